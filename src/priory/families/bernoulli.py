@@ -1,0 +1,109 @@
+"""Bernoulli: yes or no, with a Beta prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaln
+
+from priory.counting import group_sums
+from priory.families.family import Family, Grouped, known
+from priory.logspace import Array, log, x_log_y
+from priory.statistics import Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Trials(Statistics):
+    """Trials made, successes among them, and values seen that are neither."""
+
+    counts: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
+
+    n: Array
+    successes: Array
+    outside: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Bernoulli(Family):
+    """``p(x) = θ^x (1-θ)^(1-x)`` with ``θ ~ Beta(a, b)``.
+
+    Seven cherries and three limes; then Laplace's estimate, which is the m-estimate with m = 2, p = 1/2:
+
+    >>> seen = Bernoulli().observe([1] * 7 + [0] * 3)
+    >>> float(Bernoulli().ml(seen)), float((Bernoulli(1, 1) + seen).mean())
+    (0.7, 0.6666666666666666)
+    >>> round(float(np.exp(Bernoulli(1, 1).log_evidence(Bernoulli().observe([1, 1, 0])))), 4)  # 1/12
+    0.0833
+    """
+
+    a: float | Array = 1.0
+    b: float | Array = 1.0
+
+    holds: ClassVar[str] = "only 0 and 1"
+
+    def observe(self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Trials:
+        rows = Grouped(x, group, groups)
+
+        def count(test: str) -> Array:
+            return rows.shaped(group_sums(rows.x, rows.group, weight, rows.groups, tests[test]))
+
+        tests = {
+            "yes": lambda v: v == 1,
+            "no": lambda v: v == 0,
+            "outside": lambda v: (v != 0) & (v != 1) & (v == v),
+        }
+        yes = count("yes")
+        return Trials(yes + count("no"), yes, count("outside"))
+
+    def posterior(self, seen: Trials) -> Self:
+        return type(self)(self.a + seen.successes, self.b + (seen.n - seen.successes))
+
+    @classmethod
+    def prior_from(cls, seen: Trials) -> Self:
+        """Laplace's rule of succession."""
+        return cls(1.0, 1.0)
+
+    @classmethod
+    def m_estimate(cls, m: float, p: float) -> Self:
+        """The prior worth ``m`` virtual examples that expects ``p``.
+
+        >>> seen = Trials(n=np.array(5.0), successes=np.array(0.0), outside=np.array(0.0))
+        >>> round(float((Bernoulli.m_estimate(m=3, p=1/3) + seen).mean()), 6)
+        0.125
+        """
+        return cls(m * p, m * (1 - p))
+
+    def ml(self, seen: Trials) -> Array:
+        return np.asarray(seen.successes / known(seen.n))
+
+    def mode(self) -> Array:
+        a, b = np.asarray(self.a), np.asarray(self.b)
+        with np.errstate(invalid="ignore"):
+            inner = (a - 1) / (a + b - 2)
+        edge = np.where(a == b, 0.5, (a > b).astype(float))
+        return np.where((a >= 1) & (b >= 1) & (a + b > 2), inner, edge)
+
+    def mean(self) -> Array:
+        return np.asarray(self.a / (np.asarray(self.a) + self.b))
+
+    def log_density(self, x: ArrayLike, parameters: Array) -> Array:
+        x, p = np.asarray(x, dtype=float), np.asarray(parameters)
+        inside = (x == 0) | (x == 1)
+        value = x_log_y(x == 1, log(p)) + x_log_y(x == 0, log(1 - p))
+        return np.where(inside | np.isnan(x), value, -np.inf)
+
+    def log_predictive(self, x: ArrayLike) -> Array:
+        return self.log_density(x, self.mean())
+
+    def log_normaliser(self) -> Array:
+        return np.asarray(betaln(self.a, self.b))
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        return rng.beta(self.a, self.b, size=(size, *np.shape(self.a)))
+
+    def sample(self, parameters: Array, rng: np.random.Generator, size: int) -> Array:
+        return rng.binomial(1, parameters, size=(size, *np.shape(parameters))).astype(float)

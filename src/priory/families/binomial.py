@@ -1,0 +1,117 @@
+"""Binomial: successes among a known number of trials, with a Beta prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaln, gammaln
+
+from priory.counting import group_sums
+from priory.families.bernoulli import Bernoulli
+from priory.families.family import Family, Grouped, known
+from priory.logspace import Array, log, x_log_y
+from priory.statistics import Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Successes(Statistics):
+    """Rows seen, successes in them, the log of the ways to have them, and values that are no count of successes."""
+
+    counts: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
+
+    n: Array
+    successes: Array
+    log_ways: Array
+    outside: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Binomial(Family):
+    """``p(x) = C(trials, x) θ^x (1-θ)^(trials-x)`` with ``θ ~ Beta(a, b)``; ``trials`` is declared.
+
+    >>> seen = Binomial(trials=10).observe([7, 3])
+    >>> float(Binomial(trials=10).ml(seen)), float((Binomial(trials=10) + seen).mean())
+    (0.5, 0.5)
+    """
+
+    trials: int = 1
+    a: float | Array = 1.0
+    b: float | Array = 1.0
+
+    holds: ClassVar[str] = "whole numbers from 0 to the declared number of trials"
+
+    def observe(
+        self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
+    ) -> Successes:
+        rows = Grouped(x, group, groups)
+
+        def inside(v: Array) -> Array:
+            return (v >= 0) & (v <= self.trials) & (np.floor(v) == v)
+
+        def ways(v: Array) -> Array:
+            k = np.where(inside(v), v, 0.0)
+            return np.asarray(_log_choose(self.trials, k))
+
+        transforms = (
+            inside,
+            lambda v: np.where(inside(v), v, 0.0),
+            ways,
+            lambda v: ~inside(v) & (v == v),
+        )
+        return Successes(*(rows.shaped(group_sums(rows.x, rows.group, weight, rows.groups, t)) for t in transforms))
+
+    def posterior(self, seen: Successes) -> Self:
+        failures = self.trials * seen.n - seen.successes
+        return replace(self, a=self.a + seen.successes, b=self.b + failures)
+
+    @classmethod
+    def prior_from(cls, seen: Successes) -> Self:
+        """The number of trials cannot be read off the data: declare ``Binomial(trials=...)``."""
+        raise TypeError("Binomial needs its number of trials: declare an instance, Binomial(trials=...).")
+
+    def _belief(self) -> Bernoulli:
+        return Bernoulli(self.a, self.b)
+
+    def ml(self, seen: Successes) -> Array:
+        return np.asarray(seen.successes / (self.trials * known(seen.n)))
+
+    def mode(self) -> Array:
+        return self._belief().mode()
+
+    def mean(self) -> Array:
+        return self._belief().mean()
+
+    def log_density(self, x: ArrayLike, parameters: Array) -> Array:
+        x, p = np.asarray(x, dtype=float), np.asarray(parameters)
+        inside = (x >= 0) & (x <= self.trials) & (np.floor(x) == x)
+        k = np.where(inside, x, 0.0)
+        value = _log_choose(self.trials, k) + x_log_y(k, log(p)) + x_log_y(self.trials - k, log(1 - p))
+        return np.where(inside | np.isnan(x), value, -np.inf)
+
+    def log_predictive(self, x: ArrayLike) -> Array:
+        x = np.asarray(x, dtype=float)
+        inside = (x >= 0) & (x <= self.trials) & (np.floor(x) == x)
+        k = np.where(inside, x, 0.0)
+        value = _log_choose(self.trials, k) + betaln(self.a + k, self.b + self.trials - k) - betaln(self.a, self.b)
+        return np.where(inside | np.isnan(x), value, -np.inf)
+
+    def log_normaliser(self) -> Array:
+        return self._belief().log_normaliser()
+
+    def log_base(self, seen: Successes) -> Array:
+        return seen.log_ways
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        return self._belief().draw(rng, size)
+
+    def sample(self, parameters: Array, rng: np.random.Generator, size: int) -> Array:
+        return rng.binomial(self.trials, parameters, size=(size, *np.shape(parameters))).astype(float)
+
+
+def _log_choose(n: ArrayLike, k: ArrayLike) -> Array:
+    n, k = np.asarray(n), np.asarray(k)
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

@@ -1,0 +1,205 @@
+"""Gamma: positive numbers, with a Gamma prior on the rate and a log-normal prior on the shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln, polygamma, psi
+
+from priory.counting import group_sums
+from priory.families.family import Family, Grouped, known
+from priory.logspace import Array, log_sum_exp
+from priory.statistics import Statistics
+
+SMALLEST, LARGEST = 1e-300, 1e300  # sums of anything beyond would overflow
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+LOG_SHAPE_SD = 2.0  # the shape is believed to lie within a factor e^2 of 1, give or take
+
+
+@dataclass(frozen=True, eq=False)
+class Positives(Statistics):
+    """Rows seen, their sum, the sum of their logarithms, and values seen that are not positive."""
+
+    counts: ClassVar[tuple[str, ...]] = ("n", "outside")
+
+    n: Array
+    total: Array
+    log_total: Array
+    outside: Array
+
+
+class GammaShapeRate(NamedTuple):
+    """The parameters of a Gamma distribution."""
+
+    shape: Any
+    rate: Any
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Gamma(Family):
+    """``x ~ Gamma(k, θ)`` with ``θ ~ Gamma(a, b)``; conjugate for a known shape ``k``.
+
+    Where ``shape`` is None, ``log k ~ N(0, 2²)`` and the shape is integrated out by Gauss-Hermite quadrature about its
+    most probable value.
+
+    >>> seen = Gamma().observe([1.0, 2.0, 3.0, 4.0])
+    >>> [round(float(v), 3) for v in Gamma().ml(seen)]
+    [4.265, 1.706]
+    >>> float((Gamma(shape=2.0, a=1.0, b=1.0) + seen).mean().rate)
+    0.8181818181818182
+    """
+
+    shape: float | None = None
+    a: float | Array = 1.0
+    b: float | Array = 1.0
+    seen: Positives | None = None  # what a belief about an unknown shape has to remember
+
+    holds: ClassVar[str] = "positive numbers"
+
+    def observe(
+        self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
+    ) -> Positives:
+        rows = Grouped(x, group, groups)
+        transforms = (
+            _inside,
+            lambda v: np.where(_inside(v), v, 0.0),
+            lambda v: np.log(np.where(_inside(v), v, 1.0)),
+            lambda v: ~_inside(v) & (v == v),
+        )
+        return Positives(*(rows.shaped(group_sums(rows.x, rows.group, weight, rows.groups, t)) for t in transforms))
+
+    def posterior(self, seen: Positives) -> Self:
+        if self.shape is None:
+            return replace(self, seen=seen if self.seen is None else self.seen + seen)
+        return replace(self, a=self.a + self.shape * seen.n, b=self.b + seen.total)
+
+    @classmethod
+    def prior_from(cls, seen: Positives) -> Self:
+        """Worth one event, on the scale of the mean of all rows."""
+        pooled = seen.pooled()
+        return cls(None, 1.0, np.nan_to_num(pooled.total[0] / known(pooled.n[0]), nan=1.0))
+
+    # -- the shape -----------------------------------------------------------------------------------------------
+
+    def _log_given_shape(self, k: Array, seen: Positives) -> Array:
+        """Log evidence of ``seen`` for a known shape."""
+        a, b = np.asarray(self.a), np.asarray(self.b)
+        after = a + k * seen.n
+        return np.asarray(
+            (k - 1) * seen.log_total
+            - seen.n * gammaln(k)
+            + gammaln(after)
+            - gammaln(a)
+            + a * np.log(b)
+            - after * np.log(b + seen.total)
+        )
+
+    def _shapes(self, seen: Positives) -> tuple[Array, Array]:
+        """Quadrature nodes for the shape, and their log posterior masses up to the evidence: last axis."""
+        a, b = np.asarray(self.a), np.asarray(self.b)
+        s = np.zeros(np.broadcast_shapes(seen.n.shape, b.shape))
+        for _ in range(60):  # Newton on log k, damped; the log posterior has one peak
+            k = np.exp(s)
+            after = a + k * seen.n
+            slope = k * (seen.log_total - seen.n * psi(k) + seen.n * (psi(after) - np.log(b + seen.total)))
+            bend = k**2 * seen.n * (polygamma(1, k) - seen.n * polygamma(1, after)) + 1 / LOG_SHAPE_SD**2
+            step = (slope - s / LOG_SHAPE_SD**2) / np.maximum(bend, 1 / LOG_SHAPE_SD**2)
+            s = np.clip(s + np.clip(step, -1.0, 1.0), -12.0, 25.0)
+        width = 1 / np.sqrt(np.maximum(bend, 1 / LOG_SHAPE_SD**2))
+        nodes = s[..., None] + width[..., None] * NODES
+        prior = -0.5 * (nodes / LOG_SHAPE_SD) ** 2 - np.log(LOG_SHAPE_SD)
+        wide = Positives(*(np.asarray(f)[..., None] for f in (seen.n, seen.total, seen.log_total, seen.outside)))
+        given = replace(self, a=a[..., None], b=b[..., None])._log_given_shape(np.exp(nodes), wide)
+        mass = given + prior + np.log(WEIGHTS / np.sqrt(2 * np.pi)) + NODES**2 / 2 + np.log(width)[..., None]
+        return np.exp(nodes), np.asarray(mass)
+
+    def _known(self) -> tuple[Array, Array, Array, Array]:
+        """Shapes (last axis), their log probabilities, and the belief ``a``, ``b`` about the rate for each."""
+        a, b = np.asarray(self.a)[..., None], np.asarray(self.b)[..., None]
+        if self.shape is not None:
+            return np.full((1,), self.shape), np.zeros(1), a, b
+        seen = self.seen if self.seen is not None else _nothing(np.shape(self.b))
+        k, mass = seen.derived("shapes", self._shapes, self.a, id(self.b))
+        mass = mass - log_sum_exp(mass)[..., None]
+        return k, mass, a + k * seen.n[..., None], b + seen.total[..., None]
+
+    # -- estimates -----------------------------------------------------------------------------------------------
+
+    def ml(self, seen: Positives) -> GammaShapeRate:
+        mean = seen.total / known(seen.n)
+        if self.shape is not None:
+            return GammaShapeRate(np.broadcast_to(self.shape, np.shape(mean)), self.shape / mean)
+        excess = np.maximum(np.log(mean) - seen.log_total / known(seen.n), 1e-12)
+        k = np.asarray((3 - excess + np.sqrt((excess - 3) ** 2 + 24 * excess)) / (12 * excess))
+        for _ in range(20):
+            k = k - (np.log(k) - psi(k) - excess) / (1 / k - polygamma(1, k))
+        return GammaShapeRate(k, k / mean)
+
+    def mode(self) -> GammaShapeRate:
+        """The shape's most probable node, and the most probable rate given it."""
+        k, mass, a, b = self._known()
+        best = np.argmax(mass, axis=-1, keepdims=True)
+
+        def pick(v: Array) -> Array:
+            wide = np.broadcast_to(v, np.broadcast_shapes(v.shape, mass.shape))
+            return np.take_along_axis(wide, best, axis=-1)[..., 0] if mass.ndim > 1 else wide[..., 0]
+
+        return GammaShapeRate(pick(k), np.maximum(pick(a) - 1, 0.0) / pick(b))
+
+    def mean(self) -> GammaShapeRate:
+        k, mass, a, b = self._known()
+        p = np.exp(mass)
+        return GammaShapeRate((p * k).sum(axis=-1), (p * a / b).sum(axis=-1))
+
+    # -- probabilities -------------------------------------------------------------------------------------------
+
+    def log_density(self, x: ArrayLike, parameters: GammaShapeRate) -> Array:
+        x, (k, rate) = np.asarray(x, dtype=float), (np.asarray(p, dtype=float) for p in parameters)
+        y = np.where(_inside(x), x, 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = k * np.log(rate) + (k - 1) * np.log(y) - rate * y - gammaln(k)
+        return np.where(_inside(x) | np.isnan(x), value, -np.inf)
+
+    def log_predictive(self, x: ArrayLike) -> Array:
+        k, mass, a, b = self._known()
+        x = np.asarray(x, dtype=float)
+        y = np.where(_inside(x), x, 1.0)[..., None]
+        constant = mass + gammaln(a + k) - gammaln(a) - gammaln(k) - k * np.log(b)
+        value = log_sum_exp(constant + (k - 1) * np.log(y) - (a + k) * np.log1p(y / b))
+        return np.where(_inside(x) | np.isnan(x), value, -np.inf)
+
+    def log_normaliser(self) -> Array:
+        """Of the belief about the rate, for a known shape."""
+        return np.asarray(gammaln(self.a) - np.asarray(self.a) * np.log(self.b))
+
+    def log_evidence(self, seen: Positives) -> Array:
+        if self.shape is not None:
+            return self._log_given_shape(np.asarray(self.shape), seen)
+        return log_sum_exp(self._shapes(seen)[1])
+
+    def draw(self, rng: np.random.Generator, size: int) -> GammaShapeRate:
+        k, mass, a, b = self._known()
+        cells = np.broadcast_shapes(mass.shape, a.shape, b.shape)
+        noise = rng.gumbel(size=(size, *cells))
+        pick = np.argmax(np.broadcast_to(mass, cells) + noise, axis=-1)[..., None]
+
+        def chosen(v: Array) -> Array:
+            return np.take_along_axis(np.broadcast_to(v, (size, *cells)), pick, axis=-1)[..., 0]
+
+        return GammaShapeRate(chosen(k), rng.gamma(chosen(a), 1 / chosen(b)))
+
+    def sample(self, parameters: GammaShapeRate, rng: np.random.Generator, size: int) -> Array:
+        shape = (size, *np.shape(parameters.shape))
+        return rng.gamma(parameters.shape, 1 / np.asarray(parameters.rate), size=shape)
+
+
+def _inside(x: Array) -> Array:
+    return np.asarray((x >= SMALLEST) & (x <= LARGEST))
+
+
+def _nothing(shape: tuple[int, ...]) -> Positives:
+    return Positives(*(np.zeros(shape) for _ in range(4)))

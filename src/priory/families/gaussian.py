@@ -1,0 +1,262 @@
+"""Gaussian: real numbers, with a normal-inverse-gamma prior on mean and variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from priory import counting
+from priory.errors import DataError, NotSeen
+from priory.families.family import Family, Grouped, known
+from priory.logspace import Array, log
+from priory.statistics import Statistics
+
+LOG_2PI = float(np.log(2 * np.pi))
+FLOOR = 1e-9  # of a column's variance: a class that shows one value only is not infinitely sure of it
+FAR = 1e140  # the square of anything farther out would overflow; the verdict is the same
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Statistics):
+    """Rows seen, and the sum and sum of squares of ``z = x / unit - origin``.
+
+    Sums about an origin near the data keep 15 digits where raw sums keep none (mean 1e8, sd 1), and a power of two as
+    the unit keeps the squares of 1e300 finite. Neither changes a result beyond rounding; ``+`` puts both in one frame.
+    """
+
+    frame: ClassVar[tuple[str, ...]] = ("origin", "unit")
+
+    n: Array
+    first: Array
+    second: Array
+    origin: Array  # in units, one for each class and column
+    unit: Array  # a power of two for each column
+
+    def rebased(self, origin: Array, unit: Array) -> Moments:
+        """The same rows about another origin, in another unit."""
+        scale = self.unit / unit
+        shift = self.origin * scale - origin
+        first, second = self.first * scale, self.second * scale**2
+        return Moments(
+            self.n, first + self.n * shift, second + 2 * shift * first + self.n * shift**2, origin + 0 * first, unit
+        )
+
+    def aligned(self, other: Moments) -> tuple[Moments, Moments]:
+        """Into the larger unit, about the origin of the record with more rows."""
+        filled, more = (r.n.sum(axis=0) if r.n.ndim > r.unit.ndim else r.n for r in (self, other))
+        unit = np.where(more == 0, self.unit, np.where(filled == 0, other.unit, np.maximum(self.unit, other.unit)))
+        origin = np.where(self.n >= other.n, self.origin * (self.unit / unit), other.origin * (other.unit / unit))
+        return self.rebased(origin, unit), other.rebased(origin, unit)
+
+    def regrouped(self, index: Array, size: int) -> Moments:
+        wide = super().regrouped(index, size)
+        origin = np.zeros((size, *self.origin.shape[1:]))
+        origin[index] = self.origin
+        return replace(wide, origin=origin)
+
+    def pooled(self) -> Moments:
+        """All classes together, about their common mean (two passes, so that distant classes do not cancel)."""
+        total = self.n.sum(axis=0, keepdims=True)
+        mean = self.n * self.origin + self.first
+        centre = mean.sum(axis=0, keepdims=True) / np.where(total > 0, total, 1.0)
+        about = self.rebased(np.broadcast_to(centre, self.origin.shape), self.unit)
+        return Moments(
+            total, about.first.sum(axis=0, keepdims=True), about.second.sum(axis=0, keepdims=True), centre, self.unit
+        )
+
+    def guarded(self, total: Moments, part: Moments) -> Moments:
+        left: Moments = super().guarded(total, part)
+        lost = left._scatter() < -1e-9 * total.second
+        if lost.any():
+            cell = tuple(int(i) for i in np.argwhere(lost)[0])
+            raise NotSeen("cannot forget these values: more spread than was learned would go.", cell)
+        return left
+
+    def centre(self) -> Array:
+        """Mean of z."""
+        return np.asarray(self.first / known(self.n))
+
+    def scatter(self) -> Array:
+        """Sum of squares of z about its mean: nought where nothing was seen, and never less."""
+        return np.maximum(self._scatter(), 0.0)
+
+    def _scatter(self) -> Array:
+        return np.asarray(self.second - self.first**2 / np.where(self.n > 0, self.n, 1.0))
+
+
+class Normal(NamedTuple):
+    """The parameters of a Gaussian."""
+
+    mean: Any
+    variance: Any
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Gaussian(Family):
+    """``x ~ N(μ, σ²)`` with ``μ | σ² ~ N(location, σ²/strength)`` and ``σ² ~ InverseGamma(shape, scale)``.
+
+    >>> seen = Gaussian().observe([3.23, 1.23, 0.55, 1.23])
+    >>> [round(float(v), 10) for v in Gaussian().ml(seen)]
+    [1.56, 1.0067]
+    >>> belief = Gaussian(location=0.0, strength=1.0, shape=2.0, scale=1.0) + seen
+    >>> float(belief.location), float(belief.strength), float(belief.shape)
+    (1.248, 5.0, 4.0)
+    """
+
+    location: float | Array = 0.0
+    strength: float | Array = 1.0
+    shape: float | Array = 1.0
+    scale: float | Array = 1.0
+    unit: float | Array = 1.0  # location is in units and scale in units squared: beliefs about 1e300 stay finite
+
+    holds: ClassVar[str] = "numbers"
+
+    def observe(
+        self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
+    ) -> Moments:
+        rows = Grouped(x, group, groups)
+        origin, unit = _frame(rows)
+        n, first, second = counting.moments(rows.x, rows.group, weight, origin, unit)
+        if not np.isfinite(second).all():  # a unit read off the first rows was too small, or a cell is infinite
+            unit = _power_of_two(_largest(rows.x))
+            origin = _first_rows(rows) / unit
+            n, first, second = counting.moments(rows.x, rows.group, weight, origin, unit)
+        n, first, second, origin = (rows.shaped(s) for s in (n, first, second, origin))
+        return Moments(n, first, second, origin, unit.reshape(np.shape(x)[1:]))
+
+    def posterior(self, seen: Moments) -> Self:
+        n, ratio = seen.n, seen.unit / np.asarray(self.unit)
+        mean = np.where(n > 0, (seen.origin + seen.first / np.where(n > 0, n, 1.0)) * ratio, self.location)
+        strength = self.strength + n
+        pull = n * self.strength / strength * (mean - self.location) ** 2
+        return type(self)(
+            (self.strength * np.asarray(self.location) + n * mean) / strength,
+            strength,
+            self.shape + n / 2,
+            self.scale + (seen.scatter() * ratio**2 + pull) / 2,
+            self.unit,
+        )
+
+    @classmethod
+    def prior_from(cls, seen: Moments) -> Self:
+        """Worth one row: the common mean, and the variance within classes (of all rows, while classes have one row)."""
+        pooled = seen.pooled()
+        rows = known(pooled.n[0])
+        degrees = rows - (seen.n > 0).sum(axis=0) + 1
+        variance = (seen.scatter().sum(axis=0) + pooled.scatter()[0] / rows) / degrees
+        location = pooled.origin[0] + pooled.centre()[0]
+        return cls(np.nan_to_num(location), 1.0, 1.0, np.nan_to_num(variance), seen.unit)
+
+    def ml(self, seen: Moments) -> Normal:
+        mean = (seen.origin + seen.centre()) * seen.unit
+        return Normal(mean, seen.scatter() / known(seen.n) * seen.unit**2)
+
+    def mode(self) -> Normal:
+        return self._normal(np.asarray(self.shape) + 1.5)
+
+    def mean(self) -> Normal:
+        return self._normal(np.where(np.asarray(self.shape) > 1, np.asarray(self.shape) - 1, np.nan))
+
+    def _normal(self, shape: Array) -> Normal:
+        unit = np.asarray(self.unit)
+        return Normal(np.asarray(self.location * unit), np.asarray(self.scale * unit**2 / shape))
+
+    def log_density(self, x: ArrayLike, parameters: Normal) -> Array:
+        mean, variance = (np.asarray(p, dtype=float) for p in parameters)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(-0.5 * (LOG_2PI + np.log(variance) + (x - mean) ** 2 / variance))
+
+    def _student(self) -> tuple[Array, Array, Array, Array]:
+        """The predictive of z as ``constant - power * log(1 + precision * (z - location)²)``; silent without spread."""
+        shape, strength = np.asarray(self.shape, dtype=float), np.asarray(self.strength)
+        spread = np.asarray(2 * np.asarray(self.scale) * (strength + 1) / strength, dtype=float)
+        some = spread > 0
+        spread = np.where(some, spread, 1.0)
+        constant = gammaln(shape + 0.5) - gammaln(shape) - 0.5 * (np.log(np.pi) + np.log(spread))
+        return np.asarray(self.location, dtype=float), some / spread, some * (shape + 0.5), some * constant
+
+    def log_predictive(self, x: ArrayLike) -> Array:
+        location, precision, power, constant = self._student()
+        z = np.asarray(x) / np.asarray(self.unit) - location
+        return np.asarray(constant - power * np.log1p(precision * z**2) - np.log(self.unit))
+
+    def log_normaliser(self) -> Array:
+        shape = np.asarray(self.shape)
+        return np.asarray(gammaln(shape) - shape * log(self.scale) - 0.5 * np.log(np.asarray(self.strength)))
+
+    def log_base(self, seen: Moments) -> Array:
+        return np.asarray(-seen.n * (0.5 * LOG_2PI + np.log(self.unit)))
+
+    def draw(self, rng: np.random.Generator, size: int) -> Normal:
+        shape, unit = (size, *np.shape(self.location)), np.asarray(self.unit)
+        variance = np.asarray(self.scale) / rng.gamma(self.shape, size=shape)
+        mean = rng.normal(self.location, np.sqrt(variance / self.strength), size=shape)
+        return Normal(mean * unit, variance * unit**2)
+
+    def sample(self, parameters: Normal, rng: np.random.Generator, size: int) -> Array:
+        return rng.normal(parameters.mean, np.sqrt(parameters.variance), size=(size, *np.shape(parameters.mean)))
+
+    # -- classes by columns, in units throughout so that nothing overflows ------------------------------------------
+
+    def _tables(self, seen: Moments, estimate: str) -> tuple[Array, ...]:
+        """Centre, precision, (power,) and constant of the log density of z, for each class and column."""
+        unitless = replace(seen, unit=np.ones_like(seen.unit))
+        ratio = np.asarray(self.unit) / seen.unit
+        prior = replace(self, location=self.location * ratio, scale=self.scale * ratio**2, unit=np.ones_like(ratio))
+        if estimate == "predictive":
+            return (prior + unitless)._student()
+        mean, variance = prior.parameters(unitless, estimate)
+        variance = np.maximum(variance, FLOOR * type(self).prior_from(unitless).scale)
+        known_, variance = variance > 0, np.where(variance > 0, variance, 1.0)
+        return np.nan_to_num(mean), known_ / variance, known_ * -0.5 * (LOG_2PI + np.log(variance))
+
+    def log_likelihood(self, seen: Moments, x: Array, estimate: str) -> Array:
+        centre, precision, *power, constant = seen.derived(
+            "tables", lambda s: self._tables(s, estimate), self, estimate
+        )
+        z = np.clip((x / seen.unit)[:, None] - centre, -FAR, FAR)
+        terms = constant - power[0] * np.log1p(precision * z**2) if power else constant - 0.5 * precision * z**2
+        return np.where(np.isnan(z), 0.0, terms - (constant != 0) * np.log(seen.unit))
+
+    def score(self, seen: Moments, x: Array, estimate: str) -> Array:
+        """As the terms say, up to a constant of the row that all classes share."""
+        tables = seen.derived("tables", lambda s: self._tables(s, estimate), self, estimate)
+        return (counting.student if estimate == "predictive" else counting.quadratic)(x, seen.unit, *tables)
+
+    def evidence(self, seen: Moments) -> Array:
+        """A column without spread has no density: some other family explains it."""
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(super().evidence(seen), nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
+
+
+def _frame(rows: Grouped) -> tuple[Array, Array]:
+    """An origin for each class (its first row) and a unit for each column (the size of the first rows)."""
+    unit = _power_of_two(_largest(rows.x[: counting.SHARD]))
+    return _first_rows(rows) / unit, unit
+
+
+def _first_rows(rows: Grouped) -> Array:
+    first = np.zeros(rows.groups, dtype=np.intp)
+    first[rows.group[::-1]] = np.arange(len(rows.x))[::-1]
+    origin = np.zeros((rows.groups, rows.x.shape[1]))
+    if len(rows.x):
+        origin[:] = rows.x[first]
+    return np.where(np.isfinite(origin), origin, 0.0)
+
+
+def _largest(x: Array) -> Array:
+    size = np.abs(x.astype(float))
+    largest = np.nanmax(size, axis=0, initial=0.0, where=~np.isnan(size))
+    if np.isinf(largest).any():
+        row, column = (int(i) for i in np.argwhere(np.isinf(size))[0])
+        raise DataError(f"row {row}, column {column} holds an infinite number; use NaN for what is missing.")
+    return largest
+
+
+def _power_of_two(size: Array) -> Array:
+    return np.ldexp(1.0, np.clip(np.frexp(np.where(size > 0, size, 1.0))[1], -1000, 1000))

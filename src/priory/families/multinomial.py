@@ -1,0 +1,122 @@
+"""Multinomial: counts of tokens in documents, with a Dirichlet prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from priory.counting import group_sums
+from priory.families.family import Family, Grouped, known
+from priory.logspace import Array, log, x_log_y
+from priory.statistics import Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens(Statistics):
+    """Documents seen, occurrences of each token, and the documents' token *shares* added up.
+
+    ``log_ways`` is the sum of the documents' log multinomial coefficients.
+    """
+
+    counts: ClassVar[tuple[str, ...]] = ("n", "tokens", "shares")
+
+    n: Array
+    tokens: Array
+    shares: Array
+    log_ways: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Multinomial(Family):
+    """``p(x) = P! Π θ_i^x_i / x_i!`` over whole rows of counts, with ``θ ~ Dirichlet(alpha)``.
+
+    Two estimators of θ: ``weigh="tokens"`` pools all occurrences, ``weigh="documents"`` averages the documents' shares.
+
+    >>> documents = [[2, 1, 0], [8, 0, 0], [0, 3, 1]]
+    >>> Multinomial().ml(Multinomial().observe(documents)).round(4).tolist()
+    [0.6667, 0.2667, 0.0667]
+    >>> Multinomial(weigh="documents").ml(Multinomial().observe(documents)).round(4).tolist()
+    [0.5556, 0.3611, 0.0833]
+    """
+
+    alpha: float | Array = 1.0
+    weigh: Literal["tokens", "documents"] = "tokens"
+
+    holds: ClassVar[str] = "whole rows of counts"
+
+    def observe(self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Tokens:
+        x = np.asarray(x, dtype=float)
+        rows = Grouped(x, group, groups)
+
+        def summed(y: Array) -> Array:
+            return rows.shaped(group_sums(y, rows.group, weight, rows.groups))
+
+        def per_class(y: Array) -> Array:
+            total = group_sums(y[:, None], rows.group, weight, rows.groups)[:, 0]
+            return total[0] if group is None else total
+
+        length = x.sum(axis=1)
+        shares = x / known(length)[:, None]
+        ways = gammaln(length + 1) - gammaln(x + 1).sum(axis=1)
+        return Tokens(per_class(np.ones(len(x))), summed(x), summed(np.nan_to_num(shares)), per_class(ways))
+
+    def _counted(self, seen: Tokens) -> Array:
+        return seen.tokens if self.weigh == "tokens" else seen.shares
+
+    def posterior(self, seen: Tokens) -> Self:
+        return type(self)(self.alpha + self._counted(seen), self.weigh)
+
+    @classmethod
+    def prior_from(cls, seen: Tokens) -> Self:
+        return cls(np.ones(seen.tokens.shape[-1]))
+
+    def ml(self, seen: Tokens) -> Array:
+        counted = self._counted(seen)
+        return np.asarray(counted / known(counted.sum(axis=-1, keepdims=True)))
+
+    def mode(self) -> Array:
+        above = np.maximum(np.asarray(self.alpha) - 1, 0.0)
+        total = above.sum(axis=-1, keepdims=True)
+        return np.where(total > 0, above / np.where(total > 0, total, 1.0), self.mean())
+
+    def mean(self) -> Array:
+        alpha = np.asarray(self.alpha)
+        return np.asarray(alpha / alpha.sum(axis=-1, keepdims=True))
+
+    def log_density(self, x: ArrayLike, parameters: Array) -> Array:
+        """Of whole documents (…, tokens), with the coefficient."""
+        x = np.asarray(x, dtype=float)
+        return x_log_y(x, log(parameters)).sum(axis=-1) + _log_ways(x)
+
+    def log_predictive(self, x: ArrayLike) -> Array:
+        """Of whole documents (…, tokens): the Dirichlet-multinomial (Pólya) distribution."""
+        x, alpha = np.asarray(x, dtype=float), np.asarray(self.alpha)
+        length, mass = x.sum(axis=-1), np.broadcast_to(alpha, np.broadcast_shapes(x.shape, alpha.shape)).sum(axis=-1)
+        drawn = (gammaln(alpha + x) - gammaln(alpha)).sum(axis=-1)
+        return np.asarray(drawn + gammaln(mass) - gammaln(mass + length) + _log_ways(x))
+
+    def log_normaliser(self) -> Array:
+        alpha = np.asarray(self.alpha)
+        return np.asarray(gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1)))
+
+    def log_evidence(self, seen: Tokens) -> Array:
+        prior = Multinomial(np.broadcast_to(np.asarray(self.alpha, dtype=float), seen.tokens.shape))
+        after = Multinomial(prior.alpha + seen.tokens)
+        return np.asarray(after.log_normaliser() - prior.log_normaliser() + seen.log_ways)
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        alpha = np.asarray(self.alpha, dtype=float)
+        gammas = rng.gamma(alpha, size=(size, *alpha.shape))
+        return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))
+
+    def sample(self, parameters: Array, rng: np.random.Generator, size: int, length: int = 1) -> Array:
+        return rng.multinomial(length, parameters, size=size).astype(float)
+
+
+def _log_ways(x: Array) -> Array:
+    return np.asarray(gammaln(x.sum(axis=-1) + 1) - gammaln(x + 1).sum(axis=-1))

@@ -1,0 +1,102 @@
+"""Poisson: counts of events, with a Gamma prior on the rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from priory.counting import group_sums
+from priory.families.family import Family, Grouped, known
+from priory.logspace import Array, log, x_log_y
+from priory.statistics import Statistics
+
+LARGEST = 2.0**53  # above it a float no longer tells neighbouring counts apart
+
+
+@dataclass(frozen=True, eq=False)
+class Events(Statistics):
+    """Rows seen, events in them, the sum of log x!, and values seen that are no counts."""
+
+    counts: ClassVar[tuple[str, ...]] = ("n", "events", "outside")
+
+    n: Array
+    events: Array
+    log_factorials: Array
+    outside: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Poisson(Family):
+    """``p(x) = e^-θ θ^x / x!`` with ``θ ~ Gamma(shape, rate)``.
+
+    >>> seen = Poisson().observe([2, 8, 0])
+    >>> round(float(Poisson().ml(seen)), 4), float((Poisson(1, 1) + seen).mean())
+    (3.3333, 2.75)
+    """
+
+    shape: float | Array = 1.0
+    rate: float | Array = 1.0
+
+    holds: ClassVar[str] = "whole numbers from 0"
+
+    def observe(self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Events:
+        rows = Grouped(x, group, groups)
+        transforms = (
+            _inside,
+            lambda v: np.where(_inside(v), v, 0.0),
+            lambda v: gammaln(np.where(_inside(v), v, 0.0) + 1),
+            lambda v: ~_inside(v) & (v == v),
+        )
+        return Events(*(rows.shaped(group_sums(rows.x, rows.group, weight, rows.groups, t)) for t in transforms))
+
+    def posterior(self, seen: Events) -> Self:
+        return type(self)(self.shape + seen.events, self.rate + seen.n)
+
+    @classmethod
+    def prior_from(cls, seen: Events) -> Self:
+        """Worth one row, and expecting the mean of all rows; the half event keeps an all-zero column possible."""
+        pooled = seen.pooled()
+        mean = (pooled.events[0] + 0.5) / (pooled.n[0] + 0.5)
+        return cls(mean, np.ones_like(mean))
+
+    def ml(self, seen: Events) -> Array:
+        return np.asarray(seen.events / known(seen.n))
+
+    def mode(self) -> Array:
+        return np.maximum(np.asarray(self.shape) - 1, 0.0) / np.asarray(self.rate)
+
+    def mean(self) -> Array:
+        return np.asarray(np.asarray(self.shape) / self.rate)
+
+    def log_density(self, x: ArrayLike, parameters: Array) -> Array:
+        x, theta = np.asarray(x, dtype=float), np.asarray(parameters)
+        k = np.where(_inside(x), x, 0.0)
+        value = x_log_y(k, log(theta)) - theta - gammaln(k + 1)
+        return np.where(_inside(x) | np.isnan(x), value, -np.inf)
+
+    def log_predictive(self, x: ArrayLike) -> Array:
+        x = np.asarray(x, dtype=float)
+        k, a, b = np.where(_inside(x), x, 0.0), np.asarray(self.shape), np.asarray(self.rate)
+        value = gammaln(a + k) - gammaln(a) - gammaln(k + 1) + a * np.log(b / (b + 1)) - k * np.log1p(b)
+        return np.where(_inside(x) | np.isnan(x), value, -np.inf)
+
+    def log_normaliser(self) -> Array:
+        return np.asarray(gammaln(self.shape) - np.asarray(self.shape) * np.log(self.rate))
+
+    def log_base(self, seen: Events) -> Array:
+        return -seen.log_factorials
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        return rng.gamma(self.shape, 1 / np.asarray(self.rate), size=(size, *np.shape(self.shape)))
+
+    def sample(self, parameters: Array, rng: np.random.Generator, size: int) -> Array:
+        return rng.poisson(parameters, size=(size, *np.shape(parameters))).astype(float)
+
+
+def _inside(x: Array) -> Array:
+    return np.asarray((x >= 0) & (x <= LARGEST) & (np.floor(x) == x))

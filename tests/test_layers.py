@@ -1,0 +1,55 @@
+"""The architecture: imports point downwards only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "priory"
+
+LAYERS = [  # from the ground up; a module may import from lower layers and from its own
+    {"errors", "logspace", "statistics", "_kernel", "counting"},
+    {"families"},
+    {"table", "schema", "model", "ledger"},
+    {"estimator", "classifier", "naive_bayes"},
+    {"data", "demo"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+ALLOWED_ONLY_IN = {"sklearn": {"estimator", "classifier", "naive_bayes", "demo"}, "narwhals": {"table"}}
+
+
+def modules():
+    return sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
+
+
+def part_of(path):
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_point_downwards(path):
+    here = LEVEL[part_of(path)]
+    for name in imports(path):
+        package, *rest = name.split(".")
+        if package == "priory" and rest:
+            assert LEVEL[rest[0]] <= here, f"{part_of(path)} reaches up to {name}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_heavy_dependencies_stay_in_their_layer(path):
+    for name in imports(path):
+        homes = ALLOWED_ONLY_IN.get(name.split(".")[0])
+        assert homes is None or part_of(path) in homes
+
+
+def test_only_counting_imports_the_kernel():
+    users = {part_of(p) for p in modules() for name in imports(p) if name.startswith("priory._kernel")}
+    assert users == {"counting"}
