@@ -9,19 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import ModuleType
 from typing import TypeVar
 
 import numpy as np
 
+from priory._kernel import compiled as kernel
 from priory.logspace import Array
-
-try:
-    from priory._kernel import compiled as kernel
-except ImportError:  # built without a compiler: the same answers, slowly
-    from priory._kernel import reference
-
-    kernel: ModuleType = reference  # type: ignore[no-redef]  # the twin stands in
 
 SHARD = 1 << 15  # rows
 THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
