@@ -39,7 +39,7 @@ class Statistics:
     """
 
     frame: ClassVar[tuple[str, ...]] = ()  # fields that say where the sums are taken, and do not add
-    counts: ClassVar[tuple[str, ...]] = ("n",)  # fields that can never fall below zero
+    tallied: ClassVar[tuple[str, ...]] = ("n",)  # fields that can never fall below zero
 
     def aligned(self, other: Self) -> tuple[Self, Self]:
         """Both records in one frame."""
@@ -89,11 +89,11 @@ class Statistics:
     def guarded(self, total: Self, part: Self) -> Self:
         """``total - part`` if it can be, else NotSeen. Where no rows are left the sums are nought, not rounding."""
         left: dict[str, Any] = {f: getattr(self, f) for f in self.summed()}
-        for name in self.counts:
+        for name in self.tallied:
             left[name] = remaining(getattr(total, name), getattr(part, name))
         empty = left["n"] == 0
         for name in self.summed():
-            if name not in self.counts and isinstance(left[name], np.ndarray):
+            if name not in self.tallied and isinstance(left[name], np.ndarray):
                 nothing = empty.reshape(empty.shape + (1,) * (left[name].ndim - empty.ndim))
                 left[name] = np.where(nothing, 0.0, left[name])
         return replace(self, **left)

@@ -19,7 +19,7 @@ from priory.statistics import Statistics
 class Trials(Statistics):
     """Trials made, successes among them, and values seen that are neither."""
 
-    counts: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
+    tallied: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
 
     n: Array
     successes: Array

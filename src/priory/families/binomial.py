@@ -20,7 +20,7 @@ from priory.statistics import Statistics
 class Successes(Statistics):
     """Rows seen, successes in them, the log of the ways to have them, and values that are no count of successes."""
 
-    counts: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
+    tallied: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
 
     n: Array
     successes: Array

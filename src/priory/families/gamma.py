@@ -23,7 +23,7 @@ LOG_SHAPE_SD = 2.0  # the shape is believed to lie within a factor e^2 of 1, giv
 class Positives(Statistics):
     """Rows seen, their sum, the sum of their logarithms, and values seen that are not positive."""
 
-    counts: ClassVar[tuple[str, ...]] = ("n", "outside")
+    tallied: ClassVar[tuple[str, ...]] = ("n", "outside")
 
     n: Array
     total: Array

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from priory.counting import group_sums
+from priory.families import dirichlet
 from priory.families.family import Family, Grouped, known
 from priory.logspace import Array, log, x_log_y
 from priory.statistics import Statistics
@@ -22,7 +23,7 @@ class Tokens(Statistics):
     ``log_ways`` is the sum of the documents' log multinomial coefficients.
     """
 
-    counts: ClassVar[tuple[str, ...]] = ("n", "tokens", "shares")
+    tallied: ClassVar[tuple[str, ...]] = ("n", "tokens", "shares")
 
     n: Array
     tokens: Array
@@ -80,13 +81,10 @@ class Multinomial(Family):
         return np.asarray(counted / known(counted.sum(axis=-1, keepdims=True)))
 
     def mode(self) -> Array:
-        above = np.maximum(np.asarray(self.alpha) - 1, 0.0)
-        total = above.sum(axis=-1, keepdims=True)
-        return np.where(total > 0, above / np.where(total > 0, total, 1.0), self.mean())
+        return dirichlet.mode(np.asarray(self.alpha))
 
     def mean(self) -> Array:
-        alpha = np.asarray(self.alpha)
-        return np.asarray(alpha / alpha.sum(axis=-1, keepdims=True))
+        return dirichlet.mean(np.asarray(self.alpha))
 
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         """Of whole documents (…, tokens), with the coefficient."""
@@ -101,18 +99,14 @@ class Multinomial(Family):
         return np.asarray(drawn + gammaln(mass) - gammaln(mass + length) + _log_ways(x))
 
     def log_normaliser(self) -> Array:
-        alpha = np.asarray(self.alpha)
-        return np.asarray(gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1)))
+        return dirichlet.log_normaliser(np.asarray(self.alpha))
 
     def log_evidence(self, seen: Tokens) -> Array:
-        prior = Multinomial(np.broadcast_to(np.asarray(self.alpha, dtype=float), seen.tokens.shape))
-        after = Multinomial(prior.alpha + seen.tokens)
-        return np.asarray(after.log_normaliser() - prior.log_normaliser() + seen.log_ways)
+        """Of the documents as bags: with the coefficients."""
+        return dirichlet.log_evidence(np.asarray(self.alpha), seen.tokens) + seen.log_ways
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
-        alpha = np.asarray(self.alpha, dtype=float)
-        gammas = rng.gamma(alpha, size=(size, *alpha.shape))
-        return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))
+        return dirichlet.draw(np.asarray(self.alpha, dtype=float), rng, size)
 
     def sample(self, parameters: Array, rng: np.random.Generator, size: int, length: int = 1) -> Array:
         return rng.multinomial(length, parameters, size=size).astype(float)

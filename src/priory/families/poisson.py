@@ -21,7 +21,7 @@ LARGEST = 2.0**53  # above it a float no longer tells neighbouring counts apart
 class Events(Statistics):
     """Rows seen, events in them, the sum of log x!, and values seen that are no counts."""
 
-    counts: ClassVar[tuple[str, ...]] = ("n", "events", "outside")
+    tallied: ClassVar[tuple[str, ...]] = ("n", "events", "outside")
 
     n: Array
     events: Array

@@ -1,0 +1,56 @@
+"""The Dirichlet belief that Categorical, Multinomial and Histogram share; its last axis is the values."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+
+from priory.logspace import Array
+
+
+def mean(alpha: Array) -> Array:
+    """The m-estimate: with ``alpha = m p + counts`` it is (n_c + m p) / (n + m).
+
+    >>> mean(np.array([3 * 1/3 + 0, 3 * 2/3 + 5])).round(3).tolist()
+    [0.125, 0.875]
+    """
+    return np.asarray(alpha / alpha.sum(axis=-1, keepdims=True))
+
+
+def mode(alpha: Array) -> Array:
+    """Where the density peaks; the mean, where it has no single peak."""
+    above = np.maximum(alpha - 1, 0.0)
+    total = above.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, above / np.where(total > 0, total, 1.0), mean(alpha))
+
+
+def log_normaliser(alpha: Array) -> Array:
+    return np.asarray(gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1)))
+
+
+def log_evidence(alpha: Array, counts: Array) -> Array:
+    """Log probability of a sequence of draws with these counts, for each class."""
+    alpha = np.broadcast_to(np.asarray(alpha, dtype=float), counts.shape)
+    return log_normaliser(alpha + counts) - log_normaliser(alpha)
+
+
+STRENGTHS = 2.0 ** np.arange(-6, 4)
+
+
+def strength_by_evidence(counts: Array) -> float:
+    """The symmetric prior (virtual examples of each value) under which the counts of all classes are most probable.
+
+    >>> strength_by_evidence(np.array([[40.0, 0.0, 0.0], [0.0, 40.0, 0.0]]))  # classes agree with themselves
+    0.015625
+    >>> strength_by_evidence(np.array([[40.0, 41.0, 39.0], [40.0, 40.0, 40.0]]))  # every value likely everywhere
+    8.0
+    """
+    if not counts.size:
+        return 1.0
+    evidence = [log_evidence(np.asarray(a), counts).sum() for a in STRENGTHS]
+    return float(STRENGTHS[int(np.argmax(evidence))])
+
+
+def draw(alpha: Array, rng: np.random.Generator, size: int) -> Array:
+    gammas = rng.gamma(alpha, size=(size, *alpha.shape))
+    return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))

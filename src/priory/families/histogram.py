@@ -1,0 +1,185 @@
+"""Histogram: numbers that no parametric family fits, as counts over values at a declared resolution.
+
+What is remembered is how often each value was seen, to ``bits`` significant binary digits. That adds and subtracts
+exactly. The bins are a function of those counts, chosen by evidence whenever they are asked for, so they forget too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priory import counting
+from priory.errors import DataError
+from priory.families import dirichlet
+from priory.families.family import Family, Grouped, known
+from priory.families.tally import Tally
+from priory.logspace import Array, log
+
+NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
+
+
+class Bins(NamedTuple):
+    """The parameters of a histogram: bin edges, and the probability of each bin (last axis)."""
+
+    edges: Array
+    probabilities: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Histogram(Family):
+    """Piecewise constant density over bins of equal content, ``θ ~ Dirichlet(alpha)``.
+
+    The number of bins, and ``alpha`` where it is None, are those of the largest evidence. Edges lie halfway between
+    neighbouring values, so a value that is seen again and again gets a bin of its own. Beyond the outermost edges the
+    outermost bins answer.
+
+    >>> seen = Histogram().observe([0.0] * 50 + [3.0, 4.0, 5.0, 6.0, 7.0] * 10)
+    >>> (Histogram() + seen).edges.tolist()
+    [-1.5, 1.5, 7.5]
+    """
+
+    bits: int = 10
+    alpha: float | Array | None = None
+    edges: Any = None
+
+    holds: ClassVar[str] = "numbers"
+
+    def observe(self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
+        rows = Grouped(x, group, groups)
+        pairs = counting.value_counts(rows.x, rows.group, weight, rows.groups, self.bits)
+        if any(np.isinf(values).any() for values, _ in pairs):
+            raise DataError("a cell is infinite; use NaN for what is missing.")
+        tallies = tuple(Tally.of(values, c if group is not None else c[0]) for values, c in pairs)
+        return tallies[0] if np.ndim(x) == 1 else tallies
+
+    # -- the bins ------------------------------------------------------------------------------------------------
+
+    def _binned(self, seen: Tally) -> tuple[Array, Array, float]:
+        """Edges, counts (…, bins) and strength of the best histogram."""
+        return seen.derived("bins", self._choose, self)
+
+    def _choose(self, seen: Tally) -> tuple[Array, Array, float]:
+        counts = np.atleast_2d(seen.counts)
+        best: tuple[float, Array, Array, float] | None = None
+        for edges, starts in self._candidates(seen):
+            inside = np.add.reduceat(counts, starts, axis=1)
+            alpha = dirichlet.strength_by_evidence(inside) if self.alpha is None else float(np.asarray(self.alpha))
+            evidence = float(dirichlet.log_evidence(np.asarray(alpha), inside).sum())
+            evidence -= float(inside.sum(axis=0) @ np.log(np.diff(edges)))
+            if best is None or evidence > best[0]:
+                best = evidence, edges, inside.reshape(*seen.counts.shape[:-1], -1), alpha
+        if best is None:  # nothing seen
+            return np.array([-0.5, 0.5]), np.zeros((*seen.counts.shape[:-1], 1)), 1.0
+        return best[1:]
+
+    def _candidates(self, seen: Tally) -> list[tuple[Array, Array]]:
+        """Sets of edges worth comparing, each with the place of the first value in every bin."""
+        values = seen.values
+        if not len(values):
+            return []
+        between = (values[1:] + values[:-1]) / 2
+        content = np.cumsum(np.atleast_2d(seen.counts).sum(axis=0))
+        content /= content[-1]
+        cuts: dict[bytes, Array] = {}
+        for bins in NUMBERS_OF_BINS:
+            quantiles = np.arange(1, bins) / bins
+            after = np.searchsorted(content, quantiles)
+            before = np.maximum(after - 1, 0)
+            nearer = (quantiles - content[before] < content[after] - quantiles) & (after > 0)
+            cut = np.unique(np.where(nearer, before, after))
+            cut = cut[cut < len(between)]
+            cuts[cut.tobytes()] = cut
+        if len(values) <= NUMBERS_OF_BINS[-1]:
+            every = np.arange(len(between))
+            cuts[every.tobytes()] = every
+        low, high = self._ends(values, between)
+        return [(np.concatenate([[low], between[c], [high]]), np.append(0, c + 1)) for c in cuts.values()]
+
+    def _ends(self, values: Array, between: Array) -> tuple[float, float]:
+        """As far beyond the first and last value as the next value is on their other side."""
+        if len(between):
+            return float(2 * values[0] - between[0]), float(2 * values[-1] - between[-1])
+        half = max(abs(float(values[0])), 2.0**-1000) * 2.0 ** -(self.bits + 1)
+        return float(values[0]) - half, float(values[0]) + half
+
+    # -- beliefs -------------------------------------------------------------------------------------------------
+
+    def posterior(self, seen: Tally) -> Self:
+        edges, counts, alpha = self._binned(seen)
+        return replace(self, alpha=alpha + counts, edges=edges)
+
+    @classmethod
+    def prior_from(cls, seen: Any) -> Self:
+        return cls()
+
+    def ml(self, seen: Tally) -> Bins:
+        edges, counts, _ = self._binned(seen)
+        return Bins(edges, counts / known(counts.sum(axis=-1, keepdims=True)))
+
+    def mode(self) -> Bins:
+        return Bins(self.edges, dirichlet.mode(np.asarray(self.alpha)))
+
+    def mean(self) -> Bins:
+        return Bins(self.edges, dirichlet.mean(np.asarray(self.alpha)))
+
+    def log_density(self, x: ArrayLike, parameters: Bins) -> Array:
+        density = log(parameters.probabilities) - np.log(np.diff(parameters.edges))
+        return density[..., _bin_of(np.asarray(x, dtype=float), parameters.edges)]
+
+    def log_predictive(self, x: ArrayLike) -> Array:
+        return self.log_density(x, self.mean())
+
+    def log_normaliser(self) -> Array:
+        return dirichlet.log_normaliser(np.asarray(self.alpha))
+
+    def log_evidence(self, seen: Tally) -> Array:
+        edges, counts, alpha = self._binned(seen)
+        return np.asarray(dirichlet.log_evidence(np.asarray(alpha), counts) - counts @ np.log(np.diff(edges)))
+
+    def draw(self, rng: np.random.Generator, size: int) -> Bins:
+        return Bins(self.edges, dirichlet.draw(np.asarray(self.alpha), rng, size))
+
+    def sample(self, parameters: Bins, rng: np.random.Generator, size: int) -> Array:
+        bins = rng.choice(len(parameters.probabilities), p=parameters.probabilities, size=size)
+        return rng.uniform(parameters.edges[bins], parameters.edges[bins + 1])
+
+    # -- classes by columns --------------------------------------------------------------------------------------
+
+    def _table(self, seen: Tally, estimate: str) -> tuple[Array, Array]:
+        """Edges, and log densities (classes, bins); a bin that no class can reach speaks for none of them."""
+        edges, probabilities = self.parameters(seen, "mean" if estimate == "predictive" else estimate)
+        table = log(np.nan_to_num(probabilities, nan=1.0))
+        return edges, np.where(np.isneginf(table).all(axis=0), 0.0, table) - np.log(np.diff(edges))
+
+    def _tables(self, seen: tuple[Tally, ...], estimate: str) -> list[tuple[Array, Array]]:
+        return [t.derived("table", lambda t: self._table(t, estimate), self, estimate) for t in seen]
+
+    def log_likelihood(self, seen: tuple[Tally, ...], x: Array, estimate: str) -> Array:
+        tables = self._tables(seen, estimate)
+        columns = [table[:, _bin_of(x[:, j], edges)] for j, (edges, table) in enumerate(tables)]
+        return np.where(np.isnan(x)[:, None], 0.0, np.stack(columns, axis=-1).transpose(1, 0, 2))
+
+    def score(self, seen: tuple[Tally, ...], x: Array, estimate: str) -> Array:
+        tables = self._tables(seen, estimate)
+
+        def codes(part: slice) -> Array:
+            block = np.asarray(x[part], dtype=float)
+            found = np.empty(block.shape, dtype=np.int32)
+            for j, (edges, _) in enumerate(tables):
+                found[:, j] = _bin_of(block[:, j], edges)
+            found[np.isnan(block)] = -1
+            return found
+
+        return counting.lookup(codes, len(x), [table for _, table in tables])
+
+    def evidence(self, seen: tuple[Tally, ...]) -> Array:
+        return np.array([self.log_evidence(tally).sum() for tally in seen])
+
+
+def _bin_of(x: Array, edges: Array) -> Array:
+    return np.searchsorted(edges[1:-1], x, side="right")
