@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
@@ -43,8 +44,8 @@ class GammaShapeRate(NamedTuple):
 class Gamma(Family):
     """``x ~ Gamma(k, θ)`` with ``θ ~ Gamma(a, b)``; conjugate for a known shape ``k``.
 
-    Where ``shape`` is None, ``log k ~ N(0, 2²)`` and the shape is integrated out by Gauss-Hermite quadrature about its
-    most probable value.
+    Where ``shape`` is None, ``log k ~ N(0, 2²)``, the rate is believed to be about ``k a / b`` (so that ``b / a`` is a guess
+    of the mean, whatever the shape), and the shape is integrated out by quadrature about its most probable value.
 
     >>> seen = Gamma().observe([1.0, 2.0, 3.0, 4.0])
     >>> [round(float(v), 3) for v in Gamma().ml(seen)]
@@ -85,47 +86,48 @@ class Gamma(Family):
 
     # -- the shape -----------------------------------------------------------------------------------------------
 
-    def _log_given_shape(self, k: Array, seen: Positives) -> Array:
-        """Log evidence of ``seen`` for a known shape."""
-        a, b = np.asarray(self.a), np.asarray(self.b)
+    def _log_given_shape(self, k: Array, seen: Positives, b: Array) -> Array:
+        """Log evidence of ``seen`` for a known shape and ``rate ~ Gamma(a, b)``."""
+        a = np.asarray(self.a)
         after = a + k * seen.n
-        return np.asarray(
-            (k - 1) * seen.log_total
-            - seen.n * gammaln(k)
-            + gammaln(after)
-            - gammaln(a)
-            + a * np.log(b)
-            - after * np.log(b + seen.total)
-        )
+        drawn = (k - 1) * seen.log_total - seen.n * gammaln(k)
+        return np.asarray(drawn + gammaln(after) - gammaln(a) + a * np.log(b) - after * np.log(b + seen.total))
+
+    def _most_probable_shape(self, seen: Positives) -> tuple[Array, Array]:
+        """Where the log posterior of ``s = log k`` peaks, and the width of the peak: Newton, damped."""
+        a, n = np.asarray(self.a), seen.n
+        total, ease = seen.total / self.b, 1 / LOG_SHAPE_SD**2
+        s = np.zeros(np.shape(total))
+        for _ in range(60):
+            k = np.exp(s)
+            after, share = a + k * n, total / (1 + k * total)
+            first = seen.log_total - n * (np.log(self.b) - s - 1 + np.log1p(k * total))
+            first = first + n * (psi(after) - psi(k)) - after * share
+            second = n * (1 / k - polygamma(1, k) + n * polygamma(1, after) - 2 * share) + after * share**2
+            bend = np.maximum(ease, ease - k * first - k**2 * second)
+            s = np.clip(s + np.clip((k * first - s * ease) / bend, -1.0, 1.0), -12.0, 25.0)
+        return s, 1 / np.sqrt(bend)
 
     def _shapes(self, seen: Positives) -> tuple[Array, Array]:
-        """Quadrature nodes for the shape, and their log posterior masses up to the evidence: last axis."""
-        a, b = np.asarray(self.a), np.asarray(self.b)
-        s = np.zeros(np.broadcast_shapes(seen.n.shape, b.shape))
-        for _ in range(60):  # Newton on log k, damped; the log posterior has one peak
-            k = np.exp(s)
-            after = a + k * seen.n
-            slope = k * (seen.log_total - seen.n * psi(k) + seen.n * (psi(after) - np.log(b + seen.total)))
-            bend = k**2 * seen.n * (polygamma(1, k) - seen.n * polygamma(1, after)) + 1 / LOG_SHAPE_SD**2
-            step = (slope - s / LOG_SHAPE_SD**2) / np.maximum(bend, 1 / LOG_SHAPE_SD**2)
-            s = np.clip(s + np.clip(step, -1.0, 1.0), -12.0, 25.0)
-        width = 1 / np.sqrt(np.maximum(bend, 1 / LOG_SHAPE_SD**2))
-        nodes = s[..., None] + width[..., None] * NODES
-        prior = -0.5 * (nodes / LOG_SHAPE_SD) ** 2 - np.log(LOG_SHAPE_SD)
+        """Quadrature nodes for the shape, and the log of each one's share of the evidence: last axis."""
+        s, width = (v[..., None] for v in self._most_probable_shape(seen))
+        nodes = s + width * NODES
+        prior = -0.5 * (nodes / LOG_SHAPE_SD) ** 2 - np.log(LOG_SHAPE_SD * np.sqrt(2 * np.pi))
         wide = Positives(*(np.asarray(f)[..., None] for f in (seen.n, seen.total, seen.log_total, seen.outside)))
-        given = replace(self, a=a[..., None], b=b[..., None])._log_given_shape(np.exp(nodes), wide)
-        mass = given + prior + np.log(WEIGHTS / np.sqrt(2 * np.pi)) + NODES**2 / 2 + np.log(width)[..., None]
-        return np.exp(nodes), np.asarray(mass)
+        k = np.exp(nodes)
+        given = self._log_given_shape(k, wide, np.asarray(self.b)[..., None] / k)
+        return k, np.asarray(given + prior + np.log(WEIGHTS) + NODES**2 / 2 + np.log(width))
 
+    @cached_property
     def _known(self) -> tuple[Array, Array, Array, Array]:
         """Shapes (last axis), their log probabilities, and the belief ``a``, ``b`` about the rate for each."""
         a, b = np.asarray(self.a)[..., None], np.asarray(self.b)[..., None]
         if self.shape is not None:
             return np.full((1,), self.shape), np.zeros(1), a, b
         seen = self.seen if self.seen is not None else _nothing(np.shape(self.b))
-        k, mass = seen.derived("shapes", self._shapes, self.a, id(self.b))
+        k, mass = self._shapes(seen)
         mass = mass - log_sum_exp(mass)[..., None]
-        return k, mass, a + k * seen.n[..., None], b + seen.total[..., None]
+        return k, mass, a + k * seen.n[..., None], b / k + seen.total[..., None]
 
     # -- estimates -----------------------------------------------------------------------------------------------
 
@@ -141,7 +143,7 @@ class Gamma(Family):
 
     def mode(self) -> GammaShapeRate:
         """The shape's most probable node, and the most probable rate given it."""
-        k, mass, a, b = self._known()
+        k, mass, a, b = self._known
         best = np.argmax(mass, axis=-1, keepdims=True)
 
         def pick(v: Array) -> Array:
@@ -151,7 +153,7 @@ class Gamma(Family):
         return GammaShapeRate(pick(k), np.maximum(pick(a) - 1, 0.0) / pick(b))
 
     def mean(self) -> GammaShapeRate:
-        k, mass, a, b = self._known()
+        k, mass, a, b = self._known
         p = np.exp(mass)
         return GammaShapeRate((p * k).sum(axis=-1), (p * a / b).sum(axis=-1))
 
@@ -165,7 +167,7 @@ class Gamma(Family):
         return np.where(_inside(x) | np.isnan(x), value, -np.inf)
 
     def log_predictive(self, x: ArrayLike) -> Array:
-        k, mass, a, b = self._known()
+        k, mass, a, b = self._known
         x = np.asarray(x, dtype=float)
         y = np.where(_inside(x), x, 1.0)[..., None]
         constant = mass + gammaln(a + k) - gammaln(a) - gammaln(k) - k * np.log(b)
@@ -178,11 +180,11 @@ class Gamma(Family):
 
     def log_evidence(self, seen: Positives) -> Array:
         if self.shape is not None:
-            return self._log_given_shape(np.asarray(self.shape), seen)
+            return self._log_given_shape(np.asarray(self.shape), seen, np.asarray(self.b))
         return log_sum_exp(self._shapes(seen)[1])
 
     def draw(self, rng: np.random.Generator, size: int) -> GammaShapeRate:
-        k, mass, a, b = self._known()
+        k, mass, a, b = self._known
         cells = np.broadcast_shapes(mass.shape, a.shape, b.shape)
         noise = rng.gumbel(size=(size, *cells))
         pick = np.argmax(np.broadcast_to(mass, cells) + noise, axis=-1)[..., None]

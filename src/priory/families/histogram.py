@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammaln
 
 from priory import counting
 from priory.errors import DataError
@@ -64,41 +65,29 @@ class Histogram(Family):
         return seen.derived("bins", self._choose, self)
 
     def _choose(self, seen: Tally) -> tuple[Array, Array, float]:
-        counts = np.atleast_2d(seen.counts)
-        best: tuple[float, Array, Array, float] | None = None
-        for edges, starts in self._candidates(seen):
-            inside = np.add.reduceat(counts, starts, axis=1)
-            alpha = dirichlet.strength_by_evidence(inside) if self.alpha is None else float(np.asarray(self.alpha))
-            evidence = float(dirichlet.log_evidence(np.asarray(alpha), inside).sum())
-            evidence -= float(inside.sum(axis=0) @ np.log(np.diff(edges)))
-            if best is None or evidence > best[0]:
-                best = evidence, edges, inside.reshape(*seen.counts.shape[:-1], -1), alpha
-        if best is None:  # nothing seen
-            return np.array([-0.5, 0.5]), np.zeros((*seen.counts.shape[:-1], 1)), 1.0
-        return best[1:]
-
-    def _candidates(self, seen: Tally) -> list[tuple[Array, Array]]:
-        """Sets of edges worth comparing, each with the place of the first value in every bin."""
-        values = seen.values
+        counts, values = np.atleast_2d(seen.counts), seen.values
         if not len(values):
-            return []
+            return np.array([-0.5, 0.5]), np.zeros((*seen.counts.shape[:-1], 1)), 1.0
+        content = np.zeros((len(counts), len(values) + 1))
+        np.cumsum(counts, axis=1, out=content[:, 1:])
+        bounds = self._edges(values)
+        cuts = _cuts(content.sum(axis=0))
+        ends = np.concatenate(cuts)
+        inside = np.diff(content[:, ends], axis=1)
+        first = np.cumsum([0] + [len(cut) for cut in cuts[:-1]])
+        seam = np.delete(np.arange(len(ends) - 1), first[1:] - 1)  # between two candidates there is no bin
+        inside, width = inside[:, seam], np.diff(bounds[ends])[seam]
+        evidence = _evidence(inside, width, np.array([len(cut) - 1 for cut in cuts]))
+        best = cuts[int(np.argmax(evidence))]
+        binned = np.diff(content[:, best], axis=1)
+        alpha = dirichlet.strength_by_evidence(binned) if self.alpha is None else float(np.asarray(self.alpha))
+        return bounds[best], binned.reshape(*seen.counts.shape[:-1], -1), alpha
+
+    def _edges(self, values: Array) -> Array:
+        """Where a bin may begin or end: halfway between values, and as far beyond the first and the last."""
         between = (values[1:] + values[:-1]) / 2
-        content = np.cumsum(np.atleast_2d(seen.counts).sum(axis=0))
-        content /= content[-1]
-        cuts: dict[bytes, Array] = {}
-        for bins in NUMBERS_OF_BINS:
-            quantiles = np.arange(1, bins) / bins
-            after = np.searchsorted(content, quantiles)
-            before = np.maximum(after - 1, 0)
-            nearer = (quantiles - content[before] < content[after] - quantiles) & (after > 0)
-            cut = np.unique(np.where(nearer, before, after))
-            cut = cut[cut < len(between)]
-            cuts[cut.tobytes()] = cut
-        if len(values) <= NUMBERS_OF_BINS[-1]:
-            every = np.arange(len(between))
-            cuts[every.tobytes()] = every
         low, high = self._ends(values, between)
-        return [(np.concatenate([[low], between[c], [high]]), np.append(0, c + 1)) for c in cuts.values()]
+        return np.concatenate([[low], between, [high]])
 
     def _ends(self, values: Array, between: Array) -> tuple[float, float]:
         """As far beyond the first and last value as the next value is on their other side."""
@@ -179,6 +168,30 @@ class Histogram(Family):
 
     def evidence(self, seen: tuple[Tally, ...]) -> Array:
         return np.array([self.log_evidence(tally).sum() for tally in seen])
+
+
+def _cuts(content: Array) -> list[Array]:
+    """Sets of edges worth comparing: bins of equal content, and every value for itself where there are few."""
+    last = len(content) - 1
+    cuts: dict[bytes, Array] = {}
+    for bins in NUMBERS_OF_BINS:
+        quantiles = content[-1] * np.arange(1, bins) / bins
+        after = np.searchsorted(content, quantiles)
+        nearer = quantiles - content[after - 1] < content[after] - quantiles
+        cut = np.unique(np.concatenate([[0], after - nearer, [last]]))
+        cuts[cut.tobytes()] = cut
+    if last <= NUMBERS_OF_BINS[-1]:
+        every = np.arange(last + 1)
+        cuts[every.tobytes()] = every
+    return list(cuts.values())
+
+
+def _evidence(inside: Array, width: Array, bins: Array) -> Array:
+    """Log evidence of several histograms side by side, under Jeffreys' prior; ``bins`` says where each one ends."""
+    starts = np.cumsum(bins) - bins
+    drawn = (gammaln(inside + 0.5) - gammaln(0.5)).sum(axis=0) - inside.sum(axis=0) * np.log(width)
+    rows = np.add.reduceat(inside, starts, axis=1)
+    return np.asarray(np.add.reduceat(drawn, starts) + (gammaln(bins / 2) - gammaln(rows + bins / 2)).sum(axis=0))
 
 
 def _bin_of(x: Array, edges: Array) -> Array:

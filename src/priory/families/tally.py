@@ -23,7 +23,7 @@ class Tally(Statistics):
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> Tally:
-        shown = counts.reshape(-1, len(values)).any(axis=0)
+        shown = counts.any(axis=0) if counts.ndim > 1 else counts != 0
         return cls(values[shown], counts[..., shown])
 
     @property

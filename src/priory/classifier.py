@@ -1,0 +1,205 @@
+"""`NaiveBayes`: mixed tables as they are, every column with the family that explains it best."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from priory import model
+from priory.errors import DataError, PrioryWarning
+from priory.estimator import Classifier, encoded
+from priory.families.family import ESTIMATES
+from priory.folds import leave_one_out
+from priory.ledger import Ledgers
+from priory.logspace import Array, log_normalise
+from priory.model import Seen
+from priory.schema import Schema
+from priory.table import Table, read
+
+
+@dataclass(frozen=True)
+class ColumnReport:
+    """What a column was taken for, and why: the log evidence per row, in bits, of every candidate."""
+
+    name: str
+    kind: str
+    family: str
+    bits: dict[str, float]
+
+    def __str__(self) -> str:
+        others = ", ".join(f"{name} {b:.2f}" for name, b in self.bits.items() if name != self.family)
+        best = f" {self.bits[self.family]:.2f} bits a row" if self.family in self.bits else ""
+        return f"{self.name}: {self.family}{best}" + (f" ({others})" if others else "")
+
+
+class NaiveBayes(Classifier):
+    """Naive Bayes for tables as they are.
+
+    Takes a pandas, polars or pyarrow table, an array, a list of dicts: numbers, labels, booleans, missing cells (which
+    say nothing), labels never seen before, columns by name in any order.
+
+    Parameters
+    ----------
+    families : "auto", a family, or a dict of column to family
+        A family is a name ("gaussian"), a class (`Gaussian`, its prior taken from the data) or an instance
+        (`Gaussian(location=0.0)`, a declared prior). "auto" lets the evidence choose, column by column.
+    estimate : "predictive", "mean", "map" or "ml"
+        Parameters integrated out, or a point estimate of them.
+    alpha : float, optional
+        Virtual examples of each label or bin; by default as many as the evidence asks for.
+    class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
+    missing : "ignore" or "error"
+
+    Examples
+    --------
+    >>> table = [{"outlook": "sunny", "wind": 3.0}, {"outlook": "rain", "wind": 9.0}, {"outlook": "rain", "wind": None}]
+    >>> model = NaiveBayes().fit(table, ["yes", "no", "no"])
+    >>> model.predict([{"outlook": "sunny", "wind": 4.0}]).tolist()
+    ['yes']
+    >>> model.forget(table[:1], ["yes"]).class_count_.tolist()  # as if it had never been seen
+    [2.0, 0.0]
+    """
+
+    _schema: Schema
+    _closed = False
+
+    def __init__(
+        self,
+        families: Any = "auto",
+        *,
+        estimate: str = "predictive",
+        alpha: float | None = None,
+        class_prior: Any = "estimated",
+        missing: str = "ignore",
+    ) -> None:
+        self.families = families
+        self.estimate = estimate
+        self.alpha = alpha
+        self.class_prior = class_prior
+        self.missing = missing
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, reset: bool) -> Table:
+        self._check_parameters()
+        table = read(X)
+        if reset:
+            _check_not_empty(table)
+        elif table.named and hasattr(self, "feature_names_in_"):
+            extra = [name for name in table.names if name not in self._schema.names]
+            if extra:
+                warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
+        if reset or not table.named:
+            validate_data(
+                self, X if table.named else np.empty((1, len(table.names))), skip_check_array=True, reset=reset
+            )
+        table.check_finite()
+        if self.missing == "error":
+            table.check_whole()
+        if reset:
+            self._schema = Schema.of(table, self.families, self.alpha)
+        return table
+
+    def _classes_for(self, classes: Any, first: bool) -> Array | None:
+        if classes is not None:
+            given = np.unique(np.asarray(classes))
+            return given if first else np.union1d(self.classes_, given)
+        return None if first else self.classes_
+
+    def _observe(self, table: Table, classes: Array, group: Array, weight: Array | None) -> Seen:
+        grown = self._schema.grown(table, self.families, self.alpha)
+        if grown != self._schema:
+            self._schema = grown
+            if hasattr(self, "seen_"):
+                self.seen_ = model.widened(grown, self.seen_)
+        return model.observe(self._schema, table, classes, group, weight)
+
+    def _check_alike(self, other: Self) -> None:
+        super()._check_alike(other)
+        if self._schema != other._schema:
+            raise DataError(
+                "the models have different columns or families; only models of the same schema can be merged."
+            )
+
+    def _check_parameters(self) -> None:
+        if self.estimate not in ESTIMATES:
+            raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(ESTIMATES)}.")
+        if self.missing not in ("ignore", "error"):
+            raise DataError(f"missing is {self.missing!r}; use 'ignore' or 'error'.")
+        if self.alpha is not None and not (np.isfinite(self.alpha) and self.alpha >= 0):
+            raise DataError(f"alpha is {self.alpha!r}; it must be finite and not negative.")
+        if isinstance(self.class_prior, str) and self.class_prior not in ("estimated", "uniform"):
+            raise DataError(f"class_prior is {self.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def _log_prior(self) -> Array:
+        return model.log_prior(self.seen_, self._class_prior())
+
+    def _class_prior(self) -> Any:
+        if isinstance(self.class_prior, str):
+            return self.class_prior
+        given = self.class_prior
+        if isinstance(given, Mapping):
+            absent = [c for c in self.classes_.tolist() if c not in given]
+            if absent:
+                raise DataError(f"class_prior says nothing of class {absent[0]!r}.")
+            given = [given[c] for c in self.classes_.tolist()]
+        prior = np.asarray(given, dtype=float)
+        if prior.shape != self.classes_.shape:
+            raise DataError(f"class_prior has {prior.size} probabilities for {len(self.classes_)} classes.")
+        if not (prior >= 0).all() or not np.isclose(prior.sum(), 1.0):
+            raise DataError(f"class_prior is {prior.tolist()}; probabilities are not negative and add up to 1.")
+        return prior
+
+    def _log_joint(self, table: Table) -> Array:
+        return model.log_joint(self._schema, self.seen_, table, self.estimate, self._class_prior())
+
+    def explain(self, X: Any) -> Ledgers:
+        """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds."""
+        check_is_fitted(self, "seen_")
+        table = self._read(X, reset=False)
+        terms = model.terms(self._schema, self.seen_, table, self.estimate)
+        places = table.places(self._schema.names)
+        cells = [[table.cell(row, place) for place in places] for row in range(table.rows)]
+        return Ledgers.of(self.classes_, self._log_prior(), terms, self._schema.names, cells)
+
+    @property
+    def schema_(self) -> dict[str, ColumnReport]:
+        """For each column what it was taken for, and the evidence behind it."""
+        reports: dict[str, ColumnReport] = {
+            name: ColumnReport(name, "empty", "none", {}) for name in self._schema.names
+        }
+        for block, candidates in zip(self._schema.blocks, model.evidence(self._schema, self._seen()), strict=True):
+            for j, name in enumerate(block.names):
+                rows = max(float(self.seen_.n.sum()), 1.0)
+                bits = {type(f).__name__: float(e[j]) / rows / np.log(2) for f, e in candidates}
+                reports[name] = ColumnReport(name, block.kind, max(bits, key=bits.__getitem__), bits)
+        return reports
+
+    def leave_one_out(self, X: Any, y: Any) -> Array:
+        """log p(c | x) of every learned row, from the model without that row: ``total - row``, no refit."""
+        check_is_fitted(self, "seen_")
+        table = self._read(X, reset=False)
+        _, group = encoded(y, self.classes_)
+        joint = leave_one_out(self._schema, self.seen_, table, group, self.estimate, self._class_prior())
+        return log_normalise(joint, self._log_prior())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _check_not_empty(table: Table) -> None:
+    if not table.names:
+        raise DataError(f"0 feature(s) (shape=({table.rows}, 0)) while a minimum of 1 is required: X has no columns.")
+    if not table.rows:
+        raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")

@@ -1,0 +1,168 @@
+"""Naive Bayes: log p(c | x) = log p(c) + Σ_j log p(x_j | c) − log p(x), from one record of what was seen.
+
+    model = schema + statistics
+
+The functions here are the whole of naive Bayes: `observe` makes the record, `chosen` asks it which family explains each
+column, `log_joint` and `terms` answer for new rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from priory.errors import KindError, NotSeen
+from priory.families import Family
+from priory.families.family import Grouped
+from priory.logspace import Array, log
+from priory.schema import Schema, columns_of, observed, with_prior
+from priory.statistics import Statistics
+from priory.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Seen(Statistics):
+    """What a classifier remembers: the rows of each class, and a record for every part of the model."""
+
+    frame: ClassVar[tuple[str, ...]] = ("classes",)
+
+    classes: Array  # sorted
+    n: Array
+    parts: tuple[Any, ...]
+
+    def aligned(self, other: Seen) -> tuple[Seen, Seen]:
+        """Over the classes of both."""
+        if np.array_equal(self.classes, other.classes):
+            return self, other
+        if (self.classes.dtype.kind in "OUS") != (other.classes.dtype.kind in "OUS"):
+            raise KindError(
+                f"classes {self.classes.tolist()[:3]} and {other.classes.tolist()[:3]} are of different kinds."
+            )
+        classes = np.union1d(self.classes, other.classes)
+        return self._over(classes), other._over(classes)
+
+    def _over(self, classes: Array) -> Seen:
+        wide = self.regrouped(np.searchsorted(classes, self.classes), len(classes))
+        return replace(wide, classes=classes)
+
+
+class Choice(NamedTuple):
+    """Columns of one block that one family explains best."""
+
+    block: int
+    places: Array  # within the block
+    family: Family
+    seen: Any
+
+
+def observe(schema: Schema, table: Table, classes: Array, group: Array, weight: Array | None) -> Seen:
+    """The statistics of the rows: for each class, and each candidate of each block."""
+    rows = Grouped(np.ones(table.rows), group, len(classes))
+    n = np.bincount(rows.group, weight, minlength=len(classes)).astype(float)
+    parts = tuple(
+        tuple(observed(c).observe(cells, rows.group, len(classes), weight) for c in block.candidates)
+        for block, cells in zip(schema.blocks, schema.cells(table), strict=True)
+    )
+    return Seen(classes, n, parts)
+
+
+def nothing(schema: Schema, classes: Array) -> Seen:
+    """The zero of the algebra: no rows seen."""
+    parts = tuple(
+        tuple(observed(c).observe(_no_rows(block), np.zeros(0, dtype=np.int32), len(classes)) for c in block.candidates)
+        for block in schema.blocks
+    )
+    return Seen(classes, np.zeros(len(classes)), parts)
+
+
+def widened(schema: Schema, seen: Seen) -> Seen:
+    """The record with a zero for every block it does not have yet."""
+    zero = nothing(schema, seen.classes)
+    return replace(seen, parts=seen.parts + zero.parts[len(seen.parts) :])
+
+
+def evidence(schema: Schema, seen: Seen) -> list[list[tuple[Family, Array]]]:
+    """For each block, each candidate with its prior and its log evidence of every column."""
+    blocks = []
+    for block, records in zip(schema.blocks, seen.parts, strict=True):
+        families = [with_prior(c, record) for c, record in zip(block.candidates, records, strict=True)]
+        blocks.append([(f, f.evidence(record)) for f, record in zip(families, records, strict=True)])
+    return blocks
+
+
+def chosen(schema: Schema, seen: Seen) -> list[Choice]:
+    """Every column with the family of the largest evidence. A function of the record, so it forgets with it."""
+    return seen.derived("chosen", lambda s: _choose(schema, s), schema)
+
+
+def _choose(schema: Schema, seen: Seen) -> list[Choice]:
+    choices = []
+    for b, candidates in enumerate(evidence(schema, seen)):
+        best = np.argmax([evidence for _, evidence in candidates], axis=0)
+        for k, (block_family, _) in enumerate(candidates):
+            places = np.flatnonzero(best == k)
+            if len(places):
+                record = columns_of(seen.parts[b][k], places)
+                candidate = schema.blocks[b].candidates[k]
+                family = block_family if len(places) == len(best) else with_prior(candidate, record)
+                choices.append(Choice(b, places, family, record))
+    return choices
+
+
+def log_prior(seen: Seen, given: Any) -> Array:
+    """Log probability of each class before its row is seen. A class without rows counts as half a row."""
+    if isinstance(given, str) and given == "uniform":
+        return np.full(len(seen.n), -np.log(len(seen.n)))
+    if isinstance(given, str):
+        n = np.where(seen.n > 0, seen.n, 0.5)
+        return log(n / n.sum())
+    return log(given)
+
+
+def log_joint(schema: Schema, seen: Seen, table: Table, estimate: str, prior: Any) -> Array:
+    """log p(c, x) for each row and class, up to what all classes of a row share."""
+    cells = schema.cells(table)
+    joint = np.repeat(log_prior(seen, prior)[None], table.rows, axis=0)
+    for choice in chosen(schema, seen):
+        block = cells[choice.block]
+        if len(choice.places) < len(schema.blocks[choice.block].names):
+            block = _columns(block, choice.places)
+        joint += choice.family.score(choice.seen, block, estimate)
+    return joint
+
+
+def terms(schema: Schema, seen: Seen, table: Table, estimate: str) -> Array:
+    """log p(x_j | c) for each row, class and column, the columns in the order of the schema."""
+    cells = schema.cells(table)
+    out = np.zeros((table.rows, len(seen.classes), len(schema.names)))
+    place = {name: j for j, name in enumerate(schema.names)}
+    for choice in chosen(schema, seen):
+        names = schema.blocks[choice.block].names
+        block = _columns(cells[choice.block], choice.places)
+        out[:, :, [place[names[j]] for j in choice.places]] = choice.family.log_likelihood(choice.seen, block, estimate)
+    return out
+
+
+def named(error: NotSeen, classes: Array) -> NotSeen:
+    """The error with the class it speaks of."""
+    label = f" in class {classes[error.index[0]]!r}" if error.index and error.index[0] < len(classes) else ""
+    return NotSeen(f"{str(error).rstrip('.')}{label}; the model is as it was.", error.index)
+
+
+def _columns(block: Any, places: Array) -> Any:
+    from priory.families.tally import Coded
+
+    if isinstance(block, Coded):
+        return Coded(block.codes[:, places], tuple(block.values[int(j)] for j in places))
+    return block[:, places]
+
+
+def _no_rows(block: Any) -> Any:
+    from priory.families.tally import Coded
+
+    d = len(block.names)
+    if block.kind == "label":
+        return Coded(np.zeros((0, d), dtype=np.int32), tuple(np.array([], dtype=object) for _ in range(d)))
+    return np.zeros((0, d))

@@ -1,0 +1,281 @@
+"""Tables as they are: pandas, polars, pyarrow, NumPy, dicts; every column becomes numbers or labels, or is empty.
+
+What a column is, is read off its type and never off its values, so it is known before the data are. Nothing is
+repaired: what is neither a number nor a label is an error that names the cell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+from priory.counting import over_shards
+from priory.errors import DataError, KindError
+from priory.families.tally import Coded, factorised, missing_in
+from priory.logspace import Array
+
+Kind = Literal["number", "label", "empty"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: numbers (float64, NaN where missing), or labels (codes and their sorted values)."""
+
+    kind: Kind
+    numbers: Array | None = None
+    labels: tuple[Array, Array] | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows by named columns; ``matrix`` holds them where all are numbers that came as one array."""
+
+    rows: int
+    names: tuple[str, ...]
+    named: bool
+    columns: tuple[Column, ...] = ()
+    matrix: Array | None = None
+
+    def kinds(self) -> dict[str, Kind]:
+        if self.matrix is not None:
+            return dict.fromkeys(self.names, "number")
+        return {name: column.kind for name, column in zip(self.names, self.columns, strict=True)}
+
+    def numbers(self, places: Sequence[int]) -> Array:
+        """Some columns as one block (rows, columns); the whole matrix as it is where nothing has to move."""
+        if self.matrix is not None:
+            return self.matrix if list(places) == list(range(len(self.names))) else self.matrix[:, places]
+        block = np.full((self.rows, len(places)), np.nan)
+        for j, place in enumerate(places):
+            if self.columns[place].numbers is not None:
+                block[:, j] = self.columns[place].numbers
+        return block
+
+    def labels(self, places: Sequence[int]) -> Coded:
+        """Some columns as one block of codes; a column of numbers is labelled by its numbers."""
+        return Coded.joined([self._labelled(place) for place in places], self.rows)
+
+    def _labelled(self, place: int) -> tuple[Array, Array]:
+        if self.matrix is not None:
+            return factorised(self.matrix[:, place].astype(float))
+        column = self.columns[place]
+        if column.labels is not None:
+            return column.labels
+        return factorised(np.full(self.rows, np.nan) if column.numbers is None else column.numbers)
+
+    def cell(self, row: int, place: int) -> Any:
+        """One value, for people; None where it is missing."""
+        if self.matrix is not None:
+            value = float(self.matrix[row, place])
+            return None if math.isnan(value) else value
+        column = self.columns[place]
+        if column.labels is not None:
+            codes, values = column.labels
+            return None if codes[row] < 0 else values[codes[row]]
+        value = math.nan if column.numbers is None else float(column.numbers[row])
+        return None if math.isnan(value) else value
+
+    def places(self, wanted: Sequence[str]) -> list[int]:
+        """Where the wanted columns stand: by name where there are names, in any order; else by position."""
+        if not self.named:
+            return list(range(len(wanted)))
+        at = {name: place for place, name in enumerate(self.names)}
+        absent = [name for name in wanted if name not in at]
+        if absent:
+            raise DataError(f"the table has no column {_listed(absent)}; it has {_listed(self.names)}.")
+        return [at[name] for name in wanted]
+
+    def check_finite(self) -> None:
+        """Infinity is not a number to learn from."""
+        blocks = (
+            [self.matrix]
+            if self.matrix is not None
+            else [c.numbers[:, None] for c in self.columns if c.numbers is not None]
+        )
+        if all(_finite(block) for block in blocks):
+            return
+        for place, name in enumerate(self.names):
+            row = np.flatnonzero(np.isinf(self.numbers([place])[:, 0]))
+            if len(row):
+                raise DataError(f"row {row[0]}, column {name!r} is infinity (inf); use NaN for what is missing.")
+
+    def check_whole(self) -> None:
+        """No cell may be missing."""
+        for place, name in enumerate(self.names):
+            column = self.numbers([place])[:, 0] if self.kinds()[name] != "label" else self._labelled(place)[0]
+            row = np.flatnonzero(np.isnan(column) | (column < 0) if self.kinds()[name] == "label" else np.isnan(column))
+            if len(row):
+                raise DataError(f"row {row[0]}, column {name!r} is missing (NaN); fill it, or set missing='ignore'.")
+
+
+def read(X: Any) -> Table:
+    """Any table. A list of dicts is rows by name; what has no names is called x0, x1, …"""
+    if isinstance(X, Table):
+        return X
+    if hasattr(X, "toarray") or hasattr(X, "todense"):
+        raise KindError(
+            "X is a sparse matrix; a table of columns is dense: call .toarray(), or use priory.naive_bayes."
+        )
+    if isinstance(X, Mapping):
+        return _from_columns({str(name): np.asarray(values) for name, values in X.items()})
+    if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
+        names = dict.fromkeys(str(name) for row in X for name in row)
+        return _from_columns({name: _objects([row.get(name) for row in X]) for name in names})
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return _from_frame(frame)
+    return _from_array(X)
+
+
+def _from_array(X: Any) -> Table:
+    cells = np.asarray(X) if not isinstance(X, list) else _matrix(X)
+    if np.iscomplexobj(cells):
+        raise DataError(
+            "Complex data not supported: X holds complex numbers; give real and imaginary parts as columns."
+        )
+    if cells.ndim != 2:
+        hint = "Reshape your data: reshape(-1, 1) if it is one column, reshape(1, -1) if it is one row."
+        raise DataError(f"Expected 2D array, got {cells.ndim}D array instead. {hint}")
+    rows, columns = cells.shape
+    names = tuple(f"x{j}" for j in range(columns))
+    if cells.dtype.kind in "biuf":
+        return Table(rows, names, False, matrix=cells)
+    return Table(rows, names, False, tuple(_typed(cells[:, j], name) for j, name in enumerate(names)))
+
+
+def _from_columns(columns: dict[str, Array]) -> Table:
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"the columns differ in length: {lengths}.")
+    rows = next(iter(lengths.values()), 0)
+    return Table(rows, tuple(columns), True, tuple(_typed(column, name) for name, column in columns.items()))
+
+
+def _from_frame(frame: nw.DataFrame[Any]) -> Table:
+    names = tuple(str(name) for name in frame.columns)
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        first, second = (place for place, name in enumerate(names) if name == twice[0])
+        raise DataError(f"column {twice[0]!r} is there twice (positions {first} and {second}); rename one.")
+    native = frame.columns
+    named = all(isinstance(name, str) for name in native)
+    return Table(len(frame), names, named, tuple(_series(frame[name], str(name)) for name in native))
+
+
+def _series(series: nw.Series[Any], name: str) -> Column:
+    kind = series.dtype
+    if kind.is_numeric() or kind == nw.Boolean:
+        return Column("number", np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float))
+    if kind == nw.Unknown or len(series) == int(series.is_null().sum()):
+        return Column("empty")
+    if kind in (nw.String, nw.Categorical, nw.Enum):
+        return Column("label", labels=_encoded(series))
+    if kind == nw.Object:
+        cells = _objects(series.to_list())
+        cells[series.is_null().to_numpy()] = None
+        return _typed(cells, name)
+    raise KindError(f"column {name!r} holds {kind}; turn it into a number or a string, or leave it out.")
+
+
+def _encoded(series: nw.Series[Any]) -> tuple[Array, Array]:
+    """Labels by Arrow's dictionary encoding, then sorted."""
+    import pyarrow as pa
+
+    array = series.cast(nw.String).to_arrow()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    coded = array.dictionary_encode()
+    values = _objects(coded.dictionary.to_pylist())
+    order = np.argsort(values)
+    rank = np.empty(len(order) + 1, dtype=np.int32)
+    rank[order], rank[-1] = np.arange(len(order)), -1
+    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return rank[codes], values[order]
+
+
+def _typed(cells: Array, name: str) -> Column:
+    """A column of Python objects (or of a NumPy type), by the types in it."""
+    if cells.dtype.kind in "biuf":
+        return Column("number", cells.astype(float))
+    if cells.dtype.kind in "US":
+        return Column("label", labels=factorised(cells.astype(object)))
+    if cells.dtype.kind != "O":
+        raise KindError(f"column {name!r} holds {cells.dtype}; turn it into a number or a string, or leave it out.")
+    present = np.flatnonzero(~missing_in(cells))
+    if not len(present):
+        return Column("empty")
+    first: dict[str, int] = {}
+    for row in present:
+        first.setdefault(_sort(cells[row], int(row), name), int(row))
+    if len(first) > 1:
+        shown = ", ".join(f"row {row} holds {cells[row]!r}" for row in first.values())
+        raise KindError(f"column {name!r} mixes numbers and strings ({shown}); make it one or the other.")
+    if "label" in first:
+        return Column("label", labels=factorised(cells))
+    numbers = np.full(len(cells), np.nan)
+    for row in present:
+        numbers[row] = _number(cells[row], int(row), name)
+    return Column("number", numbers)
+
+
+def _sort(value: Any, row: int, name: str) -> str:
+    if isinstance(value, (Real, np.bool_)):
+        return "number"
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                f"row {row}, column {name!r} holds a lone surrogate; it is not text: decode it first."
+            ) from None
+        return "label"
+    if isinstance(value, bytes):
+        raise KindError(f"row {row}, column {name!r} holds bytes; decode them to a string first.")
+    raise KindError(
+        f"row {row}, column {name!r} holds a {type(value).__name__}; argument must be a string or a number."
+    )
+
+
+def _number(value: Any, row: int, name: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise DataError(f"row {row}, column {name!r} holds a number too large for a float.") from None
+
+
+def _objects(values: Sequence[Any]) -> Array:
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = values
+    return cells
+
+
+def _matrix(rows: list[Any]) -> Array:
+    """A list of rows; strings and numbers side by side stay what they are."""
+    plain = np.asarray(rows)  # ragged rows raise here, by NumPy
+    if plain.ndim == 2 and plain.dtype.kind in "US":
+        return np.array(rows, dtype=object)
+    return plain
+
+
+def _finite(block: Array) -> bool:
+    """A sum is infinite if a cell is; NaN must not hide it."""
+    if block.dtype.kind != "f":
+        return True
+
+    def part_finite(part: slice) -> bool:
+        total = np.add.reduce(block[part], axis=None)
+        return bool(np.isfinite(total)) or not bool(np.isinf(block[part]).any())
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        return all(over_shards(part_finite, len(block)))
+
+
+def _listed(names: Sequence[str], most: int = 10) -> str:
+    shown = ", ".join(map(repr, names[:most]))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
