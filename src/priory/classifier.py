@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from priory import model
 from priory.errors import DataError, PrioryWarning
@@ -94,16 +94,26 @@ class NaiveBayes(Classifier):
             extra = [name for name in table.names if name not in self._schema.names]
             if extra:
                 warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
-        if reset or not table.named:
-            validate_data(
-                self, X if table.named else np.empty((1, len(table.names))), skip_check_array=True, reset=reset
-            )
+        self._check_columns(table, reset)
         table.check_finite()
         if self.missing == "error":
             table.check_whole()
         if reset:
             self._schema = Schema.of(table, self.families, self.alpha)
         return table
+
+    def _check_columns(self, table: Table, reset: bool) -> None:
+        """Remember the columns, or compare: by number where the table has no names."""
+        if reset:
+            self.n_features_in_ = len(table.names)
+            self.__dict__.pop("feature_names_in_", None)
+            if table.named:
+                self.feature_names_in_ = np.array(table.names, dtype=object)
+        elif not table.named and len(table.names) != self.n_features_in_:
+            raise DataError(
+                f"X has {len(table.names)} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input."
+            )
 
     def _classes_for(self, classes: Any, first: bool) -> Array | None:
         if classes is not None:
@@ -178,8 +188,9 @@ class NaiveBayes(Classifier):
         for block, candidates in zip(self._schema.blocks, model.evidence(self._schema, self._seen()), strict=True):
             for j, name in enumerate(block.names):
                 rows = max(float(self.seen_.n.sum()), 1.0)
+                best = model.first_best(np.array([e[j] for _, e in candidates]))
                 bits = {type(f).__name__: float(e[j]) / rows / np.log(2) for f, e in candidates}
-                reports[name] = ColumnReport(name, block.kind, max(bits, key=bits.__getitem__), bits)
+                reports[name] = ColumnReport(name, block.kind, list(bits)[int(best)], bits)
         return reports
 
     def leave_one_out(self, X: Any, y: Any) -> Array:

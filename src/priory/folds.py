@@ -13,7 +13,7 @@ import numpy as np
 from priory.families import Family
 from priory.families.tally import Coded, Tally
 from priory.logspace import Array
-from priory.model import Seen, log_prior
+from priory.model import Seen, first_best, log_prior
 from priory.schema import Block, Schema, columns_of, observed, with_prior
 from priory.table import Table
 
@@ -39,16 +39,14 @@ def _less_one(seen: Seen, c: int) -> Seen:
 
 def _terms_without(block: Block, records: tuple[Any, ...], cells: Any, group: Array, estimate: str) -> Array:
     """Terms (rows, classes, columns) of each row without itself, the family of each cell chosen without it too."""
-    best: Array | None = None
-    terms = np.zeros(())
-    for candidate, record in zip(block.candidates, records, strict=True):
-        without = _by_value if isinstance(record, tuple) else _by_cell
-        evidence, own = without(candidate, record, cells, group, estimate)
-        if best is None:
-            best, terms = evidence, own
-        else:
-            better = evidence > best
-            best, terms = np.where(better, evidence, best), np.where(better[:, None], own, terms)
+    answers = [
+        (_by_value if isinstance(record, tuple) else _by_cell)(candidate, record, cells, group, estimate)
+        for candidate, record in zip(block.candidates, records, strict=True)
+    ]
+    best = first_best(np.array([evidence for evidence, _ in answers]))
+    terms = answers[0][1]
+    for k, (_, own) in enumerate(answers[1:], start=1):
+        terms = np.where((best == k)[:, None], own, terms)
     return terms
 
 

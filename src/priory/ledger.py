@@ -116,7 +116,7 @@ class Ledgers(Sequence[Ledger]):
     def of(
         cls, classes: Array, log_prior: Array, terms: Array, names: Sequence[str], cells: Sequence[Sequence[Any]]
     ) -> Ledgers:
-        prior = Line("prior", None, tuple(log_prior.tolist()))
+        prior = Line("prior", "", tuple(log_prior.tolist()))
         return cls(
             [
                 Ledger(

@@ -21,6 +21,8 @@ from priory.schema import Schema, columns_of, observed, with_prior
 from priory.statistics import Statistics
 from priory.table import Table
 
+TIE = 1e-6  # nats
+
 
 @dataclass(frozen=True, eq=False)
 class Seen(Statistics):
@@ -100,7 +102,7 @@ def chosen(schema: Schema, seen: Seen) -> list[Choice]:
 def _choose(schema: Schema, seen: Seen) -> list[Choice]:
     choices = []
     for b, candidates in enumerate(evidence(schema, seen)):
-        best = np.argmax([evidence for _, evidence in candidates], axis=0)
+        best = first_best(np.array([evidence for _, evidence in candidates]))
         for k, (block_family, _) in enumerate(candidates):
             places = np.flatnonzero(best == k)
             if len(places):
@@ -109,6 +111,11 @@ def _choose(schema: Schema, seen: Seen) -> list[Choice]:
                 family = block_family if len(places) == len(best) else with_prior(candidate, record)
                 choices.append(Choice(b, places, family, record))
     return choices
+
+
+def first_best(evidence: Array) -> Array:
+    """The first of the best along the first axis: evidence that differs by rounding is a tie, and the simplest wins."""
+    return np.argmax(evidence >= evidence.max(axis=0) - TIE, axis=0)
 
 
 def log_prior(seen: Seen, given: Any) -> Array:

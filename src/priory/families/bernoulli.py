@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaln
 
 from priory.counting import group_sums
+from priory.families import dirichlet
 from priory.families.family import Family, Grouped, known
 from priory.logspace import Array, log, x_log_y
 from priory.statistics import Statistics
@@ -64,8 +65,11 @@ class Bernoulli(Family):
 
     @classmethod
     def prior_from(cls, seen: Trials) -> Self:
-        """Laplace's rule of succession."""
-        return cls(1.0, 1.0)
+        """Symmetric, as strong as the evidence of all classes says, for each column."""
+        yes, no = np.atleast_2d(seen.successes), np.atleast_2d(seen.n - seen.successes)
+        pairs = np.stack([yes, no], axis=-1).swapaxes(0, 1)
+        strength = np.array([dirichlet.strength_by_evidence(column) for column in pairs])
+        return cls(strength, strength)
 
     @classmethod
     def m_estimate(cls, m: float, p: float) -> Self:

@@ -48,7 +48,7 @@ class Categorical(Family):
         tallies = tuple(
             Tally.of(values, c if group is not None else c[0]) for values, c in zip(coded.values, counts, strict=True)
         )
-        return tallies[0] if np.ndim(x) == 1 else tallies
+        return tallies[0] if not isinstance(x, Coded) and np.ndim(x) == 1 else tallies
 
     def _declared(self, seen: Tally) -> Tally:
         """The record over the declared values as well as those seen."""

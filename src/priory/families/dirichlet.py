@@ -47,7 +47,11 @@ def strength_by_evidence(counts: Array) -> float:
     """
     if not counts.size:
         return 1.0
-    evidence = [log_evidence(np.asarray(a), counts).sum() for a in STRENGTHS]
+    values, rows = counts.shape[-1], counts.sum(axis=-1)
+    some = counts[counts > 0]  # a value not shown adds nothing
+    drawn = (gammaln(some + STRENGTHS[:, None]) - gammaln(STRENGTHS)[:, None]).sum(axis=1)
+    mass = STRENGTHS[:, None] * values
+    evidence = drawn + (gammaln(mass) - gammaln(mass + rows)).sum(axis=1)
     return float(STRENGTHS[int(np.argmax(evidence))])
 
 

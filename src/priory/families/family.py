@@ -10,6 +10,7 @@ normaliser of the belief grew.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, Self
 
@@ -135,7 +136,7 @@ class Grouped:
 
     def __init__(self, x: ArrayLike, group: Array | None, groups: int) -> None:
         cells = np.asarray(x)
-        self.x = cells.reshape(len(cells), -1)
+        self.x = cells.reshape(len(cells), math.prod(cells.shape[1:]))
         self.group = one_group(len(cells)) if group is None else np.ascontiguousarray(group, dtype=np.int32)
         self.groups = 1 if group is None else groups
         self._shape = (() if group is None else (groups,)) + cells.shape[1:]

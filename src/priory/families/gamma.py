@@ -16,7 +16,7 @@ from priory.logspace import Array, log_sum_exp
 from priory.statistics import Statistics
 
 SMALLEST, LARGEST = 1e-300, 1e300  # sums of anything beyond would overflow
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 LOG_SHAPE_SD = 2.0  # the shape is believed to lie within a factor e^2 of 1, give or take
 
 
@@ -44,8 +44,8 @@ class GammaShapeRate(NamedTuple):
 class Gamma(Family):
     """``x ~ Gamma(k, θ)`` with ``θ ~ Gamma(a, b)``; conjugate for a known shape ``k``.
 
-    Where ``shape`` is None, ``log k ~ N(0, 2²)``, the rate is believed to be about ``k a / b`` (so that ``b / a`` is a guess
-    of the mean, whatever the shape), and the shape is integrated out by quadrature about its most probable value.
+    Where ``shape`` is None, ``log k ~ N(0, 2²)``, the rate is believed to be about ``k a / b`` (``b / a`` is a guess of
+    the mean, whatever the shape), and the shape is integrated out by quadrature about its most probable value.
 
     >>> seen = Gamma().observe([1.0, 2.0, 3.0, 4.0])
     >>> [round(float(v), 3) for v in Gamma().ml(seen)]
@@ -105,7 +105,10 @@ class Gamma(Family):
             first = first + n * (psi(after) - psi(k)) - after * share
             second = n * (1 / k - polygamma(1, k) + n * polygamma(1, after) - 2 * share) + after * share**2
             bend = np.maximum(ease, ease - k * first - k**2 * second)
-            s = np.clip(s + np.clip((k * first - s * ease) / bend, -1.0, 1.0), -12.0, 25.0)
+            step = np.clip((k * first - s * ease) / bend, -1.0, 1.0)
+            s = np.clip(s + step, -12.0, 25.0)
+            if np.max(np.abs(step), initial=0.0) < 1e-10:
+                break
         return s, 1 / np.sqrt(bend)
 
     def _shapes(self, seen: Positives) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from priory import counting
 from priory.errors import DataError, NotSeen
 from priory.families.family import Family, Grouped, known
 from priory.logspace import Array, log
-from priory.statistics import Statistics
+from priory.statistics import DUST, Statistics
 
 LOG_2PI = float(np.log(2 * np.pi))
 FLOOR = 1e-9  # of a column's variance: a class that shows one value only is not infinitely sure of it
@@ -70,11 +70,13 @@ class Moments(Statistics):
 
     def guarded(self, total: Moments, part: Moments) -> Moments:
         left: Moments = super().guarded(total, part)
-        lost = left._scatter() < -1e-9 * total.second
+        spread = left._scatter()
+        lost = spread < -1e-9 * total.second
         if lost.any():
             cell = tuple(int(i) for i in np.argwhere(lost)[0])
             raise NotSeen("cannot forget these values: more spread than was learned would go.", cell)
-        return left
+        rounding = spread <= DUST * total.second
+        return replace(left, second=np.where(rounding, left.second - spread, left.second))
 
     def centre(self) -> Array:
         """Mean of z."""

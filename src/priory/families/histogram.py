@@ -21,6 +21,9 @@ from priory.families.tally import Tally
 from priory.logspace import Array, log
 
 NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
+LARGEST = float(np.finfo(float).max)
+QUANTILES = np.concatenate([np.arange(bins + 1) / bins for bins in NUMBERS_OF_BINS])
+CANDIDATE = np.repeat(np.arange(len(NUMBERS_OF_BINS)), np.array(NUMBERS_OF_BINS) + 1)
 
 
 class Bins(NamedTuple):
@@ -71,28 +74,25 @@ class Histogram(Family):
         content = np.zeros((len(counts), len(values) + 1))
         np.cumsum(counts, axis=1, out=content[:, 1:])
         bounds = self._edges(values)
-        cuts = _cuts(content.sum(axis=0))
-        ends = np.concatenate(cuts)
-        inside = np.diff(content[:, ends], axis=1)
-        first = np.cumsum([0] + [len(cut) for cut in cuts[:-1]])
-        seam = np.delete(np.arange(len(ends) - 1), first[1:] - 1)  # between two candidates there is no bin
-        inside, width = inside[:, seam], np.diff(bounds[ends])[seam]
-        evidence = _evidence(inside, width, np.array([len(cut) - 1 for cut in cuts]))
-        best = cuts[int(np.argmax(evidence))]
+        ends, candidate = _cuts(content.sum(axis=0))
+        evidence = _evidence(content[:, ends], bounds[ends], candidate)
+        best = ends[candidate == np.argmax(evidence)]
         binned = np.diff(content[:, best], axis=1)
         alpha = dirichlet.strength_by_evidence(binned) if self.alpha is None else float(np.asarray(self.alpha))
         return bounds[best], binned.reshape(*seen.counts.shape[:-1], -1), alpha
 
     def _edges(self, values: Array) -> Array:
         """Where a bin may begin or end: halfway between values, and as far beyond the first and the last."""
-        between = (values[1:] + values[:-1]) / 2
+        between = values[1:] / 2 + values[:-1] / 2
         low, high = self._ends(values, between)
         return np.concatenate([[low], between, [high]])
 
     def _ends(self, values: Array, between: Array) -> tuple[float, float]:
         """As far beyond the first and last value as the next value is on their other side."""
         if len(between):
-            return float(2 * values[0] - between[0]), float(2 * values[-1] - between[-1])
+            with np.errstate(over="ignore"):
+                ends = values[0] + (values[0] - between[0]), values[-1] + (values[-1] - between[-1])
+            return float(np.maximum(ends[0], -LARGEST)), float(np.minimum(ends[1], LARGEST))
         half = max(abs(float(values[0])), 2.0**-1000) * 2.0 ** -(self.bits + 1)
         return float(values[0]) - half, float(values[0]) + half
 
@@ -117,7 +117,7 @@ class Histogram(Family):
         return Bins(self.edges, dirichlet.mean(np.asarray(self.alpha)))
 
     def log_density(self, x: ArrayLike, parameters: Bins) -> Array:
-        density = log(parameters.probabilities) - np.log(np.diff(parameters.edges))
+        density = log(parameters.probabilities) - _log_widths(parameters.edges)
         return density[..., _bin_of(np.asarray(x, dtype=float), parameters.edges)]
 
     def log_predictive(self, x: ArrayLike) -> Array:
@@ -128,7 +128,7 @@ class Histogram(Family):
 
     def log_evidence(self, seen: Tally) -> Array:
         edges, counts, alpha = self._binned(seen)
-        return np.asarray(dirichlet.log_evidence(np.asarray(alpha), counts) - counts @ np.log(np.diff(edges)))
+        return np.asarray(dirichlet.log_evidence(np.asarray(alpha), counts) - counts @ _log_widths(edges))
 
     def draw(self, rng: np.random.Generator, size: int) -> Bins:
         return Bins(self.edges, dirichlet.draw(np.asarray(self.alpha), rng, size))
@@ -143,7 +143,7 @@ class Histogram(Family):
         """Edges, and log densities (classes, bins); a bin that no class can reach speaks for none of them."""
         edges, probabilities = self.parameters(seen, "mean" if estimate == "predictive" else estimate)
         table = log(np.nan_to_num(probabilities, nan=1.0))
-        return edges, np.where(np.isneginf(table).all(axis=0), 0.0, table) - np.log(np.diff(edges))
+        return edges, np.where(np.isneginf(table).all(axis=0), 0.0, table) - _log_widths(edges)
 
     def _tables(self, seen: tuple[Tally, ...], estimate: str) -> list[tuple[Array, Array]]:
         return [t.derived("table", lambda t: self._table(t, estimate), self, estimate) for t in seen]
@@ -170,28 +170,37 @@ class Histogram(Family):
         return np.array([self.log_evidence(tally).sum() for tally in seen])
 
 
-def _cuts(content: Array) -> list[Array]:
-    """Sets of edges worth comparing: bins of equal content, and every value for itself where there are few."""
-    last = len(content) - 1
-    cuts: dict[bytes, Array] = {}
-    for bins in NUMBERS_OF_BINS:
-        quantiles = content[-1] * np.arange(1, bins) / bins
-        after = np.searchsorted(content, quantiles)
-        nearer = quantiles - content[after - 1] < content[after] - quantiles
-        cut = np.unique(np.concatenate([[0], after - nearer, [last]]))
-        cuts[cut.tobytes()] = cut
-    if last <= NUMBERS_OF_BINS[-1]:
-        every = np.arange(last + 1)
-        cuts[every.tobytes()] = every
-    return list(cuts.values())
+def _cuts(content: Array) -> tuple[Array, Array]:
+    """Edges worth comparing, as places among all edges, and which candidate each belongs to.
+
+    The candidates are bins of equal content, and every value for itself where there are few.
+    """
+    wanted = content[-1] * QUANTILES
+    after = np.searchsorted(content, wanted)
+    nearer = (after > 0) & (wanted - content[after - 1] < content[after] - wanted)
+    ends, candidate = after - nearer, CANDIDATE
+    if len(content) - 1 <= NUMBERS_OF_BINS[-1]:
+        ends = np.append(ends, np.arange(len(content)))
+        candidate = np.append(candidate, np.full(len(content), len(NUMBERS_OF_BINS)))
+    new = np.append(True, (ends[1:] != ends[:-1]) | (candidate[1:] != candidate[:-1]))
+    return ends[new], candidate[new]
 
 
-def _evidence(inside: Array, width: Array, bins: Array) -> Array:
-    """Log evidence of several histograms side by side, under Jeffreys' prior; ``bins`` says where each one ends."""
+def _evidence(content: Array, bounds: Array, candidate: Array) -> Array:
+    """Log evidence of each candidate under Jeffreys' prior, from what lies below its edges."""
+    within = candidate[1:] == candidate[:-1]  # from one candidate to the next there is no bin
+    inside = np.diff(content, axis=1)[:, within]
+    bins = np.bincount(candidate[1:][within])
     starts = np.cumsum(bins) - bins
-    drawn = (gammaln(inside + 0.5) - gammaln(0.5)).sum(axis=0) - inside.sum(axis=0) * np.log(width)
+    drawn = (gammaln(inside + 0.5) - gammaln(0.5)).sum(axis=0) - inside.sum(axis=0) * _log_widths(bounds)[within]
     rows = np.add.reduceat(inside, starts, axis=1)
     return np.asarray(np.add.reduceat(drawn, starts) + (gammaln(bins / 2) - gammaln(rows + bins / 2)).sum(axis=0))
+
+
+def _log_widths(edges: Array) -> Array:
+    """Halved first: from -1e308 to 1e308 is farther than a float can say."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # from one candidate to the next it may go backwards
+        return np.asarray(np.log(np.diff(edges / 2)) + np.log(2))
 
 
 def _bin_of(x: Array, edges: Array) -> Array:

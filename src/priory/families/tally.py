@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -69,7 +70,7 @@ class Coded:
     def of(cls, x: Any) -> Coded:
         """One column (rows,) or several (rows, columns) of strings, numbers, or anything that can be sorted."""
         cells = np.asarray(x)
-        pairs = [factorised(column) for column in cells.reshape(len(cells), -1).T]
+        pairs = [factorised(column) for column in cells.reshape(len(cells), math.prod(cells.shape[1:])).T]
         return cls.joined(pairs, len(cells))
 
     @classmethod
