@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priory import model
 from priory.errors import DataError, PrioryWarning
-from priory.estimator import Classifier, encoded
+from priory.estimator import Classifier, all_or_nothing, encoded
 from priory.families.family import ESTIMATES
 from priory.folds import leave_one_out
 from priory.ledger import Ledgers
@@ -84,6 +84,17 @@ class NaiveBayes(Classifier):
         self.missing = missing
 
     # -- learning ------------------------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from all rows, forgetting whatever was learned before."""
+        super().fit(X, y, sample_weight)
+        silent = [name for name in self._schema.names if name not in model.names_seen(self._schema, self.seen_)]
+        if len(silent) == len(self._schema.names):
+            raise DataError("every cell of X is missing; there is nothing to learn from.")
+        if silent:
+            warnings.warn(f"columns without a single value say nothing: {silent[:10]}", PrioryWarning, stacklevel=3)
+        return self
 
     def _read(self, X: Any, reset: bool) -> Table:
         self._check_parameters()

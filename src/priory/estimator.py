@@ -12,6 +12,7 @@ A classifier says how to read a table, what to observe in it, and log p(c, x); e
 from __future__ import annotations
 
 import copy
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,10 +21,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from priory.errors import DataError, KindError, NotSeen, Stale
+from priory.errors import DataError, KindError, NotSeen, Stale, TooLarge
 from priory.logspace import Array, log_normalise
 from priory.model import Seen, named
 
@@ -173,6 +173,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
             raise Stale(f"the models have faded differently (clock_ {self.clock_:g} and {other.clock_:g}).")
 
     def _learned(self, table: Any, classes: Array, group: Array, sample_weight: Any) -> Seen:
+        check_room(len(classes), self.n_features_in_)
         rows = rows_of(table)
         if len(group) != rows:
             raise DataError(
@@ -219,6 +220,16 @@ def rows_of(table: Any) -> int:
     return int(table.shape[0]) if hasattr(table, "shape") else int(table.rows)
 
 
+def check_room(classes: int, columns: int) -> None:
+    """A record has some two dozen numbers for each class and column."""
+    needed, there = 24 * 8 * classes * columns, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise TooLarge(
+            f"{classes:,} classes x {columns:,} columns need about {needed / 2**30:.0f} GiB, and this machine has "
+            f"{there / 2**30:.0f}; use fewer classes or columns."
+        )
+
+
 def encoded(y: Any, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
     """Sorted labels, and each row's place among them. New labels join ``classes``, or raise if ``strict``."""
     labels = checked_labels(y)
@@ -256,7 +267,8 @@ def checked_labels(y: Any) -> Array:
             raise DataError(
                 "Unknown label type: continuous. y looks like a number to predict; bin it, or pass strings."
             )
-    check_classification_targets(labels)
+    elif labels.dtype.kind not in "iubOUS":
+        raise DataError(f"Unknown label type: {labels.dtype}. A label is a string, a whole number or a boolean.")
     return labels
 
 
@@ -267,10 +279,16 @@ def _objects_of_one_kind(labels: Array) -> Array:
             raise DataError(f"Input y contains NaN: row {row} has no label; label it or leave it out.")
         kind = "str" if isinstance(label, str) else "number" if isinstance(label, (int, float, np.number)) else ""
         first.setdefault(kind or type(label).__name__, row)
+        if kind == "str" and not label.isascii() and _has_surrogate(label):
+            raise DataError(f"y[{row}] holds a lone surrogate; it is not text: decode it first.")
     if len(first) > 1:
         shown = " and ".join(f"{kind} (first in row {row})" for kind, row in first.items())
         raise KindError(f"y mixes labels of types {shown}; use one type.")
     return np.asarray(labels.tolist()) if "number" in first else labels
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def weights(sample_weight: Any, rows: int) -> Array | None:
@@ -289,6 +307,6 @@ def weights(sample_weight: Any, rows: int) -> Array | None:
         raise DataError(f"sample_weight[{bad[0]}] is {w[bad[0]]:g}; a weight is finite and not negative.")
     if rows and not w.any():
         raise DataError("Sample weights must contain at least one non-zero number: every sample_weight is zero.")
-    if not np.isfinite(w.sum()):
+    if w.max(initial=0.0) > np.finfo(float).max / max(rows, 1):
         raise DataError(f"sample_weight[{int(w.argmax())}] is {w.max():g}; the weights add up to infinity: scale them.")
     return w

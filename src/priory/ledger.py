@@ -92,7 +92,7 @@ class Ledger:
         widest = max((abs(w) for *_, w in rows if math.isfinite(w)), default=0.0) or 1.0
         lines = [f"{n:<{name}}  {v:<{value}}  {w:+8.1f} dB  {_bar(w, widest)}".rstrip() for n, v, w in rows]
         total = self.log_odds() * DECIBAN
-        foot = f"{'total':<{name}}  {'':<{value}}  {total:+8.1f} dB  p = {probability(self)}"
+        foot = f"{'total':<{name}}  {'':<{value}}  {total:+8.1f} dB  p {probability(self)}"
         return "\n".join([title, *lines, foot])
 
     def _repr_html_(self) -> str:
@@ -103,7 +103,7 @@ class Ledger:
             for n, v, w in cells
         )
         head = "<tr><th>evidence</th><th>value</th><th>decibans</th></tr>"
-        return f"<table><caption>{escape(title)}, p = {probability(self)}</caption>{head}{body}</table>"
+        return f"<table><caption>{escape(title)}, p {escape(probability(self))}</caption>{head}{body}</table>"
 
 
 class Ledgers(Sequence[Ledger]):
@@ -165,7 +165,7 @@ def probability(ledger: Ledger) -> str:
     if not np.isfinite(top):
         return "undefined"
     p = float(1 / np.exp(total - top).sum())
-    return "> 0.9999" if p > 0.9999 and len(total) > 1 else f"{p:.4f}"
+    return "> 0.9999" if p > 0.9999 and len(total) > 1 else f"= {p:.4f}"
 
 
 def shown(value: Any) -> str:

@@ -16,8 +16,9 @@ import numpy as np
 from priory.errors import KindError, NotSeen
 from priory.families import Family
 from priory.families.family import Grouped
+from priory.families.tally import Coded
 from priory.logspace import Array, log
-from priory.schema import Schema, columns_of, observed, with_prior
+from priory.schema import Block, Schema, columns_of, observed, with_prior
 from priory.statistics import Statistics
 from priory.table import Table
 
@@ -118,6 +119,18 @@ def first_best(evidence: Array) -> Array:
     return np.argmax(evidence >= evidence.max(axis=0) - TIE, axis=0)
 
 
+def names_seen(schema: Schema, seen: Seen) -> set[str]:
+    """The columns of which at least one cell was seen."""
+    names: set[str] = set()
+    for block, (record, *_) in zip(schema.blocks, seen.parts, strict=True):
+        if isinstance(record, tuple):
+            shown = [len(tally.values) > 0 for tally in record]
+        else:
+            shown = (record.n + getattr(record, "outside", 0.0)).any(axis=0)
+        names.update(name for name, some in zip(block.names, shown, strict=True) if some)
+    return names
+
+
 def log_prior(seen: Seen, given: Any) -> Array:
     """Log probability of each class before its row is seen. A class without rows counts as half a row."""
     if isinstance(given, str) and given == "uniform":
@@ -159,16 +172,12 @@ def named(error: NotSeen, classes: Array) -> NotSeen:
 
 
 def _columns(block: Any, places: Array) -> Any:
-    from priory.families.tally import Coded
-
     if isinstance(block, Coded):
         return Coded(block.codes[:, places], tuple(block.values[int(j)] for j in places))
     return block[:, places]
 
 
-def _no_rows(block: Any) -> Any:
-    from priory.families.tally import Coded
-
+def _no_rows(block: Block) -> Any:
     d = len(block.names)
     if block.kind == "label":
         return Coded(np.zeros((0, d), dtype=np.int32), tuple(np.array([], dtype=object) for _ in range(d)))

@@ -159,6 +159,9 @@ def _from_columns(columns: dict[str, Array]) -> Table:
 
 def _from_frame(frame: nw.DataFrame[Any]) -> Table:
     names = tuple(str(name) for name in frame.columns)
+    blank = [place for place, name in enumerate(names) if not name.strip()]
+    if blank:
+        raise DataError(f"the column at position {blank[0]} has no name; name it, or leave it out.")
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         first, second = (place for place, name in enumerate(names) if name == twice[0])

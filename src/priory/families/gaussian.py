@@ -146,13 +146,17 @@ class Gaussian(Family):
 
     @classmethod
     def prior_from(cls, seen: Moments) -> Self:
-        """Worth one row: the common mean, and the variance within classes (of all rows, while classes have one row)."""
+        """The common mean and the variance within classes, the mean as uncertain as the classes lie apart.
+
+        While every class has one row, the variance within is guessed from how close the classes lie.
+        """
         pooled = seen.pooled()
-        rows = known(pooled.n[0])
-        degrees = rows - (seen.n > 0).sum(axis=0) + 1
-        variance = (seen.scatter().sum(axis=0) + pooled.scatter()[0] / rows) / degrees
+        rows, classes = known(pooled.n[0]), np.maximum((seen.n > 0).sum(axis=0), 1)
+        total = pooled.scatter()[0] / rows
+        within = (seen.scatter().sum(axis=0) + total / classes**2) / np.maximum(rows - classes + 1, 1.0)
+        strength = np.where(total > 0, np.minimum(within / np.where(total > 0, total, 1.0), 1.0), 1.0)
         location = pooled.origin[0] + pooled.centre()[0]
-        return cls(np.nan_to_num(location), 1.0, 1.0, np.nan_to_num(variance), seen.unit)
+        return cls(np.nan_to_num(location), strength, 1.0, np.nan_to_num(within), seen.unit)
 
     def ml(self, seen: Moments) -> Normal:
         mean = (seen.origin + seen.centre()) * seen.unit

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, multigammaln
 
-from priory.errors import DataError
+from priory.errors import DataError, NotSeen
 from priory.families.family import Family, known
 from priory.families.gaussian import LOG_2PI, Gaussian
 from priory.logspace import Array
-from priory.statistics import Statistics
+from priory.statistics import DUST, Statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,15 @@ class Scatter(Statistics):
         about = self.rebased(np.broadcast_to(centre, self.origin.shape), self.unit)
         first, second = about.first.sum(axis=0, keepdims=True), about.second.sum(axis=0, keepdims=True)
         return Scatter(n, first, second, centre, self.unit)
+
+    def guarded(self, total: Scatter, part: Scatter) -> Scatter:
+        left: Scatter = super().guarded(total, part)
+        spread, learned = (np.diagonal(s, axis1=-2, axis2=-1) for s in (left.about_mean(), total.second))
+        if (spread < -1e-9 * learned).any():
+            raise NotSeen("cannot forget these rows: more spread than was learned would go.")
+        rounding = spread <= DUST * learned
+        either = rounding[..., :, None] | rounding[..., None, :]
+        return replace(left, second=np.where(either, left.second - left.about_mean(), left.second))
 
     def mean(self) -> Array:
         """Mean of ``x / unit``."""
@@ -130,13 +139,16 @@ class MultivariateGaussian(Family):
 
     @classmethod
     def prior_from(cls, seen: Scatter) -> Self:
-        """Worth one row: the common mean, and uncorrelated columns with their variance within classes."""
-        rows, d = known(seen.n.sum()), len(seen.unit)
+        """The common mean, uncorrelated columns with their variance within classes, and little weight on the mean."""
+        rows, classes, d = known(seen.n.sum()), max((seen.n > 0).sum(), 1), len(seen.unit)
         pooled = seen.pooled()
-        within = np.diagonal(seen.about_mean().sum(axis=0) + pooled.about_mean()[0] / rows)
-        variance = within / (rows - (seen.n > 0).sum() + 1)
-        scale = np.diag(np.where(np.isfinite(variance) & (variance > 0), variance, 1.0))
-        return cls(np.nan_to_num(pooled.mean()[0]), np.asarray(1.0), np.asarray(d + 1.0), scale, seen.unit)
+        total = np.diagonal(pooled.about_mean()[0]) / rows
+        within = np.diagonal(seen.about_mean().sum(axis=0)) + total / classes**2
+        within = within / np.maximum(rows - classes + 1, 1.0)
+        some = np.isfinite(within) & (within > 0)
+        strength = np.min(np.where(some, within, 1.0) / np.where(some, total, 1.0), initial=1.0)
+        scale = np.diag(np.where(some, within, 1.0))
+        return cls(np.nan_to_num(pooled.mean()[0]), np.asarray(strength), np.asarray(d + 1.0), scale, seen.unit)
 
     def ml(self, seen: Scatter) -> MultivariateNormal:
         covariance = seen.about_mean() / known(seen.n)[..., None, None]
