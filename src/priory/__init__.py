@@ -1,16 +1,27 @@
 """Bayesian learning in one equation: posterior = prior + statistics(data)."""
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from priory import families, naive_bayes
+    from priory.classifier import NaiveBayes
 
 __version__ = "0.1.0"
 
-__all__ = ["NaiveBayes", "families"]
+__all__ = ["NaiveBayes", "families", "naive_bayes"]
+
+# scikit-learn takes a second to import: only those who ask for an estimator pay for it
+_HOME = {"NaiveBayes": "priory.classifier", "families": "priory", "naive_bayes": "priory"}
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn takes a second to import: only those who ask for an estimator pay for it
-    if name == "NaiveBayes":
-        from priory.classifier import NaiveBayes
+    if name not in _HOME:
+        raise AttributeError(f"module 'priory' has no attribute {name!r}")
+    if _HOME[name] == "priory":
+        return import_module(f"priory.{name}")
+    return getattr(import_module(_HOME[name]), name)
 
-        return NaiveBayes
-    raise AttributeError(f"module 'priory' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
