@@ -96,7 +96,7 @@ def main(rows: int = 1_000_000) -> None:
         f"`python benchmarks/tables.py`; scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
         f"{counting.THREADS} threads where it says so. Same probabilities to 1e-9.",
         "",
-        "| | scikit-learn | Priory, 1 thread | 2 threads | ratio, 1 thread | ratio, 2 threads | extra memory | scikit-learn's |",
+        "| | scikit-learn | Priory, 1 thread | 2 threads | ratio, 1 thread | 2 threads | extra memory | theirs |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, (x, y) in sets.items():

@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "priory"
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
     {"errors", "logspace", "statistics", "_kernel", "counting"},
     {"families"},
-    {"table", "schema", "model", "ledger"},
+    {"averaging", "table", "schema", "model", "ledger"},
     {"folds"},
     {"estimator", "classifier", "naive_bayes"},
     {"data", "demo"},

@@ -50,6 +50,8 @@ class NaiveBayes(Classifier):
         (`Gaussian(location=0.0)`, a declared prior). "auto" lets the evidence choose, column by column.
     estimate : "predictive", "mean", "map" or "ml"
         Parameters integrated out, or a point estimate of them.
+    average : bool
+        Average over all 2^d sets of columns instead of using them all: a column counts as far as it matters.
     alpha : float, optional
         Virtual examples of each label or bin; by default as many as the evidence asks for.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
@@ -73,12 +75,14 @@ class NaiveBayes(Classifier):
         families: Any = "auto",
         *,
         estimate: str = "predictive",
+        average: bool = False,
         alpha: float | None = None,
         class_prior: Any = "estimated",
         missing: str = "ignore",
     ) -> None:
         self.families = families
         self.estimate = estimate
+        self.average = average
         self.alpha = alpha
         self.class_prior = class_prior
         self.missing = missing
@@ -179,13 +183,13 @@ class NaiveBayes(Classifier):
         return prior
 
     def _log_joint(self, table: Table) -> Array:
-        return model.log_joint(self._schema, self.seen_, table, self.estimate, self._class_prior())
+        return model.log_joint(self._schema, self.seen_, table, self.estimate, self._class_prior(), self.average)
 
     def explain(self, X: Any) -> Ledgers:
         """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds."""
         check_is_fitted(self, "seen_")
         table = self._read(X, reset=False)
-        terms = model.terms(self._schema, self.seen_, table, self.estimate)
+        terms = model.terms(self._schema, self.seen_, table, self.estimate, self.average)
         places = table.places(self._schema.names)
         cells = [[table.cell(row, place) for place in places] for row in range(table.rows)]
         return Ledgers.of(self.classes_, self._log_prior(), terms, self._schema.names, cells)
@@ -204,12 +208,17 @@ class NaiveBayes(Classifier):
                 reports[name] = ColumnReport(name, block.kind, list(bits)[int(best)], bits)
         return reports
 
+    @property
+    def inclusion_probability_(self) -> Array:
+        """For each column the probability that it depends on the class at all."""
+        return np.array(list(model.inclusion_probability(self._schema, self._seen()).values()))
+
     def leave_one_out(self, X: Any, y: Any) -> Array:
         """log p(c | x) of every learned row, from the model without that row: ``total - row``, no refit."""
         check_is_fitted(self, "seen_")
         table = self._read(X, reset=False)
         _, group = encoded(y, self.classes_)
-        joint = leave_one_out(self._schema, self.seen_, table, group, self.estimate, self._class_prior())
+        joint = leave_one_out(self._schema, self.seen_, table, group, self.estimate, self._class_prior(), self.average)
         return log_normalise(joint, self._log_prior())
 
     def __sklearn_tags__(self) -> Any:

@@ -6,10 +6,12 @@ holds the record of column j less row i. A family that remembers values is asked
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from priory.averaging import averaged, inclusion
 from priory.families import Family
 from priory.families.tally import Coded, Tally
 from priory.logspace import Array
@@ -17,17 +19,27 @@ from priory.model import Seen, first_best, log_prior
 from priory.schema import Block, Schema, columns_of, observed, with_prior
 from priory.table import Table
 
+Ask = Callable[[Family, Any, Any], Array]  # the terms of a family for some rows
+
 CELLS = 1 << 20  # as many at a time as fit in a few hundred megabytes
 
 
-def leave_one_out(schema: Schema, seen: Seen, table: Table, group: Array, estimate: str, prior: Any) -> Array:
+def leave_one_out(
+    schema: Schema, seen: Seen, table: Table, group: Array, estimate: str, prior: Any, average: bool = False
+) -> Array:
     """log p(c, x) for each row from the model that has not learned it (rows of weight one)."""
+
+    def ask(family: Family, record: Any, x: Any) -> Array:
+        if average:
+            return averaged(family, record, x, estimate, inclusion(family, record))
+        return family.log_likelihood(record, x, estimate)
+
     joint = np.stack([log_prior(_less_one(seen, c), prior) for c in range(len(seen.n))])[group]
     for block, records, cells in zip(schema.blocks, seen.parts, schema.cells(table), strict=True):
         step = max(1, CELLS // (len(block.names) * len(seen.n)))
         for start in range(0, table.rows, step):
             part = slice(start, start + step)
-            joint[part] += _terms_without(block, records, cells[part], group[part], estimate).sum(axis=-1)
+            joint[part] += _terms_without(block, records, cells[part], group[part], ask).sum(axis=-1)
     return joint
 
 
@@ -37,10 +49,10 @@ def _less_one(seen: Seen, c: int) -> Seen:
     return Seen(seen.classes, seen.n - one, ())
 
 
-def _terms_without(block: Block, records: tuple[Any, ...], cells: Any, group: Array, estimate: str) -> Array:
+def _terms_without(block: Block, records: tuple[Any, ...], cells: Any, group: Array, ask: Ask) -> Array:
     """Terms (rows, classes, columns) of each row without itself, the family of each cell chosen without it too."""
     answers = [
-        (_by_value if isinstance(record, tuple) else _by_cell)(candidate, record, cells, group, estimate)
+        (_by_value if isinstance(record, tuple) else _by_cell)(candidate, record, cells, group, ask)
         for candidate, record in zip(block.candidates, records, strict=True)
     ]
     best = first_best(np.array([evidence for evidence, _ in answers]))
@@ -50,7 +62,7 @@ def _terms_without(block: Block, records: tuple[Any, ...], cells: Any, group: Ar
     return terms
 
 
-def _by_cell(candidate: Any, record: Any, x: Array, group: Array, estimate: str) -> tuple[Array, Array]:
+def _by_cell(candidate: Any, record: Any, x: Array, group: Array, ask: Ask) -> tuple[Array, Array]:
     """Evidence (rows, columns) and terms (rows, classes, columns) where the record is arrays."""
     rows, d = x.shape
     groups = len(record.n)
@@ -62,11 +74,11 @@ def _by_cell(candidate: Any, record: Any, x: Array, group: Array, estimate: str)
         part = one if part is None else part + one
     left = columns_of(record, np.tile(np.arange(d), rows)) - part
     family = with_prior(candidate, left)
-    terms = family.log_likelihood(left, flat, estimate)[0].reshape(groups, rows, d)
+    terms = ask(family, left, flat)[0].reshape(groups, rows, d)
     return family.evidence(left).reshape(rows, d), terms.transpose(1, 0, 2)
 
 
-def _by_value(candidate: Any, record: tuple[Tally, ...], x: Any, group: Array, estimate: str) -> tuple[Array, Array]:
+def _by_value(candidate: Any, record: tuple[Tally, ...], x: Any, group: Array, ask: Ask) -> tuple[Array, Array]:
     """The same where the record is a tally: rows of one class that show the same value have the same answer."""
     rows, groups = len(group), len(record[0].n)
     evidence, terms = np.empty((rows, len(record))), np.empty((rows, groups, len(record)))
@@ -75,15 +87,13 @@ def _by_value(candidate: Any, record: tuple[Tally, ...], x: Any, group: Array, e
         shown = column.codes[:, 0] if isinstance(column, Coded) else column[:, 0]
         pairs = np.stack([np.nan_to_num(shown.astype(float), nan=-np.inf), group.astype(float)])
         _, first, back = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
-        answers = [_one_value(candidate, tally, column[i : i + 1], group[i : i + 1], groups, estimate) for i in first]
+        answers = [_one_value(candidate, tally, column[i : i + 1], group[i : i + 1], groups, ask) for i in first]
         evidence[:, j] = np.array([e for e, _ in answers])[back]
         terms[:, :, j] = np.array([t for _, t in answers])[back]
     return evidence, terms
 
 
-def _one_value(
-    candidate: Any, tally: Tally, cell: Any, group: Array, groups: int, estimate: str
-) -> tuple[float, Array]:
+def _one_value(candidate: Any, tally: Tally, cell: Any, group: Array, groups: int, ask: Ask) -> tuple[float, Array]:
     left = (tally - observed(candidate).observe(cell, group, groups)[0],)
     family: Family = with_prior(candidate, left)
-    return float(family.evidence(left)[0]), family.log_likelihood(left, cell, estimate)[0, :, 0]
+    return float(family.evidence(left)[0]), ask(family, left, cell)[0, :, 0]

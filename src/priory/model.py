@@ -13,12 +13,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from priory.averaging import CERTAIN, averaged, inclusion
+from priory.counting import scored
 from priory.errors import KindError, NotSeen
 from priory.families import Family
 from priory.families.family import Grouped
 from priory.families.tally import Coded
 from priory.logspace import Array, log
-from priory.schema import Block, Schema, columns_of, observed, with_prior
+from priory.schema import Block, Schema, columns_of, is_candidate, observed, with_prior
 from priory.statistics import Statistics
 from priory.table import Table
 
@@ -52,12 +54,26 @@ class Seen(Statistics):
 
 
 class Choice(NamedTuple):
-    """Columns of one block that one family explains best."""
+    """Columns of one block that one family explains best, and, in an average, how far each of them matters."""
 
     block: int
     places: Array  # within the block
     family: Family
     seen: Any
+    matters: Array | None = None
+
+    def terms(self, x: Any, estimate: str) -> Array:
+        """log p(x_j | c) for each row, class and column."""
+        if self.matters is None:
+            return self.family.log_likelihood(self.seen, x, estimate)
+        return averaged(self.family, self.seen, x, estimate, self.matters)
+
+    def score(self, x: Any, estimate: str) -> Array:
+        """The terms summed over the columns."""
+        if self.matters is None:
+            return self.family.score(self.seen, x, estimate)
+        groups = len(self.seen[0].n if isinstance(self.seen, tuple) else self.seen.n)
+        return scored(lambda part: self.terms(x[part], estimate).sum(axis=-1), len(x), groups)
 
 
 def observe(schema: Schema, table: Table, classes: Array, group: Array, weight: Array | None) -> Seen:
@@ -95,8 +111,10 @@ def evidence(schema: Schema, seen: Seen) -> list[list[tuple[Family, Array]]]:
     return blocks
 
 
-def chosen(schema: Schema, seen: Seen) -> list[Choice]:
+def chosen(schema: Schema, seen: Seen, average: bool = False) -> list[Choice]:
     """Every column with the family of the largest evidence. A function of the record, so it forgets with it."""
+    if average:
+        return seen.derived("averaged", lambda s: _weighed(schema, s), schema)
     return seen.derived("chosen", lambda s: _choose(schema, s), schema)
 
 
@@ -104,19 +122,49 @@ def _choose(schema: Schema, seen: Seen) -> list[Choice]:
     choices = []
     for b, candidates in enumerate(evidence(schema, seen)):
         best = first_best(np.array([evidence for _, evidence in candidates]))
-        for k, (block_family, _) in enumerate(candidates):
+        for k in range(len(candidates)):
             places = np.flatnonzero(best == k)
             if len(places):
-                record = columns_of(seen.parts[b][k], places)
-                candidate = schema.blocks[b].candidates[k]
-                family = block_family if len(places) == len(best) else with_prior(candidate, record)
-                choices.append(Choice(b, places, family, record))
+                choices.append(_choice(schema, seen, b, k, places))
     return choices
+
+
+def _choice(schema: Schema, seen: Seen, b: int, k: int, places: Array) -> Choice:
+    """Some columns of block ``b``, explained by its candidate ``k``."""
+    record = columns_of(seen.parts[b][k], places)
+    return Choice(b, places, with_prior(schema.blocks[b].candidates[k], record), record)
+
+
+def _weighed(schema: Schema, seen: Seen) -> list[Choice]:
+    """The columns that surely matter as they are, those that may with how far they do; the rest say nothing."""
+    choices = []
+    for whole in chosen(schema, seen):
+        k = next(k for k, c in enumerate(schema.blocks[whole.block].candidates) if is_candidate(whole.family, c))
+        matters = inclusion(whole.family, whole.seen)
+        sure = matters > 1 - CERTAIN
+        maybe = ~sure & (matters > CERTAIN)
+        if sure.any():
+            choices.append(_choice(schema, seen, whole.block, k, whole.places[sure]))
+        if maybe.any():
+            choice = _choice(schema, seen, whole.block, k, whole.places[maybe])
+            choices.append(choice._replace(matters=matters[maybe]))
+    return choices
+
+
+def inclusion_probability(schema: Schema, seen: Seen) -> dict[str, float]:
+    """For each column the probability that it depends on the class; nought for one that is empty."""
+    found = dict.fromkeys(schema.names, 0.0)
+    for choice in chosen(schema, seen):
+        names = schema.blocks[choice.block].names
+        for j, r in zip(choice.places, inclusion(choice.family, choice.seen), strict=True):
+            found[names[j]] = float(r)
+    return found
 
 
 def first_best(evidence: Array) -> Array:
     """The first of the best along the first axis: evidence that differs by rounding is a tie, and the simplest wins."""
-    return np.argmax(evidence >= evidence.max(axis=0) - TIE, axis=0)
+    defined = np.nan_to_num(evidence, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+    return np.argmax(defined >= defined.max(axis=0) - TIE, axis=0)
 
 
 def names_seen(schema: Schema, seen: Seen) -> set[str]:
@@ -141,27 +189,27 @@ def log_prior(seen: Seen, given: Any) -> Array:
     return log(given)
 
 
-def log_joint(schema: Schema, seen: Seen, table: Table, estimate: str, prior: Any) -> Array:
+def log_joint(schema: Schema, seen: Seen, table: Table, estimate: str, prior: Any, average: bool = False) -> Array:
     """log p(c, x) for each row and class, up to what all classes of a row share."""
     cells = schema.cells(table)
     joint = np.repeat(log_prior(seen, prior)[None], table.rows, axis=0)
-    for choice in chosen(schema, seen):
+    for choice in chosen(schema, seen, average):
         block = cells[choice.block]
         if len(choice.places) < len(schema.blocks[choice.block].names):
             block = _columns(block, choice.places)
-        joint += choice.family.score(choice.seen, block, estimate)
+        joint += choice.score(block, estimate)
     return joint
 
 
-def terms(schema: Schema, seen: Seen, table: Table, estimate: str) -> Array:
+def terms(schema: Schema, seen: Seen, table: Table, estimate: str, average: bool = False) -> Array:
     """log p(x_j | c) for each row, class and column, the columns in the order of the schema."""
     cells = schema.cells(table)
     out = np.zeros((table.rows, len(seen.classes), len(schema.names)))
     place = {name: j for j, name in enumerate(schema.names)}
-    for choice in chosen(schema, seen):
+    for choice in chosen(schema, seen, average):
         names = schema.blocks[choice.block].names
         block = _columns(cells[choice.block], choice.places)
-        out[:, :, [place[names[j]] for j in choice.places]] = choice.family.log_likelihood(choice.seen, block, estimate)
+        out[:, :, [place[names[j]] for j in choice.places]] = choice.terms(block, estimate)
     return out
 
 

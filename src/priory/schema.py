@@ -123,6 +123,10 @@ def _smoothed(candidate: Candidate, alpha: float) -> Candidate:
     return Histogram(alpha=alpha) if candidate is Histogram else candidate
 
 
+def is_candidate(family: Family, candidate: Candidate) -> bool:
+    return type(family) is _class(candidate)
+
+
 def observed(candidate: Candidate) -> Family:
     """A family that can observe: the statistics do not depend on the prior."""
     return candidate() if isinstance(candidate, type) else candidate

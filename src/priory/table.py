@@ -107,11 +107,13 @@ class Table:
 
     def check_whole(self) -> None:
         """No cell may be missing."""
+        kinds = self.kinds()
         for place, name in enumerate(self.names):
-            column = self.numbers([place])[:, 0] if self.kinds()[name] != "label" else self._labelled(place)[0]
-            row = np.flatnonzero(np.isnan(column) | (column < 0) if self.kinds()[name] == "label" else np.isnan(column))
-            if len(row):
-                raise DataError(f"row {row[0]}, column {name!r} is missing (NaN); fill it, or set missing='ignore'.")
+            labels = kinds[name] == "label"
+            missing = self._labelled(place)[0] < 0 if labels else np.isnan(self.numbers([place])[:, 0])
+            if missing.any():
+                row = int(np.argmax(missing))
+                raise DataError(f"row {row}, column {name!r} is missing (NaN); fill it, or set missing='ignore'.")
 
 
 def read(X: Any) -> Table:
