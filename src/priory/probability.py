@@ -1,0 +1,81 @@
+"""The basic formulas for probabilities: product, sum, total probability and Bayes' rule.
+
+Each function is one line of the book and checks what it is given: a probability lies in [0, 1], and so must the result,
+or the inputs contradict one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from priory.errors import DataError
+
+ROUNDING = 1e-9  # probabilities typed in by hand sum to one up to this
+
+
+def product_rule(p_a_given_b: float, p_b: float) -> float:
+    """``P(A ∧ B) = P(A | B) P(B)``.
+
+    >>> product_rule(0.5, 0.5)
+    0.25
+    """
+    return probability("P(A|B)", p_a_given_b) * probability("P(B)", p_b)
+
+
+def sum_rule(p_a: float, p_b: float, p_both: float) -> float:
+    """``P(A ∨ B) = P(A) + P(B) - P(A ∧ B)``.
+
+    >>> sum_rule(0.5, 0.5, 0.25)
+    0.75
+    """
+    a, b, both = probability("P(A)", p_a), probability("P(B)", p_b), probability("P(A∧B)", p_both)
+    if both > min(a, b) + ROUNDING:
+        raise DataError(
+            f"P(A∧B) = {both:g} is more than P(A) = {a:g} or P(B) = {b:g}: both cannot be likelier than one."
+        )
+    return probability("P(A∨B)", a + b - both)
+
+
+def total_probability(p_b_given: Sequence[float], p_causes: Sequence[float]) -> float:
+    """``P(B) = Σ P(B | A_i) P(A_i)`` over causes that exclude each other and leave nothing out.
+
+    The first lime of the candy bags:
+
+    >>> total_probability([0, 0.25, 0.5, 0.75, 1], [0.1, 0.2, 0.4, 0.2, 0.1])
+    0.5
+    """
+    if len(p_b_given) != len(p_causes):
+        raise DataError(f"{len(p_b_given)} values of P(B|A) for {len(p_causes)} causes: give one for each.")
+    distribution("P(A)", p_causes)
+    return sum(product_rule(p, cause) for p, cause in zip(p_b_given, p_causes, strict=True))
+
+
+def bayes_rule(p_b_given_a: float, p_a: float, p_b: float) -> float:
+    """``P(A | B) = P(B | A) P(A) / P(B)``.
+
+    Of those in the library, how many take the course?
+
+    >>> round(bayes_rule(0.8, 0.01, 0.1), 10)
+    0.08
+    """
+    both, b = product_rule(p_b_given_a, p_a), probability("P(B)", p_b)
+    if b == 0:
+        raise DataError("P(B) = 0: nothing can be learned from what cannot happen.")
+    if both > b + ROUNDING:
+        raise DataError(f"P(B|A) P(A) = {both:g} is more than P(B) = {b:g}: the three contradict one another.")
+    return min(both / b, 1.0)
+
+
+def probability(name: str, p: float) -> float:
+    """``p`` itself, if it is a probability."""
+    if not -ROUNDING <= p <= 1 + ROUNDING:
+        raise DataError(f"{name} = {p:g} is no probability: give a number from 0 to 1.")
+    return min(max(p, 0.0), 1.0)
+
+
+def distribution(name: str, p: Sequence[float]) -> Sequence[float]:
+    """``p`` itself, if it sums to one."""
+    total = sum(probability(name, value) for value in p)
+    if abs(total - 1) > ROUNDING:
+        raise DataError(f"{name} sums to {total:g}, not 1: say how probable each of all the cases is.")
+    return p
