@@ -8,15 +8,19 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "priory"
 
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
-    {"errors", "logspace", "statistics", "_kernel", "counting"},
+    {"errors", "logspace", "statistics", "_kernel", "counting", "probability"},
     {"families"},
-    {"averaging", "table", "schema", "model", "ledger"},
-    {"folds"},
-    {"estimator", "classifier", "naive_bayes"},
+    {"averaging", "table", "schema", "model", "ledger"} | {"codelength", "likelihoods", "space", "hypotheses", "continuum"},
+    {"folds", "plots"},
+    {"estimator", "classifier", "naive_bayes"} | {"optimal", "discretise", "trees"},
     {"data", "demo"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-ALLOWED_ONLY_IN = {"sklearn": {"estimator", "classifier", "naive_bayes", "demo"}, "narwhals": {"table"}}
+ALLOWED_ONLY_IN = {
+    "sklearn": {"estimator", "classifier", "naive_bayes", "demo"} | {"optimal", "discretise", "trees"},
+    "narwhals": {"table"},
+    "matplotlib": {"plots"},
+}
 
 
 def modules():
