@@ -1,0 +1,144 @@
+"""MDLTreeClassifier against scikit-learn's trees, unpruned and pruned by cost complexity.
+
+The tables are read from ``../shared/data`` beside the repository; each is cut into the same five stratified folds for
+all three trees, and classes with fewer rows than folds are left out. Numbers stay numbers, categories become indicator
+columns (a missing category is one of its own). The strength of cost-complexity pruning is chosen inside each training
+part by five folds again, among at most 20 of the strengths on its path. ``bits`` is the description length of the
+labels of the training part, tree and exceptions, by the code of `priory.trees` for all three. Nothing in that code was
+fitted to these tables.
+
+    python benchmarks/trees.py            # writes benchmarks/results/trees.md
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
+
+from priory.codelength import label_bits
+from priory.trees import NODE, MDLTreeClassifier, ask_bits
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+RESULT = Path(__file__).parent / "results" / "trees.md"
+ROWS = 15_000  # of a longer table, the first: cost-complexity pruning by cross-validation is slow
+FOLDS = 5
+
+
+def tables():
+    """The classification tables: name, numbers, labels."""
+    for folder in sorted(DATA.iterdir()):
+        meta = json.loads((folder / "meta.json").read_text()) if (folder / "meta.json").exists() else {}
+        if meta.get("kind") == "tabular" and "classification" in meta["task"]:
+            yield folder.name, *load(folder, meta)
+
+
+def load(folder, meta):
+    path = next(p for p in sorted(folder.iterdir(), reverse=True) if p.name.endswith((".csv", ".csv.gz")))
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt") as file:
+        rows = list(csv.DictReader(file))[:ROWS]
+    columns = []
+    for name in meta["columns"]:
+        if name == meta["label"] or name in meta["ignore"]:
+            continue
+        cells = [row[name] for row in rows]
+        if meta["types"][name] == "numeric":
+            columns.append([float(cell) if cell else np.nan for cell in cells])
+        else:
+            columns += [[float(cell == value) for cell in cells] for value in sorted(set(cells))]
+    return np.array(columns).T, np.array([row[meta["label"]] for row in rows])
+
+
+def pruned_by_cost(x, y):
+    """A tree with the best cost-complexity strength by cross-validation."""
+    path = DecisionTreeClassifier(random_state=0).cost_complexity_pruning_path(x, y)
+    alphas = np.unique(np.quantile(np.maximum(path.ccp_alphas, 0), np.linspace(0, 1, 20), method="nearest"))
+    folds = StratifiedKFold(min(FOLDS, np.unique(y, return_counts=True)[1].min()), shuffle=True, random_state=0)
+    if folds.n_splits < 2:
+        folds = 2
+    grid = GridSearchCV(DecisionTreeClassifier(random_state=0), {"ccp_alpha": alphas}, cv=folds)
+    return grid.fit(x, y).best_estimator_
+
+
+def bits_of(model, x, y):
+    """Description length by the code of MDLTreeClassifier."""
+    if isinstance(model, MDLTreeClassifier):
+        return model.bits_.total
+    tree = model.tree_
+    leaf = tree.children_left < 0
+    counts = tree.value[leaf, 0] * tree.weighted_n_node_samples[leaf, None]
+    return ask_bits(tree, x.astype(np.float32))[~leaf].sum() + (NODE + label_bits(counts)).sum()
+
+
+TREES = {
+    "unpruned": lambda x, y: DecisionTreeClassifier(random_state=0).fit(x, y),
+    "cost complexity": pruned_by_cost,
+    "MDL": lambda x, y: MDLTreeClassifier().fit(x, y),
+}
+
+
+def measured(x, y, grow):
+    """Accuracy, log loss, leaves, bits and seconds, averaged over the folds."""
+    scores = []
+    for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(x, y):
+        start = time.perf_counter()
+        model = grow(x[train], y[train])
+        seconds = time.perf_counter() - start
+        proba = np.zeros((len(test), len(np.unique(y))))
+        proba[:, np.searchsorted(np.unique(y), model.classes_)] = model.predict_proba(x[test])
+        right = accuracy_score(y[test], model.predict(x[test]))
+        loss = log_loss(y[test], proba, labels=np.unique(y))
+        scores.append([right, loss, model.get_n_leaves(), bits_of(model, x[train], y[train]), seconds])
+    return np.mean(scores, axis=0)
+
+
+def main():
+    if not DATA.exists():
+        sys.exit(f"{DATA} is not there: nothing to measure.")
+    lines = ["# Trees", "", __doc__.split("\n\n    python")[0], ""]
+    lines += ["| table | rows x columns | " + " | ".join(TREES) + " |", "|---|---|" + "---|" * len(TREES)]
+    everything = []
+    for name, x, y in tables():
+        common = np.isin(y, [c for c in np.unique(y) if (y == c).sum() >= FOLDS])
+        x, y = x[common], y[common]
+        scores = [measured(x, y, grow) for grow in TREES.values()]
+        cells = [f"{a:.3f} / {ll:.3f}; {leaves:.0f}; {bits:.0f}" for a, ll, leaves, bits, _ in scores]
+        lines.append(f"| {name} | {x.shape[0]} x {x.shape[1]} | " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+        everything.append(scores)
+    RESULT.write_text("\n".join(lines + summary(np.array(everything))) + "\n")
+    print("\n".join(summary(np.array(everything))))
+
+
+def summary(scores):
+    """Means over the tables, and the two figures that matter."""
+    mean = scores.mean(axis=0)
+    share = scores[:, 2, 2] / scores[:, 0, 2]
+    gap = (scores[:, 2, 0] - scores[:, :2, 0].T) * 100
+    cells = [f"{a:.3f} / {ll:.3f}; {leaves:.0f}; {bits:.0f}" for a, ll, leaves, bits, _ in mean]
+    return [
+        "| **mean** | | " + " | ".join(cells) + " |",
+        "| **seconds to fit, in all** | | "
+        + " | ".join(f"{s:.1f}" for s in scores[:, :, 4].sum(axis=0) * FOLDS)
+        + " |",
+        "",
+        "A cell holds accuracy / log loss; leaves; bits.",
+        "",
+        f"MDL against unpruned: {gap[0].mean():+.2f} points of accuracy on average (worst {gap[0].min():+.2f}); "
+        f"against cost complexity: {gap[1].mean():+.2f} (worst {gap[1].min():+.2f}).",
+        f"Leaves: {mean[2, 2]:.0f} against {mean[0, 2]:.0f} unpruned "
+        f"(ratio {mean[2, 2] / mean[0, 2]:.2f} of the means; per table {share.mean():.2f} on average, "
+        f"{share.max():.2f} at most) and {mean[1, 2]:.0f} by cost complexity.",
+    ]
+
+
+if __name__ == "__main__":
+    main()
