@@ -117,6 +117,16 @@ def test_merging_two_spaces_counts_the_prior_once(a, b):
     assert (possible(a) + possible(b)).posterior == pytest.approx(possible(a + b).posterior, abs=1e-12)
 
 
+@given(candies, st.floats(0.1, 1))
+def test_fading_weakens_the_evidence_and_revives_nothing(observations, weight):
+    space = possible(observations)
+    ruled_in, odds = space.possible, space.log_joint[0] - space.log_joint[1]
+    prior_odds = space.log_prior[0] - space.log_prior[1]
+    space.seen = weight * space.seen
+    assert space.possible == ruled_in
+    assert space.log_joint[0] - space.log_joint[1] == pytest.approx(weight * (odds - prior_odds) + prior_odds, abs=1e-9)
+
+
 @given(candies)
 def test_evidence_is_the_product_of_the_predictions(observations):
     space, log_product = possible([]), 0.0
@@ -261,6 +271,11 @@ def test_ties_are_warned_of():
             lambda: possible(["lime", "lime"]).forget("cherry"),
             NotSeen,
             "cannot forget ['cherry']: not all of it was observed.",
+        ),
+        (
+            lambda: Hypotheses(likelihood={0: stats.norm(0).pdf, 1: stats.norm(1).pdf}).update(0.9).forget(1.2),
+            NotSeen,
+            "cannot forget [1.2]: not all of it was observed.",
         ),
         (
             lambda: Continuum(("cherry", "lime")).update("cherry").forget("lime"),

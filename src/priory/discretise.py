@@ -61,15 +61,28 @@ def cuts(column: Array, codes: Array) -> Array:
     values, where = np.unique(column[known], return_inverse=True)
     classes = int(codes.max(initial=0)) + 1
     counts = np.bincount(where * classes + codes[known], minlength=len(values) * classes).reshape(-1, classes)
-    if len(values) < 2:
+    borders = boundaries(counts)
+    if len(borders) == 0:
         return np.zeros(0)
-    below = np.vstack([np.zeros(classes), np.cumsum(counts, axis=0)])
-    places = np.array(sorted(_accepted(below)), dtype=int)
+    total = np.vstack([np.zeros(classes), np.cumsum(counts, axis=0)])
+    accepted = _accepted(total[np.concatenate([[0], borders, [len(values)]])])
+    places = borders[np.array(sorted(accepted), dtype=int) - 1]
     return values[places - 1] / 2 + values[places] / 2  # halved first: 1e308 + 1e308 would overflow
 
 
+def boundaries(counts: Array) -> Array:
+    """Where the best cut can be: between two values unless both are seen with the same class alone (their Theorem 1).
+
+    >>> boundaries(np.array([[2, 0], [1, 0], [0, 3], [1, 1], [0, 1]])).tolist()
+    [2, 3, 4]
+    """
+    mixed = (counts > 0).sum(axis=1) > 1
+    common = counts.argmax(axis=1)
+    return np.flatnonzero(mixed[1:] | mixed[:-1] | (common[1:] != common[:-1])) + 1
+
+
 def _accepted(below: Array) -> list[int]:
-    """The accepted cuts, each as the number of distinct values below it; ``below[i]`` counts the classes under it."""
+    """The accepted cuts among the rows of ``below``, which count the classes under each place to cut."""
     found, waiting = [], [(0, len(below) - 1)]
     while waiting:
         start, stop = waiting.pop()

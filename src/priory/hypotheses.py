@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from priory.codelength import Bits, two_part
-from priory.errors import DataError
+from priory.errors import DataError, NotSeen
 from priory.likelihoods import Name, Outcome, likelihood_from
 from priory.logspace import Array, log, log_normalise, log_sum_exp, x_log_y
 from priory.probability import distribution
@@ -38,7 +38,8 @@ class Support(Statistics):
     """What was seen, as it bears on each hypothesis.
 
     An observation that a hypothesis calls impossible is counted, not added as minus infinity: what was ruled out comes
-    back, exactly, when the observation that did it is forgotten.
+    back, exactly, when the observation that did it is forgotten. Forgetting what was never seen is noticed where
+    outcomes can be counted; elsewhere only if too many would go, too many impossible ones, or the wrong one last.
     """
 
     tallied: ClassVar[tuple[str, ...]] = ("n", "impossible", "tally")
@@ -47,6 +48,12 @@ class Support(Statistics):
     log_likelihood: Array  # for each hypothesis, of the observations it holds possible
     impossible: Array  # for each hypothesis, the observations it holds impossible
     tally: Array  # of each outcome, where outcomes can be counted
+
+    def guarded(self, total: Support, part: Support) -> Support:
+        left: Support = super().guarded(total, part)
+        if left.n == 0 and not np.allclose(total.log_likelihood, part.log_likelihood):
+            raise NotSeen("cannot forget other observations than were learned.")
+        return left
 
     def log_of_data(self) -> Array:
         """``log P(D | h)`` of each hypothesis."""
@@ -121,7 +128,8 @@ class Hypotheses(Space):
         return blank
 
     def same_declaration(self, other: Self) -> bool:
-        return self.names == other.names and np.array_equal(self.log_prior, other.log_prior)
+        alike = self.names == other.names and list(self.likelihood.outcomes) == list(other.likelihood.outcomes)
+        return alike and np.array_equal(self.log_prior, other.log_prior)
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
