@@ -65,9 +65,9 @@ class Hypotheses(Space):
     """A prior ``{hypothesis: probability}`` and a likelihood for each hypothesis.
 
     The likelihood is a table ``{hypothesis: {observation: p}}``, a function of the observation for each hypothesis
-    (``log=True`` if it gives logarithms), or a fitted model with ``predict_proba`` for each; what is observed then is a
-    pair ``(row, label)``. Without a prior all hypotheses are equally probable. ``outcomes`` lists what functions
-    can be asked to predict.
+    (``logs=True`` if it gives logarithms), or a fitted model with ``predict_proba`` for each; what is observed then is
+    a pair ``(row, label)``. Without a prior all hypotheses are equally probable. ``outcomes`` lists what functions can
+    be asked to predict.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Hypotheses(Space):
         likelihood: Mapping[Name, Any] | None = None,
         *,
         outcomes: Sequence[Outcome] = (),
-        log: bool = False,
+        logs: bool = False,
     ) -> None:
         if not likelihood:
             raise DataError("no likelihood: give a table, functions or models, one for each hypothesis.")
@@ -85,8 +85,8 @@ class Hypotheses(Space):
             odd = ", ".join(sorted(map(repr, set(given) ^ set(likelihood))))
             raise DataError(f"{odd} has a prior or a likelihood but not both: give both for each hypothesis.")
         self.names = list(given)
-        self.likelihood = likelihood_from({name: likelihood[name] for name in self.names}, log, outcomes)
-        self.log_prior = _log(distribution("the prior", list(given.values())))
+        self.likelihood = likelihood_from({name: likelihood[name] for name in self.names}, logs, outcomes)
+        self.log_prior = log(distribution("the prior", list(given.values())))
         self.seen = self.observe([])
 
     # -- learning --------------------------------------------------------------------------------------------------
@@ -204,6 +204,3 @@ class Hypotheses(Space):
         held = self.votes(given)[:, self.names.index(self.draw(rng))]
         tied = best(self.likelihood.outcomes, held)
         return tied[int(rng.integers(len(tied)))]
-
-
-_log = log  # the constructor's own ``log`` is a flag

@@ -67,21 +67,19 @@ class Table(Likelihood):
 class Functions(Likelihood):
     """``{hypothesis: function(observation) -> probability or density}``, or their logarithms."""
 
-    def __init__(self, of: Mapping[Name, Callable[[Any], float]], log: bool, outcomes: Sequence[Outcome]) -> None:
+    def __init__(self, of: Mapping[Name, Callable[[Any], float]], logs: bool, outcomes: Sequence[Outcome]) -> None:
         self.outcomes = outcomes
-        self._of, self._given_log = of, log
+        self._of, self._logs = of, logs
 
     def log_likelihood(self, observations: Sequence[Any]) -> Array:
         said = [[float(f(observation)) for f in self._of.values()] for observation in observations]
         values = np.array(said, dtype=float).reshape(len(observations), len(self._of))
-        wrong = np.isnan(values) | np.isposinf(values) if self._given_log else ~((values >= 0) & (values < np.inf))
+        wrong = np.isnan(values) | np.isposinf(values) if self._logs else ~((values >= 0) & (values < np.inf))
         if wrong.any():
             i, j = np.argwhere(wrong)[0]
-            must = (
-                "a log likelihood is a number below infinity" if self._given_log else "a likelihood is finite and >= 0"
-            )
+            must = "a log likelihood is a number below infinity" if self._logs else "a likelihood is finite and >= 0"
             raise DataError(f"hypothesis {list(self._of)[j]!r} gives {values[i, j]:g} for observation {i}: {must}.")
-        return values if self._given_log else log(values)
+        return values if self._logs else log(values)
 
 
 @final
@@ -104,7 +102,7 @@ class Models(Likelihood):
         return log(np.column_stack(columns))
 
 
-def likelihood_from(given: Mapping[Name, Any], log: bool, outcomes: Sequence[Outcome]) -> Likelihood:
+def likelihood_from(given: Mapping[Name, Any], logs: bool, outcomes: Sequence[Outcome]) -> Likelihood:
     """The likelihood that ``given`` describes: its values are rows of a table, functions, or fitted models."""
     values = list(given.values())
     if all(isinstance(value, Mapping) for value in values):
@@ -112,6 +110,6 @@ def likelihood_from(given: Mapping[Name, Any], log: bool, outcomes: Sequence[Out
     if all(hasattr(value, "predict_proba") for value in values):
         return Models(given)
     if all(callable(value) for value in values):
-        return Functions(given, log, outcomes)
+        return Functions(given, logs, outcomes)
     kinds = ", ".join(sorted({type(value).__name__ for value in values}))
     raise KindError(f"likelihood holds {kinds}: give a table of probabilities, a function or a fitted model for each.")
