@@ -1,25 +1,21 @@
 """MDLTreeClassifier against scikit-learn's trees, unpruned and pruned by cost complexity.
 
-The tables are read from ``../shared/data`` beside the repository; each is cut into the same five stratified folds for
-all three trees, and classes with fewer rows than folds are left out. Numbers stay numbers, categories become indicator
-columns (a missing category is one of its own). The strength of cost-complexity pruning is chosen inside each training
-part by five folds again, among at most 20 of the strengths on its path. ``bits`` is the description length of the
-labels of the training part, tree and exceptions, by the code of `priory.trees` for all three. Nothing in that code was
-fitted to these tables.
+Each table is cut into the same five stratified folds for all three trees; classes with fewer rows than folds are left
+out. Numbers stay numbers, categories become indicator columns (a missing category is one of its own). The strength of
+cost-complexity pruning is chosen inside each training part by five folds again, among at most 20 of the strengths on
+its path. ``bits`` is the description length of the labels of the training part, tree and exceptions, by the code of
+`priory.trees` for all three. Nothing in that code was fitted to these tables.
 
     python benchmarks/trees.py            # writes benchmarks/results/trees.md
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import json
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
+from datasets import CLASSIFICATION, table
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
@@ -27,34 +23,22 @@ from sklearn.tree import DecisionTreeClassifier
 from priory.codelength import label_bits
 from priory.trees import NODE, MDLTreeClassifier, ask_bits
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
+SMALL = ["weka_contact_lenses", "weka_labor", "weka_weather_nominal", "weka_weather_numeric"]
 RESULT = Path(__file__).parent / "results" / "trees.md"
 ROWS = 15_000  # of a longer table, the first: cost-complexity pruning by cross-validation is slow
 FOLDS = 5
 
 
-def tables():
-    """The classification tables: name, numbers, labels."""
-    for folder in sorted(DATA.iterdir()):
-        meta = json.loads((folder / "meta.json").read_text()) if (folder / "meta.json").exists() else {}
-        if meta.get("kind") == "tabular" and "classification" in meta["task"]:
-            yield folder.name, *load(folder, meta)
-
-
-def load(folder, meta):
-    path = next(p for p in sorted(folder.iterdir(), reverse=True) if p.name.endswith((".csv", ".csv.gz")))
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt") as file:
-        rows = list(csv.DictReader(file))[:ROWS]
+def numbers(frame):
+    """Numeric columns as they are, then an indicator for each value of the others."""
     columns = []
-    for name in meta["columns"]:
-        if name == meta["label"] or name in meta["ignore"]:
-            continue
-        cells = [row[name] for row in rows]
-        if meta["types"][name] == "numeric":
-            columns.append([float(cell) if cell else np.nan for cell in cells])
+    for name in frame.columns:
+        if frame[name].dtype == np.float64:
+            columns.append(frame[name].to_numpy())
         else:
-            columns += [[float(cell == value) for cell in cells] for value in sorted(set(cells))]
-    return np.array(columns).T, np.array([row[meta["label"]] for row in rows])
+            cells = frame[name].fillna("").to_numpy()
+            columns += [(cells == value).astype(float) for value in sorted(set(cells))]
+    return np.column_stack(columns)
 
 
 def pruned_by_cost(x, y):
@@ -101,12 +85,13 @@ def measured(x, y, grow):
 
 
 def main():
-    if not DATA.exists():
-        sys.exit(f"{DATA} is not there: nothing to measure.")
     lines = ["# Trees", "", __doc__.split("\n\n    python")[0], ""]
     lines += ["| table | rows x columns | " + " | ".join(TREES) + " |", "|---|---|" + "---|" * len(TREES)]
     everything, sizes = [], []
-    for name, x, y in tables():
+    for name in CLASSIFICATION + SMALL:
+        if (data := table(name)) is None:
+            continue
+        x, y = numbers(data[0][:ROWS]), data[1][:ROWS].to_numpy(dtype=str)
         common = np.isin(y, [c for c in np.unique(y) if (y == c).sum() >= FOLDS])
         x, y = x[common], y[common]
         scores = [measured(x, y, grow) for grow in TREES.values()]

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -81,3 +82,10 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     with pytest.raises(PrioryError) as error:
         plots.posterior_curves(bags(), LIMES)
     assert str(error.value) == "figures need matplotlib: pip install 'priory[plots]'."
+
+
+@pytest.mark.parametrize("name", ["candy_bags", "next_lime", "belief", "version_space"])
+def test_the_page_shows_them(name):
+    page = Path(__file__).parents[1] / "docs" / "hypotheses.md"
+    assert f"figures/{name}.svg" in page.read_text()
+    assert (page.parent / "figures" / f"{name}.svg").stat().st_size > 1000

@@ -104,6 +104,14 @@ def test_missing_cells_are_learned_from_and_predicted():
     model = MDLTreeClassifier().fit(x, y)
     assert model.score(x, y) > 0.9
     assert np.isfinite(model.predict_proba([[np.nan, np.nan]])).all()
-    complete = MDLTreeClassifier().fit(np.nan_to_num(x), y)
-    assert model.ask_bits_[0] == pytest.approx(1 + 1 + math.log2(len(np.unique(x[~np.isnan(x[:, 0]), 0])) - 1) + 1)
-    assert complete.get_n_leaves() >= 2
+    choices = len(np.unique(x[~np.isnan(x[:, 0]), 0]))  # one less threshold than values, and "missing or not"
+    assert model.ask_bits_[0] == pytest.approx(1 + math.log2(2) + math.log2(choices) + 1)
+    assert "x0 <= " in model.to_text()
+    assert " or missing" in model.to_text()
+
+
+def test_to_be_missing_can_be_the_question():
+    x = np.array([[1.0], [2.0], [3.0], [4.0], [np.nan], [np.nan], [np.nan], [np.nan]] * 4)
+    text = MDLTreeClassifier().fit(x, [0, 0, 0, 0, 1, 1, 1, 1] * 4).to_text(["x"])
+    assert text.splitlines()[0].startswith("x known  ")
+    assert text.splitlines()[2] == "x missing"

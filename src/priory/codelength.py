@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from priory.errors import DataError
+from priory.families import dirichlet
 from priory.logspace import Array, log
 
 LOG_2 = math.log(2)
@@ -139,6 +139,4 @@ def label_bits(counts: ArrayLike) -> Array:
     [1.0, 1.87, 4.68, 5.42]
     """
     seen = np.asarray(counts, dtype=float)
-    alpha = 1 / seen.shape[-1]
-    drawn = (gammaln(seen + alpha) - gammaln(alpha)).sum(axis=-1)
-    return bits(drawn - gammaln(seen.sum(axis=-1) + 1))
+    return bits(dirichlet.log_evidence(np.asarray(1 / seen.shape[-1]), seen))

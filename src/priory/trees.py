@@ -50,6 +50,7 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
     tree_: Any
     bits_: Bits
     counts_: Array
+    missing_: Array
     ask_bits_: Array
     answer_bits_: Array
     asks_: Array
@@ -69,6 +70,7 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
         self.tree_ = grown.fit(table[seen], codes[seen], sample_weight=weight[seen]).tree_
         self.counts_ = np.zeros((self.tree_.node_count, len(self.classes_)))
         self.counts_[:, grown.classes_] = self.tree_.value[:, 0] * self.tree_.weighted_n_node_samples[:, None]
+        self.missing_ = np.isnan(table[seen]).any(axis=0)
         self.ask_bits_ = ask_bits(self.tree_, table[seen])
         self.answer_bits_ = NODE + label_bits(self.counts_)
         self.asks_, self.leaf_ = shortest(self.tree_, self.ask_bits_, self.answer_bits_)
@@ -118,11 +120,21 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
             text = f"{margin}{label} ({rows:g} rows, {rows - counts.max():g} exceptions)"
             yield f"{text:<48} {self.answer_bits_[node]:>4.1f} bits"
             return
-        name, threshold = names[tree.feature[node]], f"{tree.threshold[node]:g}"
-        yield f"{f'{margin}{name} <= {threshold}':<48} {self.ask_bits_[node]:>4.1f} bits"
+        low, high = self._sides(node, names[tree.feature[node]])
+        yield f"{margin + low:<48} {self.ask_bits_[node]:>4.1f} bits"
         yield from self._lines(tree.children_left[node], depth + 1, names)
-        yield f"{margin}{name} > {threshold}"
+        yield margin + high
         yield from self._lines(tree.children_right[node], depth + 1, names)
+
+    def _sides(self, node: int, name: str) -> tuple[str, str]:
+        """The two answers to a question; missing cells are spoken of where the column had some."""
+        threshold = self.tree_.threshold[node]
+        if np.isinf(threshold):
+            return f"{name} known", f"{name} missing"
+        low, high = f"{name} <= {threshold:g}", f"{name} > {threshold:g}"
+        if not self.missing_[self.tree_.feature[node]]:
+            return low, high
+        return (f"{low} or missing", high) if self.tree_.missing_go_to_left[node] else (low, f"{high} or missing")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -148,11 +160,12 @@ def shortest(tree: Any, ask: Array, answer: Array) -> tuple[Array, Array]:
 def ask_bits(tree: Any, table: Array) -> Array:
     """Bits of the question at each node: that it asks, which column, which threshold, and where missing cells go.
 
-    A column of m values has m - 1 thresholds, and a node of n rows can use at most n - 1 of them.
+    A column of m values has m - 1 thresholds (one more if missing cells can be told from known ones), and a node of n
+    rows can use at most n - 1 of them.
     """
     feature = np.maximum(tree.feature, 0)  # a leaf's is -2, and its question is never counted
     known = [column[~np.isnan(column)] for column in table.T]
     thresholds = np.array([len(np.unique(column)) - 1 for column in known])[feature]
     missing = np.array([len(column) < len(table) for column in known])[feature]
-    choices = np.minimum(thresholds, tree.weighted_n_node_samples - 1)
+    choices = np.minimum(thresholds + missing, tree.weighted_n_node_samples - 1)
     return np.asarray(NODE + np.log2(len(known)) + np.log2(np.maximum(choices, 1.0)) + missing)
