@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.codelength import bits, label_bits, mixture, parametric, prequential, prequential_labels, two_part
@@ -33,7 +33,6 @@ def test_the_prequential_code_is_the_mixture_code(family, values):
     assert prequential(family, values[::-1]) == pytest.approx(mixture(family, values))
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([0, 1]), min_size=1, max_size=30))
 def test_no_two_part_code_over_a_grid_beats_the_mixture_of_that_grid(x):
     theta = np.linspace(0.05, 0.95, 19)
@@ -48,7 +47,6 @@ def test_parametric_code_is_half_of_the_bayesian_information_criterion():
     assert parametric(log_likelihood, k, n).total == pytest.approx(bic / (2 * math.log(2)))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=2, max_size=5))
 def test_label_bits_are_the_prequential_bits_in_any_order(counts):
     labels = [c for c, n in enumerate(counts) for _ in range(n)]

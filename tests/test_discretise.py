@@ -40,7 +40,7 @@ def cuts_by_the_book(rows):
     return [*cuts_by_the_book(rows[:i]), (rows[i - 1][0] + rows[i][0]) / 2, *cuts_by_the_book(rows[i:])]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 120), st.integers(2, 30), st.integers(2, 4))
 def test_cuts_are_those_of_the_book(seed, n, values, classes):
     rng = np.random.default_rng(seed)

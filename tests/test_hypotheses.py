@@ -105,7 +105,6 @@ def possible(observations):
     ).update_many(observations)
 
 
-@settings(deadline=None)
 @given(candies, candies)
 def test_forgetting_equals_never_having_seen_it_even_what_ruled_a_hypothesis_out(kept, gone):
     space = possible(kept + gone).forget_many(gone)
@@ -113,13 +112,11 @@ def test_forgetting_equals_never_having_seen_it_even_what_ruled_a_hypothesis_out
     assert space.possible == possible(kept).possible
 
 
-@settings(deadline=None)
 @given(candies, candies)
 def test_merging_two_spaces_counts_the_prior_once(a, b):
     assert (possible(a) + possible(b)).posterior == pytest.approx(possible(a + b).posterior, abs=1e-12)
 
 
-@settings(deadline=None)
 @given(candies, st.floats(0.1, 1))
 def test_fading_weakens_the_evidence_and_revives_nothing(observations, weight):
     space = possible(observations)
@@ -130,7 +127,6 @@ def test_fading_weakens_the_evidence_and_revives_nothing(observations, weight):
     assert space.log_joint[0] - space.log_joint[1] == pytest.approx(weight * (odds - prior_odds) + prior_odds, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(candies)
 def test_evidence_is_the_product_of_the_predictions(observations):
     space, log_product = possible([]), 0.0
@@ -141,7 +137,6 @@ def test_evidence_is_the_product_of_the_predictions(observations):
     assert space.evidence == pytest.approx(2**-space.evidence_bits)
 
 
-@settings(deadline=None)
 @given(candies)
 def test_the_shortest_description_is_the_most_probable_hypothesis(observations):
     space = possible(observations)
@@ -149,7 +144,6 @@ def test_the_shortest_description_is_the_most_probable_hypothesis(observations):
     assert {h for h, code in space.bits.items() if code.total <= shortest + 1e-9} >= set(space.map_set())
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0.01, 1), min_size=2, max_size=8))
 def test_gibbs_errs_at_most_twice_as_often_as_the_vote_for_any_posterior(weights):
     """Certain hypotheses, target drawn from the posterior: 1 - Σ p² is at most 2 (1 - max p)."""
@@ -157,7 +151,7 @@ def test_gibbs_errs_at_most_twice_as_often_as_the_vote_for_any_posterior(weights
     assert 1 - (p**2).sum() <= 2 * (1 - p.max()) + 1e-12
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.booleans(), max_size=20), st.floats(1, 5), st.floats(1, 5))
 def test_the_continuum_agrees_with_a_fine_grid_of_hypotheses(observations, a, b):
     theta = (np.arange(2000) + 0.5) / 2000

@@ -1,7 +1,7 @@
 """Product, sum, total probability, Bayes' rule: the book's numbers, and what contradicts itself."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.errors import DataError
@@ -10,7 +10,6 @@ from priory.probability import bayes_rule, product_rule, sum_rule, total_probabi
 chance = st.floats(0, 1)
 
 
-@settings(deadline=None)
 @given(chance, chance, chance)
 def test_bayes_rule_inverts_total_probability(prior, if_true, if_false):
     evidence = total_probability([if_true, if_false], [prior, 1 - prior])
@@ -19,7 +18,6 @@ def test_bayes_rule_inverts_total_probability(prior, if_true, if_false):
         assert product_rule(posterior, evidence) == pytest.approx(product_rule(if_true, prior), abs=1e-9)
 
 
-@settings(deadline=None)
 @given(chance, chance)
 def test_independent_events_follow_the_sum_rule(a, b):
     assert sum_rule(a, b, a * b) == pytest.approx(1 - (1 - a) * (1 - b))
