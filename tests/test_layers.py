@@ -10,7 +10,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "priory"
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
     {"errors", "logspace", "statistics", "_kernel", "counting", "probability"},
     {"families"},
-    {"averaging", "table", "schema", "model", "ledger"} | {"codelength", "likelihoods", "space", "hypotheses", "continuum"},
+    {"averaging", "table", "schema", "model", "ledger"}
+    | {"codelength", "likelihoods", "space", "hypotheses", "continuum"},
     {"folds", "plots"},
     {"estimator", "classifier", "naive_bayes"} | {"optimal", "discretise", "trees"},
     {"data", "demo"},

@@ -6,13 +6,38 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from priory import families, naive_bayes
     from priory.classifier import NaiveBayes
+    from priory.continuum import Continuum
+    from priory.discretise import MDLDiscretiser
+    from priory.hypotheses import Hypotheses
+    from priory.optimal import BayesOptimalClassifier, GibbsClassifier
+    from priory.trees import MDLTreeClassifier
 
 __version__ = "0.1.0"
 
-__all__ = ["NaiveBayes", "families", "naive_bayes"]
+__all__ = [
+    "BayesOptimalClassifier",
+    "Continuum",
+    "GibbsClassifier",
+    "Hypotheses",
+    "MDLDiscretiser",
+    "MDLTreeClassifier",
+    "NaiveBayes",
+    "families",
+    "naive_bayes",
+]
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
-_HOME = {"NaiveBayes": "priory.classifier", "families": "priory", "naive_bayes": "priory"}
+_HOME = {
+    "BayesOptimalClassifier": "priory.optimal",
+    "Continuum": "priory.continuum",
+    "GibbsClassifier": "priory.optimal",
+    "Hypotheses": "priory.hypotheses",
+    "MDLDiscretiser": "priory.discretise",
+    "MDLTreeClassifier": "priory.trees",
+    "NaiveBayes": "priory.classifier",
+    "families": "priory",
+    "naive_bayes": "priory",
+}
 
 
 def __getattr__(name: str) -> Any:
