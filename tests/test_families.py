@@ -115,6 +115,11 @@ def test_only_what_was_learned_can_be_forgotten(example):
         family.observe(x[:3]) - family.observe(x)
 
 
+def test_a_failure_that_was_not_seen_cannot_be_forgotten():
+    with pytest.raises(NotSeen):
+        Bernoulli().observe([1.0, 1.0]) - Bernoulli().observe([0.0])
+
+
 def test_classes_are_counted_apart(example):
     family, x = example
     group = RNG.integers(0, 3, len(x)).astype(np.int32)

@@ -18,7 +18,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from priory.codelength import Bits, bits
-from priory.errors import DataError, NotSeen
+from priory.errors import DataError
 from priory.families.bernoulli import Bernoulli, Trials
 from priory.logspace import log, x_log_y
 from priory.space import Seed, Space
@@ -95,11 +95,3 @@ class Continuum(Space):
 
     def gibbs(self, random_state: Seed = None, given: Any = None) -> Hashable:
         return self.outcomes[0] if self.draw(random_state) > 0.5 else self.outcomes[1]
-
-    def forget_many(self, observations: Any) -> Self:
-        before, given = self.seen, list(observations)
-        super().forget_many(given)
-        if self.seen.successes > self.seen.n:
-            self.seen = before
-            raise NotSeen(f"cannot forget {given!r}: not all of it was observed.")
-        return self

@@ -13,7 +13,7 @@ from priory.counting import group_sums
 from priory.families import dirichlet
 from priory.families.family import Family, Grouped, known
 from priory.logspace import Array, log, x_log_y
-from priory.statistics import Statistics
+from priory.statistics import Statistics, remaining
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,10 @@ class Trials(Statistics):
     n: Array
     successes: Array
     outside: Array
+
+    def guarded(self, total: Trials, part: Trials) -> Trials:
+        remaining(total.n - total.successes, part.n - part.successes)  # failures are counts too
+        return super().guarded(total, part)
 
 
 @final
