@@ -214,7 +214,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""
-        return self._spoken(self._seen().classes[np.argmax(self._posterior_of(X), axis=1)], X)
+        best = np.argmax(self._posterior_of(X), axis=1)
+        return self._spoken(self.classes_[best], X)
 
     def _joint_of(self, X: Any) -> Array:
         check_is_fitted(self, "seen_")
