@@ -209,8 +209,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """p(c | x)."""
-        log_posterior = self._posterior_of(X)
-        return self._spoken(np.exp(log_posterior, out=log_posterior), X)
+        return self._spoken(self._posterior_of(X, np.exp), X)
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""
@@ -221,10 +220,10 @@ class Classifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "seen_")
         return self._log_joint(self._read(X, reset=False))
 
-    def _posterior_of(self, X: Any) -> Array:
+    def _posterior_of(self, X: Any, form: Callable[[Array], Array] = np.asarray) -> Array:
         joint = self._joint_of(X)
         prior = self._log_prior()
-        return scored(lambda part: log_normalise(joint[part], prior), *joint.shape)
+        return scored(lambda part: form(log_normalise(joint[part], prior)), *joint.shape)
 
     def _spoken(self, answer: Array, X: Any) -> Any:
         """An answer in the kind of array the question came in; NumPy's, unless a classifier knows others."""
@@ -280,7 +279,10 @@ def checked_labels(y: Any) -> Array:
             raise DataError(
                 "Unknown label type: continuous. y looks like a number to predict; bin it, or pass strings."
             )
-    check_classification_targets(labels)
+    if (
+        labels.dtype.kind not in "iub"
+    ):  # whole numbers are always classes; to be told so takes longer than to count them
+        check_classification_targets(labels)
     return labels
 
 

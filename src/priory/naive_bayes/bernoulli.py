@@ -90,11 +90,11 @@ class BernoulliNB(CountNB):
         never, always = np.isneginf(yes), np.isneginf(no)
         yes, no = (np.where(never | always, 0.0, v) for v in (yes, no))
         there = self._there(table)
-        joint = scores(table, yes - no, there) + no.sum(axis=1)
+        joint = scores(table, yes - no, no.sum(axis=1) + self._log_prior(), there)
         if never.any() or always.any():
-            contradicted = scores(table, never * 1.0 - always * 1.0, there) + always.sum(axis=1)
-            joint[contradicted > 0] = -np.inf
-        return joint + self._log_prior()
+            contradictions = scores(table, never * 1.0 - always * 1.0, always.sum(axis=1), there)
+            joint[contradictions > 0] = -np.inf
+        return joint
 
 
 def _log_yes_no(records: tuple[Trials], alpha: Any) -> tuple[Array, Array]:

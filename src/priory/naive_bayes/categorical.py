@@ -106,7 +106,8 @@ class CategoricalNB(CountNB):
         tables = self._tables()
         unseen = np.array([t.shape[1] - 1 for t in tables])
         counted = check_counts(table, type(self).__name__)
-        return lookup(lambda part: np.minimum(counted(table[part]), unseen), len(table), tables) + self._log_prior()
+        tables[0] = tables[0] + self._log_prior()[:, None]
+        return lookup(lambda part: np.minimum(counted(table[part]), unseen), len(table), tables)
 
     def _smoothing(self) -> Any:
         if np.ndim(self.alpha):

@@ -19,6 +19,7 @@ from priory.naive_bayes.prior import checked, log_prior
 from priory.naive_bayes.reading import class_counts, is_sparse, read, transformed
 
 SMALLEST_ALPHA = 1e-10
+SMALL_PRODUCT = 1 << 18  # multiplications
 LARGEST_COUNT = 1e290  # beyond it a sum over the columns would overflow; the verdict is the same
 
 
@@ -94,11 +95,19 @@ def log_shares(smoothed: Array) -> Array:
     )
 
 
-def scores(x: Any, table: Array, transform: Callable[[Array], Array]) -> Array:
-    """``transform(x) @ table.T``, where 0 * -inf = 0, shard by shard."""
+def scores(x: Any, table: Array, constant: Array, transform: Callable[[Array], Array]) -> Array:
+    """``transform(x) @ table.T + constant``, where 0 * -inf = 0, shard by shard."""
     if is_sparse(x):
-        return _product(transformed(x, transform), table)
-    return scored(lambda part: _product(np.asarray(transform(x[part]), dtype=float), table), len(x), len(table))
+        return _product(transformed(x, transform), table) + constant
+    # pieces that BLAS multiplies on one core: the shards are on all of them already
+    step = max(64, SMALL_PRODUCT // table.size)
+
+    def score(part: slice) -> Array:
+        block = np.asarray(transform(x[part]), dtype=float)
+        pieces = [_product(block[i : i + step], table) + constant for i in range(0, max(len(block), 1), step)]
+        return np.concatenate(pieces)
+
+    return scored(score, len(x), len(table))
 
 
 def _product(x: Any, table: Array) -> Array:
@@ -109,6 +118,6 @@ def _product(x: Any, table: Array) -> Array:
 
 def _careful_product(x: Any, table: Array) -> Array:
     impossible = np.isneginf(table)
-    product = x.minimum(LARGEST_COUNT) if is_sparse(x) else np.minimum(x, LARGEST_COUNT)
-    product = np.asarray(product @ np.where(impossible, 0.0, table).T)
+    bounded = x.minimum(LARGEST_COUNT) if is_sparse(x) else np.minimum(x, LARGEST_COUNT)
+    product = np.asarray(bounded @ np.where(impossible, 0.0, table).T)
     return np.where((x != 0) @ impossible.T.astype(float) > 0, -np.inf, product)

@@ -13,7 +13,7 @@ from priory.families.family import known
 from priory.families.gaussian import FLOOR, LOG_2PI, Gaussian, Moments
 from priory.logspace import Array
 from priory.model import Seen
-from priory.naive_bayes.libraries import library, like, nothing_like
+from priory.naive_bayes.libraries import is_single, library, like, nothing_like
 from priory.naive_bayes.prior import checked, log_prior
 from priory.naive_bayes.reading import check_finite, class_counts, read, refuse_not_finite
 
@@ -80,7 +80,7 @@ class GaussianNB(Classifier):
     def _attribute(self, value: Array) -> Any:
         """In the kind of array the model was fitted on, single precision included."""
         with np.errstate(over="ignore"):
-            return value.astype(self._kind.dtype) if isinstance(self._kind, np.ndarray) else like(value, self._kind)
+            return like(value, self._kind)
 
     @property
     def class_count_(self) -> Any:
@@ -128,7 +128,8 @@ class GaussianNB(Classifier):
     def _log_joint(self, table: Array) -> Array:
         check_finite(table)
         centre, precision, constant = self.seen_.derived("bells", lambda _: self._bells(), self.var_smoothing)
-        return quadratic(table, self._moments().unit, centre, precision, constant) + self._log_prior()
+        constant = np.insert(constant[:, 1:], 0, constant[:, 0] + self._log_prior(), axis=1)
+        return quadratic(table, self._moments().unit, centre, precision, constant)
 
     def _bells(self) -> tuple[Array, Array, Array]:
         """Centre and precision in units, and the logarithm of the height, for each class and column."""
@@ -140,8 +141,15 @@ class GaussianNB(Classifier):
         height = -0.5 * (LOG_2PI + np.log(variance)) - np.log(moments.unit)
         return np.nan_to_num(moments.origin + moments.centre()), speaks / variance, speaks * height
 
+    def predict_log_proba(self, X: Any) -> Any:
+        """log p(c | x): always finite in sum, each row adding up to one."""
+        log_posterior = self._posterior_of(X)
+        if is_single(X):  # a probability that single precision cannot tell from 1 has the logarithm of 1
+            log_posterior[log_posterior > -(2.0**-25)] = 0.0
+        return self._spoken(log_posterior, X)
+
     def _spoken(self, answer: Array, X: Any) -> Any:
-        return like(answer, X)
+        return like(answer, X, labels=answer.ndim == 1)
 
     @staticmethod
     def _update_mean_variance(n_past: Any, mu: Any, var: Any, X: Any, sample_weight: Any = None) -> tuple[Any, Any]:

@@ -25,12 +25,17 @@ def library(x: Any) -> tuple[str, ...]:
     return (xp.__name__, str(device(x))) if foreign and not isinstance(x, np.ndarray) else ("numpy",)
 
 
-def like(answer: Array, kind: Any) -> Any:
-    """``answer`` as an array of the library, device and precision of ``kind``; labels that are strings stay NumPy's."""
+def is_single(x: Any) -> bool:
+    """Whether an array of any library is float32."""
+    return str(getattr(x, "dtype", "")).endswith("float32")
+
+
+def like(answer: Array, kind: Any, labels: bool = False) -> Any:
+    """Numbers in the library, on the device and in the precision of ``kind``; labels keep their type."""
     xp, foreign = get_namespace(kind) if hasattr(kind, "dtype") else (np, False)
     if not foreign:
-        return answer
+        return answer.astype(np.float32) if is_single(kind) and not labels else answer
     if answer.dtype.kind in "OUS":
         return answer
-    numbers = answer.dtype == np.float64 and xp.isdtype(kind.dtype, "real floating")
-    return xp.asarray(answer, dtype=kind.dtype if numbers else None, device=device(kind))
+    precise = not labels and xp.isdtype(kind.dtype, "real floating")
+    return xp.asarray(answer, dtype=kind.dtype if precise else None, device=device(kind))

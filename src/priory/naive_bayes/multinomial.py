@@ -45,7 +45,7 @@ class TokenNB(CountNB):
         return np.asarray(self._seen().parts[0].tokens)
 
     def _log_joint(self, table: Any) -> Array:
-        return scores(table, self.feature_log_prob_, self._counts(table)) + self._class_term()
+        return scores(table, self.feature_log_prob_, self._class_term(), self._counts(table))
 
     def _class_term(self) -> Array:
         return self._log_prior()
