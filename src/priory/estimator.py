@@ -122,7 +122,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         labels, group = encoded(y, self.classes_, strict=False)
         strangers = np.setdiff1d(labels, self.classes_)
         if len(strangers):
-            raise NotSeen(f"no row of class {strangers[0]!r} was ever learned; there is nothing to forget.")
+            raise NotSeen(f"no row of class {strangers.tolist()[0]!r} was ever learned; there is nothing to forget.")
         part = self._learned(table, labels, group, sample_weight)
         if self.clock_ != 1.0:
             if learned_at is None:
@@ -315,6 +315,8 @@ def weights(sample_weight: Any, rows: int) -> Array | None:
         raise DataError(f"sample_weight[{bad[0]}] is {w[bad[0]]:g}; a weight is finite and not negative.")
     if rows and not w.any():
         raise DataError("Sample weights must contain at least one non-zero number: every sample_weight is zero.")
-    if not np.isfinite(w.sum()):
+    with np.errstate(over="ignore"):
+        total = w.sum()
+    if not np.isfinite(total):
         raise DataError(f"sample_weight[{int(w.argmax())}] is {w.max():g}; the weights add up to infinity: scale them.")
     return w
