@@ -68,13 +68,14 @@ class FamilyNB(ConjugateClassifier):
 
     _family: ClassVar[type[Family]]
 
+    def _read(self, X: Any, reset: bool) -> Array:
+        if not (self.prior is None or isinstance(self.prior, self._family)):
+            raise DataError(f"prior is {self.prior!r}; use a {self._family.__name__}, or None.")
+        return super()._read(X, reset).astype(float, copy=False)
+
     def _belief(self) -> Any:
         """The family with its declared prior, or the one it takes from the record."""
-        if self.prior is None:
-            return self._seen().parts[0].derived("prior", self._family.prior_from)
-        if not isinstance(self.prior, self._family):
-            raise DataError(f"prior is {self.prior!r}; use a {self._family.__name__}, or None.")
-        return self.prior
+        return self.prior or self._seen().parts[0].derived("prior", self._family.prior_from)
 
     def _parameters(self) -> Any:
         """The point estimate; the posterior mean, where the parameters are integrated out."""

@@ -18,6 +18,7 @@ from priory.naive_bayes.prior import checked, log_prior
 from priory.naive_bayes.reading import check_finite, class_counts, read, refuse_not_finite
 
 WIDE = 1000.0  # a column wider than this (in variance) does not blur the others
+NARROW = 1e-300  # the precision of anything narrower (in units squared) is infinite
 
 
 class GaussianNB(Classifier):
@@ -116,7 +117,7 @@ class GaussianNB(Classifier):
     def _epsilon(self) -> Array:
         """What is added to the variances of each column, in units squared."""
         moments = self._moments()
-        variance, scale = _total_variance(moments), np.maximum(moments.unit / moments.unit.max(), 2.0**-500)
+        variance, scale = _total_variance(moments), np.maximum(moments.unit / moments.unit.max(), 2.0**-450)
         largest = (variance * scale**2).max() / scale**2
         return self.var_smoothing * np.where(variance > 0, np.minimum(largest, WIDE * variance), largest)
 
@@ -135,8 +136,8 @@ class GaussianNB(Classifier):
         """Centre and precision in units, and the logarithm of the height, for each class and column."""
         moments = self._moments()
         variance = _variance(moments) + self._epsilon()
-        variance = np.where(variance > 0, variance, FLOOR * _total_variance(moments))
-        speaks = (variance > 0) & (moments.n > 0)  # nothing seen, or one value in all rows: no bell
+        variance = np.where(variance > NARROW, variance, FLOOR * _total_variance(moments))
+        speaks = (variance > NARROW) & (moments.n > 0)  # nothing seen, or one value in all rows: no bell
         variance = np.where(speaks, variance, 1.0)
         height = -0.5 * (LOG_2PI + np.log(variance)) - np.log(moments.unit)
         return np.nan_to_num(moments.origin + moments.centre()), speaks / variance, speaks * height
