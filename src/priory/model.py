@@ -215,7 +215,7 @@ def terms(schema: Schema, seen: Seen, table: Table, estimate: str, average: bool
 
 def named(error: NotSeen, classes: Array) -> NotSeen:
     """The error with the class it speaks of."""
-    label = f" in class {classes[error.index[0]]!r}" if error.index and error.index[0] < len(classes) else ""
+    label = f" in class {classes.tolist()[error.index[0]]!r}" if error.index and error.index[0] < len(classes) else ""
     return NotSeen(f"{str(error).rstrip('.')}{label}; the model is as it was.", error.index)
 
 

@@ -168,9 +168,9 @@ def _from_frame(frame: nw.DataFrame[Any]) -> Table:
     if twice:
         first, second = (place for place, name in enumerate(names) if name == twice[0])
         raise DataError(f"column {twice[0]!r} is there twice (positions {first} and {second}); rename one.")
-    native = frame.columns
-    named = all(isinstance(name, str) for name in native)
-    return Table(len(frame), names, named, tuple(_series(frame[name], str(name)) for name in native))
+    named = all(isinstance(name, str) for name in frame.columns)
+    columns = zip(frame.iter_columns(), names, strict=True)  # by position: frame[0] is a row, not the column called 0
+    return Table(len(frame), names, named, tuple(_series(series, name) for series, name in columns))
 
 
 def _series(series: nw.Series[Any], name: str) -> Column:

@@ -1,0 +1,22 @@
+"""Naive Bayes classifiers for arrays, one to a module: scikit-learn's five, and three more.
+
+Each remembers sufficient statistics and nothing else (``seen_``); every other attribute is a function of them.
+"""
+
+from priory.naive_bayes.bernoulli import BernoulliNB
+from priory.naive_bayes.categorical import CategoricalNB
+from priory.naive_bayes.conjugate import GammaNB, PoissonNB
+from priory.naive_bayes.gaussian import GaussianNB
+from priory.naive_bayes.multinomial import ComplementNB, MultinomialNB
+from priory.naive_bayes.multivariate import GaussianBayes
+
+__all__ = [
+    "BernoulliNB",
+    "CategoricalNB",
+    "ComplementNB",
+    "GammaNB",
+    "GaussianBayes",
+    "GaussianNB",
+    "MultinomialNB",
+    "PoissonNB",
+]

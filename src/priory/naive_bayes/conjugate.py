@@ -1,0 +1,218 @@
+"""Naive Bayes on families with conjugate priors: `PoissonNB` for counts of events, `GammaNB` for positive amounts.
+
+The prior is one that the record itself suggests (worth a row, on the scale of the data) or one that is declared, and
+the parameters are integrated out unless a point estimate is asked for.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from priory.counting import group_sums, over_shards, scored
+from priory.errors import DataError
+from priory.estimator import Classifier
+from priory.families import Bernoulli, Family, Gamma, Poisson
+from priory.families.bernoulli import Trials
+from priory.families.family import ESTIMATES
+from priory.families.gamma import LARGEST, SMALLEST
+from priory.families.poisson import LARGEST as LARGEST_COUNT
+from priory.logspace import Array
+from priory.model import Seen
+from priory.naive_bayes.prior import checked, log_prior
+from priory.naive_bayes.reading import check_counts, class_counts, first_cell, read, warn_of_fractions
+
+CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers for each
+
+
+class ConjugateClassifier(Classifier):
+    """A classifier with ``priors`` for the classes and a choice of ``estimate`` for the parameters."""
+
+    priors: Any
+    estimate: str
+
+    _estimates: ClassVar[tuple[str, ...]] = ESTIMATES
+
+    @abstractmethod
+    def _records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
+        """The statistics of the rows."""
+
+    def _read(self, X: Any, reset: bool) -> Array:
+        if self.estimate not in self._estimates:
+            raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(self._estimates)}.")
+        return np.asarray(read(self, X, reset))
+
+    def _observe(self, table: Array, classes: Array, group: Array, weight: Array | None) -> Seen:
+        n = class_counts(group, weight, classes)
+        if self.priors is not None:
+            checked(self.priors, len(n))
+        return Seen(classes, n, self._records(table, n, group, weight))
+
+    def _log_prior(self) -> Array:
+        return log_prior(self.seen_.n, self.priors)
+
+    @property
+    def class_prior_(self) -> Array:
+        """p(c)."""
+        self._seen()
+        return np.exp(self._log_prior())
+
+
+class FamilyNB(ConjugateClassifier):
+    """Naive Bayes with one family for every column."""
+
+    prior: Any
+
+    _family: ClassVar[type[Family]]
+
+    def _read(self, X: Any, reset: bool) -> Array:
+        if not (self.prior is None or isinstance(self.prior, self._family)):
+            raise DataError(f"prior is {self.prior!r}; use a {self._family.__name__}, or None.")
+        return super()._read(X, reset).astype(float, copy=False)
+
+    def _belief(self) -> Any:
+        """The family with its declared prior, or the one it takes from the record."""
+        return self.prior or self._seen().parts[0].derived("prior", self._family.prior_from)
+
+    def _parameters(self) -> Any:
+        """The point estimate; the posterior mean, where the parameters are integrated out."""
+        estimate = "mean" if self.estimate == "predictive" else self.estimate
+        return self._belief().parameters(self._seen().parts[0], estimate)
+
+    def _terms(self, block: Array) -> Array:
+        """log p(x_j | c) for each row, class and column."""
+        return np.asarray(self._belief().log_likelihood(self.seen_.parts[0], block, self.estimate))
+
+    def _log_joint(self, table: Array) -> Array:
+        step = max(1, CELLS // (len(self.classes_) * table.shape[1]))
+
+        def score(part: slice) -> Array:
+            starts = range(part.start, part.stop, step)
+            pieces = [self._terms(table[i : min(i + step, part.stop)]).sum(axis=-1) for i in starts]
+            return np.concatenate(pieces) if pieces else np.empty((0, len(self.classes_)))
+
+        return scored(score, len(table), len(self.classes_)) + self._log_prior()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+
+class PoissonNB(FamilyNB):
+    """Naive Bayes for counts of events: ``x_j | c ~ Poisson(rate_cj)`` with a Gamma prior on the rate.
+
+    Events are whole: fractions are cut off, with a warning.
+
+    Parameters
+    ----------
+    prior : Poisson, optional
+        What is believed of the rates; by default worth one row, and expecting the mean of all rows.
+    estimate : "predictive", "mean", "map" or "ml"
+        Rates integrated out, or a point estimate of them.
+    priors : one probability for each class, optional
+
+    Examples
+    --------
+    >>> model = PoissonNB(prior=Poisson(1.0, 1.0)).fit([[2], [8], [0], [1]], ["busy", "busy", "calm", "calm"])
+    >>> model.rate_.ravel().round(4).tolist()  # (10 + 1) / (2 + 1), (1 + 1) / (2 + 1)
+    [3.6667, 0.6667]
+    """
+
+    _family = Poisson
+
+    def __init__(self, *, prior: Poisson | None = None, estimate: str = "predictive", priors: Any = None) -> None:
+        self.prior = prior
+        self.estimate = estimate
+        self.priors = priors
+
+    def _read(self, X: Any, reset: bool) -> Array:
+        x = super()._read(X, reset)
+        check_cells(x, "PoissonNB", lambda v: v > LARGEST_COUNT, "counts above 2**53 cannot be told apart: scale them")
+        return np.floor(x) if warn_of_fractions(x) else x
+
+    def _records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
+        return (Poisson().observe(table, group, len(n), weight),)
+
+    @property
+    def rate_(self) -> Array:
+        """The rate of each class and column."""
+        return np.asarray(self._parameters())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True  # the only tag that says whole numbers
+        return tags
+
+
+class GammaNB(FamilyNB):
+    """Naive Bayes for amounts: ``x_j | c ~ Gamma(shape_cj, rate_cj)``, both with priors.
+
+    Nought is an amount with a probability of its own (Beta(1, 1) prior); in a column that never showed it, it says
+    nothing.
+
+    Parameters
+    ----------
+    prior : Gamma, optional
+        What is believed of shape and rate; by default worth one row, on the scale of the mean of all rows.
+    estimate : "predictive", "mean", "map" or "ml"
+        Parameters integrated out, or a point estimate of them.
+    priors : one probability for each class, optional
+
+    Examples
+    --------
+    >>> model = GammaNB(estimate="ml").fit([[1.0], [2.0], [3.0], [4.0]], ["a", "a", "a", "a"])
+    >>> round(float(model.shape_[0, 0]), 3), round(float(model.rate_[0, 0]), 3)
+    (4.265, 1.706)
+    """
+
+    _family = Gamma
+
+    def __init__(self, *, prior: Gamma | None = None, estimate: str = "predictive", priors: Any = None) -> None:
+        self.prior = prior
+        self.estimate = estimate
+        self.priors = priors
+
+    def _read(self, X: Any, reset: bool) -> Array:
+        x = super()._read(X, reset)
+        remedy = f"GammaNB takes 0, and amounts from {SMALLEST:g} to {LARGEST:g}: scale the column"
+        check_cells(x, "GammaNB", lambda v: ((v < SMALLEST) & (v != 0)) | (v > LARGEST), remedy)
+        return x
+
+    def _records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
+        nought = group_sums(table, group, weight, len(n), lambda v: v == 0)
+        return (
+            Gamma().observe(_positive(table), group, len(n), weight),
+            Trials(n[:, None], nought, np.zeros((len(n), 1))),
+        )
+
+    def _terms(self, block: Array) -> Array:
+        nought: Trials = self.seen_.parts[1]
+        hurdle = Bernoulli(1.0, 1.0).log_likelihood(nought, block == 0, self.estimate)
+        return super()._terms(_positive(block)) + np.where(nought.successes.any(axis=0), hurdle, 0.0)
+
+    @property
+    def shape_(self) -> Array:
+        """The shape of each class and column."""
+        return np.asarray(self._parameters().shape)
+
+    @property
+    def rate_(self) -> Array:
+        """The rate of each class and column."""
+        return np.asarray(self._parameters().rate)
+
+
+def check_cells(x: Array, name: str, outside: Callable[[Array], Array], remedy: str) -> None:
+    """No cell is negative, NaN, infinite, or ``outside``."""
+    counted = check_counts(x, name)
+    if any(over_shards(lambda part: bool(outside(counted(x[part])).any()), len(x))):
+        row, column, value = first_cell(x, outside) or (0, 0, 0.0)
+        raise DataError(f"row {row}, column {column} holds {value:g}; {remedy}.")
+
+
+def _positive(x: Array) -> Array:
+    """The amounts; what is nought is missing from them."""
+    return np.where(x > 0, x, np.nan)

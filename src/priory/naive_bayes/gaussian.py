@@ -1,0 +1,181 @@
+"""Gaussian naive Bayes: every column of every class is a bell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priory.counting import quadratic
+from priory.errors import DataError
+from priory.estimator import Classifier, as_numpy
+from priory.families.family import known
+from priory.families.gaussian import FLOOR, LOG_2PI, Gaussian, Moments
+from priory.logspace import Array
+from priory.model import Seen
+from priory.naive_bayes.libraries import is_single, library, like, nothing_like
+from priory.naive_bayes.prior import checked, log_prior
+from priory.naive_bayes.reading import check_finite, class_counts, read, refuse_not_finite
+
+WIDE = 1000.0  # a column wider than this (in variance) does not blur the others
+NARROW = 1e-300  # the precision of anything narrower (in units squared) is infinite
+
+
+class GaussianNB(Classifier):
+    """Naive Bayes for numbers: ``x_j | c ~ N(theta_cj, var_cj)``.
+
+    To every variance of column j, ``var_smoothing * min(largest variance, 1000 * variance of column j)`` is added, over
+    all rows. scikit-learn adds ``var_smoothing * largest variance`` throughout, so that one wide column blurs all the
+    others; where the columns' variances are within a factor of 1000 the two are the same.
+
+    Parameters
+    ----------
+    priors : one probability for each class, optional
+    var_smoothing : float
+
+    Examples
+    --------
+    >>> model = GaussianNB().fit([[1.0], [3.0], [10.0], [14.0]], ["low", "low", "high", "high"])
+    >>> model.theta_.ravel().tolist(), model.var_.ravel().round(4).tolist()
+    ([12.0, 2.0], [4.0, 1.0])
+    """
+
+    def __init__(self, *, priors: Any = None, var_smoothing: float = 1e-9) -> None:
+        self.priors = priors
+        self.var_smoothing = var_smoothing
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, reset: bool) -> Array:
+        if not 0 <= self.var_smoothing < np.inf:
+            raise DataError(f"var_smoothing is {self.var_smoothing!r}; it must be finite and not negative.")
+        x = read(self, X, reset)
+        if reset:
+            self._kind = nothing_like(x)
+        elif library(x) != library(self._kind):
+            methods = ", ".join(f"GaussianNB.{name}()" for name in ("predict", "predict_proba", "predict_log_proba"))
+            given = f"given {' on '.join(library(x))}, fitted on {' on '.join(library(self._kind))}"
+            raise DataError(f"{methods} and all others must use the same namespace and device as fit: {given}.")
+        return np.asarray(as_numpy(x))
+
+    def _observe(self, table: Array, classes: Array, group: Array, weight: Array | None) -> Seen:
+        n = class_counts(group, weight, classes)
+        if self.priors is not None:
+            checked(self.priors, len(n))
+        try:
+            moments = Gaussian().observe(table, group, len(n), weight)
+        except DataError:
+            refuse_not_finite(table)
+            raise
+        # a missing cell is not counted; a row without weight is never counted, so there the cells themselves are asked
+        if weight is not None or (moments.n != n[:, None]).any():
+            check_finite(table)
+        return Seen(classes, n, (moments,))
+
+    # -- what was learned ----------------------------------------------------------------------------------------
+
+    def _moments(self) -> Moments:
+        moments: Moments = self._seen().parts[0]
+        return moments
+
+    def _attribute(self, value: Array) -> Any:
+        """In the kind of array the model was fitted on, single precision included."""
+        with np.errstate(over="ignore"):
+            return like(value, self._kind)
+
+    @property
+    def class_count_(self) -> Any:
+        """The weight of the rows seen of each class."""
+        return self._attribute(self._seen().n)
+
+    @property
+    def class_prior_(self) -> Any:
+        """p(c)."""
+        self._seen()
+        return self._attribute(np.exp(self._log_prior()))
+
+    @property
+    def theta_(self) -> Any:
+        """The mean of each class and column."""
+        moments = self._moments()
+        return self._attribute(np.nan_to_num(moments.origin + moments.centre()) * moments.unit)
+
+    @property
+    def var_(self) -> Any:
+        """The variance of each class and column, with what is added to it."""
+        moments = self._moments()
+        with np.errstate(over="ignore"):
+            return self._attribute((_variance(moments) + self._epsilon()) * moments.unit**2)
+
+    @property
+    def epsilon_(self) -> float:
+        """``var_smoothing * largest variance``: the most that is added to a variance."""
+        moments = self._moments()
+        with np.errstate(over="ignore"):
+            return float((self.var_smoothing * _total_variance(moments) * moments.unit**2).max())
+
+    def _epsilon(self) -> Array:
+        """What is added to the variances of each column, in units squared."""
+        moments = self._moments()
+        variance, scale = _total_variance(moments), np.maximum(moments.unit / moments.unit.max(), 2.0**-450)
+        largest = (variance * scale**2).max() / scale**2
+        return self.var_smoothing * np.where(variance > 0, np.minimum(largest, WIDE * variance), largest)
+
+    def _log_prior(self) -> Array:
+        return log_prior(self.seen_.n, self.priors)
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def _log_joint(self, table: Array) -> Array:
+        check_finite(table)
+        centre, precision, constant = self.seen_.derived("bells", lambda _: self._bells(), self.var_smoothing)
+        constant = np.insert(constant[:, 1:], 0, constant[:, 0] + self._log_prior(), axis=1)
+        return quadratic(table, self._moments().unit, centre, precision, constant)
+
+    def _bells(self) -> tuple[Array, Array, Array]:
+        """Centre and precision in units, and the logarithm of the height, for each class and column."""
+        moments = self._moments()
+        variance = _variance(moments) + self._epsilon()
+        variance = np.where(variance > NARROW, variance, FLOOR * _total_variance(moments))
+        speaks = (variance > NARROW) & (moments.n > 0)  # nothing seen, or one value in all rows: no bell
+        variance = np.where(speaks, variance, 1.0)
+        height = -0.5 * (LOG_2PI + np.log(variance)) - np.log(moments.unit)
+        return np.nan_to_num(moments.origin + moments.centre()), speaks / variance, speaks * height
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """log p(c | x): always finite in sum, each row adding up to one."""
+        log_posterior = self._posterior_of(X)
+        if is_single(X):  # a probability that single precision cannot tell from 1 has the logarithm of 1
+            log_posterior[log_posterior > -(2.0**-25)] = 0.0
+        return self._spoken(log_posterior, X)
+
+    def _spoken(self, answer: Array, X: Any) -> Any:
+        return like(answer, X, labels=answer.ndim == 1)
+
+    @staticmethod
+    def _update_mean_variance(n_past: Any, mu: Any, var: Any, X: Any, sample_weight: Any = None) -> tuple[Any, Any]:
+        """Mean and variance after more rows: the sum of two records."""
+        if not len(X):
+            return mu, var
+        more = Gaussian().observe(X, weight=sample_weight)
+        n, mean = np.broadcast_to(float(n_past), more.n.shape), np.broadcast_to(mu, more.n.shape)
+        total = Moments(n, np.zeros_like(more.n), n * var, mean, np.ones_like(more.n)) + more
+        return Gaussian().ml(total)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
+
+
+def _variance(moments: Moments) -> Array:
+    """Of each class and column, in units squared; nought where nothing was seen."""
+    return np.nan_to_num(moments.scatter() / known(moments.n))
+
+
+def _total_variance(moments: Moments) -> Array:
+    """Of each column over all rows, in units squared."""
+    pooled = moments.pooled()
+    variance = _variance(pooled)[0]
+    rounding = (np.finfo(float).eps * np.abs(pooled.origin[0])) ** 2  # what a constant column's mean is off by
+    return np.where(variance > rounding, variance, 0.0)
