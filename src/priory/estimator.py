@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from priory.counting import scored
 from priory.errors import DataError, KindError, NotSeen, Stale, TooLarge
-from priory.logspace import Array, log_normalise
+from priory.logspace import Array, log_normalise, normalise
 from priory.model import Seen, named
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -210,7 +210,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """p(c | x)."""
-        return self._spoken(self._posterior_of(X, np.exp), X)
+        return self._spoken(self._posterior_of(X, normalise), X)
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""
@@ -221,10 +221,10 @@ class Classifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "seen_")
         return self._log_joint(self._read(X, reset=False))
 
-    def _posterior_of(self, X: Any, form: Callable[[Array], Array] = np.asarray) -> Array:
+    def _posterior_of(self, X: Any, form: Callable[[Array, Array], Array] = log_normalise) -> Array:
         joint = self._joint_of(X)
         prior = self._log_prior()
-        return scored(lambda part: form(log_normalise(joint[part], prior)), *joint.shape)
+        return scored(lambda part: form(joint[part], prior), *joint.shape)
 
     def _spoken(self, answer: Array, X: Any) -> Any:
         """An answer in the kind of array the question came in; NumPy's, unless a classifier knows others."""
@@ -256,18 +256,19 @@ def check_room(classes: int, columns: int) -> None:
 def encoded(y: Any, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
     """Sorted labels, and each row's place among them. New labels join ``classes``, or raise if ``strict``."""
     labels = checked_labels(y)
-    if labels.dtype.kind in "iu" and len(labels) and int(labels.max()) - int(labels.min()) < 1 << 16:
-        low = int(labels.min())  # counting sorts small integers in one pass
-        shifted = (labels - low).astype(np.int32)
-        place = np.flatnonzero(np.bincount(shifted))
+    low = int(labels.min()) if labels.dtype.kind in "iu" and len(labels) else 0
+    if labels.dtype.kind in "iu" and len(labels) and int(labels.max()) - low < 1 << 16:
+        group = np.subtract(labels, low, dtype=np.int32, casting="unsafe")  # counting sorts small integers in one pass
+        place = np.flatnonzero(np.bincount(group))
         found = (place + low).astype(labels.dtype)
-        rank = np.empty(place[-1] + 1, dtype=np.int32)
-        rank[place] = np.arange(len(place))
-        group = rank[shifted]
+        if len(place) <= place[-1]:  # some integers in between are no labels
+            rank = np.zeros(place[-1] + 1, dtype=np.int32)
+            rank[place] = np.arange(len(place))
+            group = rank[group]
     else:
         found, group = np.unique(labels, return_inverse=True)
     if classes is None:
-        return found, group.astype(np.int32)
+        return found, group.astype(np.int32, copy=False)
     unseen = np.setdiff1d(found, classes)
     if len(unseen) and strict:
         raise DataError(f"The target label(s) {unseen} in y do not exist in the initial classes {classes}")

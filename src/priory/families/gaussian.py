@@ -247,11 +247,15 @@ def _frame(rows: Grouped) -> tuple[Array, Array]:
 
 
 def _first_rows(rows: Grouped) -> Array:
-    first = np.zeros(rows.groups, dtype=np.intp)
-    first[rows.group[::-1]] = np.arange(len(rows.x))[::-1]
+    """The first row of each class, found among the first rows of all if it is there."""
     origin = np.zeros((rows.groups, rows.x.shape[1]))
-    if len(rows.x):
-        origin[:] = rows.x[first]
+    for part in (rows.group[: counting.SHARD], rows.group):
+        first = np.full(rows.groups, -1, dtype=np.intp)
+        first[part[::-1]] = np.arange(len(part))[::-1]
+        if (first >= 0).all():
+            break
+    there = first >= 0
+    origin[there] = rows.x[first[there]]
     return np.where(np.isfinite(origin), origin, 0.0)
 
 
