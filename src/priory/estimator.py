@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from priory.counting import scored
 from priory.errors import DataError, KindError, NotSeen, Stale
-from priory.logspace import Array, log_normalise
+from priory.logspace import Array, log_normalise, normalise
 from priory.model import Seen, named
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -209,7 +209,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """p(c | x)."""
-        return self._spoken(self._posterior_of(X, np.exp), X)
+        return self._spoken(self._posterior_of(X, normalise), X)
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""
@@ -220,10 +220,9 @@ class Classifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "seen_")
         return self._log_joint(self._read(X, reset=False))
 
-    def _posterior_of(self, X: Any, form: Callable[[Array], Array] = np.asarray) -> Array:
-        joint = self._joint_of(X)
-        prior = self._log_prior()
-        return scored(lambda part: form(log_normalise(joint[part], prior)), *joint.shape)
+    def _posterior_of(self, X: Any, form: Callable[[Array, Array], Array] = log_normalise) -> Array:
+        joint, prior = self._joint_of(X), self._log_prior()
+        return scored(lambda part: form(joint[part], prior), *joint.shape)
 
     def _spoken(self, answer: Array, X: Any) -> Any:
         """An answer in the kind of array the question came in; NumPy's, unless a classifier knows others."""
