@@ -71,7 +71,8 @@ class FamilyNB(ConjugateClassifier):
     def _read(self, X: Any, reset: bool) -> Array:
         if not (self.prior is None or isinstance(self.prior, self._family)):
             raise DataError(f"prior is {self.prior!r}; use a {self._family.__name__}, or None.")
-        return super()._read(X, reset).astype(float, copy=False)
+        x = super()._read(X, reset)
+        return x.astype(float, copy=False) if x.dtype.kind == "f" else x
 
     def _belief(self) -> Any:
         """The family with its declared prior, or the one it takes from the record."""
