@@ -160,7 +160,7 @@ class GammaNB(FamilyNB):
     prior : Gamma, optional
         What is believed of shape and rate; by default worth one row, on the scale of the mean of all rows.
     estimate : "predictive", "mean", "map" or "ml"
-        Parameters integrated out, or a point estimate of them.
+        Parameters integrated out (over 15 shapes for every cell), or a point estimate (some twenty times faster).
     priors : one probability for each class, optional
 
     Examples
