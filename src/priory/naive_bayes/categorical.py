@@ -107,7 +107,12 @@ class CategoricalNB(CountNB):
         unseen = np.array([t.shape[1] - 1 for t in tables])
         counted = check_counts(table, type(self).__name__)
         tables[0] = tables[0] + self._log_prior()[:, None]
-        return lookup(lambda part: np.minimum(counted(table[part]), unseen), len(table), tables)
+
+        def codes(part: slice) -> Array:
+            block = counted(table[part])
+            return np.minimum(block, unseen, out=np.empty(block.shape, dtype=np.int32), casting="unsafe")
+
+        return lookup(codes, len(table), tables)
 
     def _smoothing(self) -> Any:
         if np.ndim(self.alpha):

@@ -71,7 +71,8 @@ class FamilyNB(ConjugateClassifier):
     def _read(self, X: Any, reset: bool) -> Array:
         if not (self.prior is None or isinstance(self.prior, self._family)):
             raise DataError(f"prior is {self.prior!r}; use a {self._family.__name__}, or None.")
-        return super()._read(X, reset).astype(float, copy=False)
+        x = super()._read(X, reset)
+        return x.astype(float, copy=False) if x.dtype.kind == "f" else x
 
     def _belief(self) -> Any:
         """The family with its declared prior, or the one it takes from the record."""
@@ -159,7 +160,7 @@ class GammaNB(FamilyNB):
     prior : Gamma, optional
         What is believed of shape and rate; by default worth one row, on the scale of the mean of all rows.
     estimate : "predictive", "mean", "map" or "ml"
-        Parameters integrated out, or a point estimate of them.
+        Parameters integrated out (over 15 shapes for every cell), or a point estimate (some twenty times faster).
     priors : one probability for each class, optional
 
     Examples

@@ -18,6 +18,7 @@ from priory.families.gaussian import FAR, FLOOR, LOG_2PI
 from priory.families.multivariate import MultivariateGaussian, Scatter
 from priory.logspace import Array
 from priory.naive_bayes.conjugate import ConjugateClassifier
+from priory.naive_bayes.counts import SMALL_PRODUCT
 from priory.naive_bayes.reading import check_finite
 
 ANY = MultivariateGaussian(location=0.0, strength=1.0, degrees=1.0, scale=1.0)  # what is observed needs no prior
@@ -152,5 +153,7 @@ class GaussianBayes(ConjugateClassifier):
 
 def _squared(z: Array, whiten: Array) -> Array:
     """Squared distance from the centre, in the class's own measure."""
-    white = np.clip(z, -FAR, FAR) @ whiten.T
+    near = np.clip(z, -FAR, FAR)
+    step = max(64, SMALL_PRODUCT // whiten.size)  # BLAS on one core: the shards are on all of them already
+    white = np.concatenate([near[i : i + step] @ whiten.T for i in range(0, max(len(near), 1), step)])
     return np.asarray(np.einsum("ij,ij->i", white, white))

@@ -94,7 +94,7 @@ def check_counts(x: Any, name: str) -> Transform:
     """Passes blocks of ``x`` on as they are if no cell is negative, NaN or infinite."""
 
     def checked(block: Array) -> Array:
-        if block.size and not (block.min() >= 0 and block.max() < np.inf):
+        if block.size and not (block.min() >= 0 and (block.dtype.kind != "f" or block.max() < np.inf)):
             refuse_not_finite(x)
             refuse_negative(x, name)
         return block
