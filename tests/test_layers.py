@@ -10,12 +10,21 @@ SOURCE = Path(__file__).parents[1] / "src" / "priory"
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
     {"errors", "logspace", "statistics", "_kernel", "counting"},
     {"families"},
-    {"table", "schema", "model", "ledger"},
-    {"estimator", "classifier", "naive_bayes"},
+    {"table", "schema", "model", "ledger", "products", "linear", "design", "weights", "logistic", "sampling"},
+    {"plots"},
+    {"estimator", "classifier", "naive_bayes", "regression", "logistic_regression"},
     {"data", "demo"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-ALLOWED_ONLY_IN = {"sklearn": {"estimator", "classifier", "naive_bayes", "demo"}, "narwhals": {"table"}}
+ALLOWED_ONLY_IN = {
+    "sklearn": {"estimator", "classifier", "naive_bayes", "regression", "logistic_regression", "demo"},
+    "narwhals": {"table", "design"},
+    "matplotlib": {"plots"},
+    "jax": {"sampling"},
+    "blackjax": {"sampling"},
+    "optax": {"sampling"},
+    "arviz_stats": {"sampling"},
+}
 
 
 def modules():
