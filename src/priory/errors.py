@@ -5,6 +5,7 @@
     │   └── NotSeen                   asked to forget what was never learned
     ├── KindError (TypeError)         a cell or a label is of the wrong kind
     ├── Stale (RuntimeError)          a question the statistics can no longer answer
+    ├── Missing (ImportError)         a method needs an extra that is not installed
     └── PrioryWarning (UserWarning)   the answer is defined, but look at this
 
 Each message is one line: what was given, where, and what to do.
@@ -35,6 +36,10 @@ class KindError(PrioryError, TypeError):
 
 class Stale(PrioryError, RuntimeError):
     """A question that the statistics can no longer answer."""
+
+
+class Missing(PrioryError, ImportError):
+    """A method needs an extra that is not installed."""
 
 
 class PrioryWarning(PrioryError, UserWarning):
