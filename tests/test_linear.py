@@ -139,6 +139,13 @@ def test_numbers_without_a_square_are_refused(x, y, message):
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+def test_many_rows_on_many_threads_make_the_record_of_their_parts(gaps):
+    x, y = rows(11, 70_000, 2, gaps=gaps)
+    same(observe(x, y), observe(x[:1234], y[:1234]) + observe(x[1234:], y[1234:]))
+    np.testing.assert_array_equal(observe(x, y).second, observe(x, y).second)
+
+
 def test_records_of_different_columns_do_not_add():
     a = observe([[1.0]], [1.0], terms=[Term("a")])
     b = observe([[1.0]], [1.0], terms=[Term("b")])

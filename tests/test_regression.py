@@ -366,6 +366,15 @@ def test_bad_tables():
     )
 
 
+def test_a_level_that_was_not_learned_cannot_be_forgotten():
+    table = pl.DataFrame(CELLS)
+    model = BayesianLinearRegression().fit(table, RINGS)
+    other = table[:2].with_columns(sex=pl.lit("X"))
+    message = r"^cannot forget these rows: more spread of column 'sex' than was learned would go\.$"
+    with pytest.raises(NotSeen, match=message):
+        model.forget(other, RINGS[:2])
+
+
 def test_a_refused_forget_leaves_the_model_as_it_was():
     model = BayesianLinearRegression().fit(X, Y)
     before = model.coef_

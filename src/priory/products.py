@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.counting import over_shards, totals
 from priory.errors import DataError, NotSeen
 from priory.logspace import Array
 from priory.statistics import DUST, Statistics
@@ -163,18 +165,33 @@ def design(x: Array, inputs: Sequence[Term], terms: Sequence[Term], origin: Arra
 
 def _products(x: Array, y: Array, weight: Array | None, terms: tuple[Term, ...], origin: Array) -> Products:
     inputs, width = terms[: x.shape[1]], len(terms) + 1
-    n, first, second = 0.0, np.zeros(width), np.zeros((width, width))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(x), BLOCK):
-            rows = slice(start, start + BLOCK)
+
+    def sums(shard: slice) -> tuple[Array, ...]:
+        n, first, second = np.zeros(()), np.zeros(width), np.zeros((width, width))
+        for start in range(shard.start, shard.stop, BLOCK):
+            rows = slice(start, min(start + BLOCK, shard.stop))
             z = np.empty((len(y[rows]), width))
             z[:, 0] = y[rows] - origin[0]
             z[:, 1:] = design(x[rows], inputs, terms, origin[1:])
             w = np.ones(len(z)) if weight is None else weight[rows]
-            n, first = n + w.sum(), first + w @ z
-            z = z if weight is None else z * np.sqrt(w)[:, None]
-            second += z.T @ z
-    return Products(np.asarray(n), first, second, origin, terms)
+            n += w.sum()
+            with np.errstate(over="ignore", invalid="ignore"):
+                first += w @ z
+                z = z if weight is None else z * np.sqrt(w)[:, None]
+                second += z.T @ z
+        return n, first, second
+
+    with _blas().limit(limits=1, user_api="blas"):
+        n, first, second = totals(over_shards(sums, len(x)))
+    return Products(n, first, second, origin, terms)
+
+
+@cache
+def _blas() -> Any:
+    """BLAS's own threads meet after every block, and wait for each other on a busy machine: we thread by shards."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _first_cells(x: Array, y: Array, terms: Sequence[Term]) -> Array:
