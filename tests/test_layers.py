@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "priory"
 
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
-    {"errors", "logspace", "statistics", "_kernel", "counting"},
+    {"errors", "logspace", "statistics", "_kernel", "counting", "threads"},
     {"families"},
     {"table", "schema", "model", "ledger", "products", "linear", "design", "weights", "logistic", "sampling"},
     {"plots"},

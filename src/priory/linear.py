@@ -15,7 +15,8 @@ from typing import NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_solve, eigh, solve_triangular
+from scipy.linalg import cho_solve, eigh
+from scipy.linalg.lapack import dtrtri
 from scipy.optimize import brentq
 from scipy.special import gammaln, stdtrit
 
@@ -131,7 +132,7 @@ class NormalInverseGamma:
     def root(self) -> Array:
         """R with R'R = precision⁻¹: multiplying by it is many times faster than solving for every row."""
         lower, unit = _factor(self.precision)
-        return np.asarray(solve_triangular(lower, np.diag(unit), lower=True, check_finite=False))
+        return np.asarray(dtrtri(lower, lower=1)[0] * unit)
 
     def _rows(self, z: Array) -> Array:
         return np.column_stack([np.ones(len(z)), z]) if self.level else z

@@ -25,6 +25,7 @@ from priory.logistic import (
     strength_by_evidence,
 )
 from priory.logspace import Array, log, log_normalise
+from priory.threads import one_blas_thread
 from priory.weights import row_weights
 
 METHODS = ("ml", "map", "laplace", "vi", "nuts")
@@ -102,10 +103,11 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         weight = np.ones(len(x)) if weight is None else weight
         self._centre, self._unit = _scales(x, weight, bool(self.standardise))
         examples = Examples(self._placed(x), np.eye(len(self.classes_))[code], weight)
-        self.strength_ = self._strength(examples)
-        precision = prior_precision(self.strength_, examples.shape[1])
-        self._find_peak(examples, precision)
-        self._approximate(examples, precision)
+        with one_blas_thread():
+            self.strength_ = self._strength(examples)
+            precision = prior_precision(self.strength_, examples.shape[1])
+            self._find_peak(examples, precision)
+            self._approximate(examples, precision)
         return self
 
     def _check_parameters(self) -> None:

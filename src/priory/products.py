@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +26,7 @@ from priory.counting import over_shards, totals
 from priory.errors import DataError, NotSeen
 from priory.logspace import Array
 from priory.statistics import DUST, Statistics
+from priory.threads import one_blas_thread
 
 BLOCK = 1 << 12  # rows whose products are taken at once: they stay in the cache
 TINY, HUGE = 1e-150, 1e150  # the square of anything beyond is nought or infinite
@@ -181,17 +181,9 @@ def _products(x: Array, y: Array, weight: Array | None, terms: tuple[Term, ...],
                 second += z.T @ z
         return n, first, second
 
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         n, first, second = totals(over_shards(sums, len(x)))
     return Products(n, first, second, origin, terms)
-
-
-@cache
-def _blas() -> Any:
-    """BLAS's own threads meet after every block, and wait for each other on a busy machine: we thread by shards."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def _first_cells(x: Array, y: Array, terms: Sequence[Term]) -> Array:
