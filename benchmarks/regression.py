@@ -11,6 +11,7 @@ import csv
 import time
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +163,29 @@ def calibration(problems: int = 200) -> list[str]:
     return lines
 
 
+def agreement(rows: int = 1000, columns: int = 10) -> list[str]:
+    if find_spec("blackjax") is None or find_spec("arviz_stats") is None:
+        return ["The extra `mcmc` is not installed."]
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(rows, columns)), rng.normal(size=columns)
+    d = (rng.random(rows) < expit(x @ w)).astype(int)
+    models = {m: BayesianLogisticRegression(m, prior=1.0, random_state=0) for m in ("nuts", "vi", "laplace")}
+    taken = {m: seconds(lambda model=model: model.fit(x, d)) for m, model in models.items()}
+    p = {m: model.predict_proba(x)[:, 1] for m, model in models.items()}
+    rhat, ess, divergences = models["nuts"].diagnostics_
+    return [
+        f"{rows:,} x {columns}, prior strength 1; `nuts` makes 4 x 1,000 draws: R-hat {rhat:.4f}, {ess:,.0f} effective",
+        f"draws (the least of all weights), {divergences} divergences. Times include JAX's compilation.",
+        "",
+        "| method | time | largest difference of a probability from `nuts` | mean difference |",
+        "|---|---|---|---|",
+        *(
+            f"| {m} | {taken[m]:.2f} s | {np.abs(p[m] - p['nuts']).max():.4f} | {np.abs(p[m] - p['nuts']).mean():.4f} |"
+            for m in models
+        ),
+    ]
+
+
 def judged(method: str, x: np.ndarray, d: np.ndarray, new: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -178,6 +202,7 @@ def main() -> None:
         "Real tables": tables,
         "Coverage of the intervals": coverage,
         "Calibration of probabilities on small samples": calibration,
+        "Agreement of the methods": agreement,
     }
     page = ["# Regression", ""]
     for title, section in sections.items():

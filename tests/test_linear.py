@@ -139,6 +139,12 @@ def test_numbers_without_a_square_are_refused(x, y, message):
     assert str(error.value) == message
 
 
+def test_weights_that_make_the_products_infinite_are_refused():
+    with pytest.raises(DataError) as error:
+        observe([[1e140], [-1e140]], [1.0, 2.0], [1e100, 1e100])
+    assert str(error.value) == "the products of these rows are infinite: rescale the columns or the weights."
+
+
 @pytest.mark.parametrize("gaps", [False, True])
 def test_many_rows_on_many_threads_make_the_record_of_their_parts(gaps):
     x, y = rows(11, 70_000, 2, gaps=gaps)

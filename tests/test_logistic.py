@@ -284,8 +284,17 @@ def test_bad_parameters(parameters, message):
 
 def test_bad_weights():
     x, y = problem(n=5)
-    with pytest.raises(DataError, match=r"^sample_weight of row 3 is -2; give a finite number, nought or more\.$"):
+    with pytest.raises(DataError, match=r"^sample_weight of row 3 is -2; give a number from 0 to 1e\+100\.$"):
         BayesianLogisticRegression().fit(x, y, [1, 1, 1, -2, 1])
+
+
+def test_numbers_of_any_size_that_have_a_square():
+    x, y = problem()
+    plain = BayesianLogisticRegression().fit(x, y).predict_proba(x)
+    for scale in (1e-200, 1e140):
+        np.testing.assert_allclose(BayesianLogisticRegression().fit(x * scale, y).predict_proba(x * scale), plain)
+    with pytest.raises(DataError, match=r"^row 0 of column 1 holds 1e\+200: rescale it, its square is infinite\.$"):
+        BayesianLogisticRegression().fit([[1.0, 1e200], [2.0, 3.0]], [0, 1])
 
 
 def test_only_samplers_have_draws():

@@ -305,9 +305,10 @@ X, Y = problem(n=10, d=2)
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (np.r_[1, -1, np.ones(8)], "sample_weight of row 1 is -1; give a finite number, nought or more."),
-        (np.r_[1, 1, np.nan, np.ones(7)], "sample_weight of row 2 is nan; give a finite number, nought or more."),
-        (np.r_[np.inf, np.ones(9)], "sample_weight of row 0 is inf; give a finite number, nought or more."),
+        (np.r_[1, -1, np.ones(8)], "sample_weight of row 1 is -1; give a number from 0 to 1e+100."),
+        (np.r_[1, 1, np.nan, np.ones(7)], "sample_weight of row 2 is nan; give a number from 0 to 1e+100."),
+        (np.r_[1e308, np.ones(9)], "sample_weight of row 0 is 1e+308; give a number from 0 to 1e+100."),
+        (np.r_[np.inf, np.ones(9)], "sample_weight of row 0 is inf; give a number from 0 to 1e+100."),
         (
             np.zeros(10),
             "every sample_weight is zero: there is nothing to learn; give some row a positive weight.",

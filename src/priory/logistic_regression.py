@@ -25,6 +25,7 @@ from priory.logistic import (
     strength_by_evidence,
 )
 from priory.logspace import Array, log, log_normalise
+from priory.products import check_range
 from priory.threads import one_blas_thread
 from priory.weights import row_weights
 
@@ -98,6 +99,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         x, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
+        check_range(x)
         self.classes_, code = np.unique(labels, return_inverse=True)
         weight = row_weights(sample_weight, len(x))
         weight = np.ones(len(x)) if weight is None else weight
@@ -219,8 +221,10 @@ def _scales(x: Array, weight: Array, standardise: bool) -> tuple[Array, Array]:
     if not standardise:
         return np.zeros(x.shape[1]), np.ones(x.shape[1])
     centre = np.average(x, axis=0, weights=weight)
-    variance = np.average((x - centre) ** 2, axis=0, weights=weight)
-    return centre, np.sqrt(np.where(variance > 0, variance, 1.0))
+    reach = np.abs(x - centre).max(axis=0)  # first, so that the squares of 1e-200 do not vanish
+    reach = np.where(reach > 0, reach, 1.0)
+    variance = np.average(((x - centre) / reach) ** 2, axis=0, weights=weight)
+    return centre, reach * np.sqrt(np.where(variance > 0, variance, 1.0))
 
 
 def _warn(message: str) -> None:

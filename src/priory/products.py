@@ -141,9 +141,12 @@ def observe(x: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None, terms: 
     origin = _first_cells(x, y, terms)
     seen = _products(x, y, w, terms, origin)
     if not np.isfinite(seen.second).all():
-        _check_range(x, y)
+        check_range(x)
+        check_range(y, "the target")
         gaps = tuple(terms[j].flag for j in np.flatnonzero(np.isnan(x).any(axis=0)))
         seen = _products(x, y, w, terms + gaps, np.pad(origin, (0, len(gaps))))
+    if not np.isfinite(seen.second).all():
+        raise DataError("the products of these rows are infinite: rescale the columns or the weights.")
     if (np.diag(seen.scatter()) < 1e-6 * np.diag(seen.second)).any():  # the first row lies far from the others
         seen = _products(x, y, w, seen.terms, seen.centre())
     if (np.diag(seen.second)[np.diag(seen.second) != 0] < TINY**2).any():
@@ -197,13 +200,13 @@ def _first_cells(x: Array, y: Array, terms: Sequence[Term]) -> Array:
     return np.concatenate([y[:1].astype(float), np.where(values & np.isfinite(cells), cells, 0.0)])
 
 
-def _check_range(x: Array, y: Array) -> None:
-    for what, cells in (("target", y[:, None]), ("column", x)):
-        far = np.abs(cells) > HUGE
-        if far.any():
-            row, column = (int(i) for i in np.argwhere(far)[0])
-            where = "the target" if what == "target" else f"column {column}"
-            raise DataError(f"row {row} of {where} holds {cells[row, column]:g}: rescale it, its square is infinite.")
+def check_range(x: Array, name: str = "") -> None:
+    """Numbers whose square is infinite are refused."""
+    far = np.abs(x) > HUGE
+    if far.any():
+        row, *column = (int(i) for i in np.argwhere(far)[0])
+        where = name or f"column {column[0]}"
+        raise DataError(f"row {row} of {where} holds {x[row, *column]:g}: rescale it, its square is infinite.")
 
 
 def _named(columns: set[Hashable]) -> str:
