@@ -22,6 +22,7 @@ tests: $(READY)
 
 benchmark: $(READY)
 	$(PYTHON) benchmarks/tables.py
+	$(PYTHON) benchmarks/regression.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so

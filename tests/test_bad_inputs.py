@@ -143,17 +143,17 @@ def test_labels_are_taken_as_they_are(labels):
 
 
 WEIGHTS = [
-    ([1, -1, 1, 1], "sample_weight[1] is -1; a weight is finite and not negative."),
-    ([1, 1, np.nan, 1], "sample_weight[2] is nan; a weight is finite and not negative."),
-    ([1, 1, 1, np.inf], "sample_weight[3] is inf; a weight is finite and not negative."),
-    ([0, 0, 0, 0], "Sample weights must contain at least one non-zero number: every sample_weight is zero."),
-    ([1e308, 1e308, 1, 1], "sample_weight[0] is 1e+308; the weights add up to infinity: scale them."),
+    ([1, -1, 1, 1], "sample_weight of row 1 is -1; give a number from 0 to 1e+100."),
+    ([1, 1, np.nan, 1], "sample_weight of row 2 is nan; give a number from 0 to 1e+100."),
+    ([1, 1, 1, np.inf], "sample_weight of row 3 is inf; give a number from 0 to 1e+100."),
+    ([0, 0, 0, 0], "every sample_weight is zero: there is nothing to learn; give some row a positive weight."),
+    ([1e308, 1, 1, 1], "sample_weight of row 0 is 1e+308; give a number from 0 to 1e+100."),
     ([1, 1], "sample_weight.shape == (2,), expected (4,)!"),
-    ([[1, 1, 1, 1]], "Sample weights must be 1D array or scalar"),
+    ([[1, 1, 1, 1]], "Sample weights must be 1D array or scalar: got 2 dimensions."),
 ]
 
 
-@pytest.mark.parametrize(("weight", "message"), WEIGHTS, ids=[m[:30] for _, m in WEIGHTS])
+@pytest.mark.parametrize(("weight", "message"), WEIGHTS, ids=[str(w) for w, _ in WEIGHTS])
 def test_bad_weights(weight, message):
     with pytest.raises(DataError) as caught:
         pr.NaiveBayes().fit(X, Y, sample_weight=weight)

@@ -240,7 +240,7 @@ def test_negative_counts_when_predicting(name):
 def test_negative_weights(name):
     X, y, weight = [[0, 1], [1, 0], [1, 1]], [0, 1, 1], [1.0, -0.5, 1.0]
     getattr(theirs, name)().fit(X, y, weight)
-    with pytest.raises(DataError, match=r"sample_weight\[1\] is -0.5; a weight is finite and not negative"):
+    with pytest.raises(DataError, match=r"sample_weight of row 1 is -0.5; give a number from 0 to 1e"):
         getattr(ours, name)().fit(X, y, weight)
 
 

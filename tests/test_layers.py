@@ -8,19 +8,28 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "priory"
 
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
-    {"errors", "logspace", "statistics", "_kernel", "counting", "probability"},
+    {"errors", "logspace", "statistics", "_kernel", "counting", "threads", "probability"},
     {"families"},
     {"averaging", "table", "schema", "model", "ledger"}
-    | {"codelength", "likelihoods", "space", "hypotheses", "continuum"},
+    | {"codelength", "likelihoods", "space", "hypotheses", "continuum"}
+    | {"products", "linear", "design", "weights", "logistic", "sampling"},
     {"folds", "plots"},
-    {"estimator", "classifier", "naive_bayes"} | {"optimal", "discretise", "trees"},
+    {"estimator", "classifier", "naive_bayes"}
+    | {"optimal", "discretise", "trees"}
+    | {"regression", "logistic_regression"},
     {"data", "demo"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ALLOWED_ONLY_IN = {
-    "sklearn": {"estimator", "classifier", "naive_bayes", "demo"} | {"optimal", "discretise", "trees"},
-    "narwhals": {"table"},
+    "sklearn": {"estimator", "classifier", "naive_bayes", "demo"}
+    | {"optimal", "discretise", "trees"}
+    | {"regression", "logistic_regression"},
+    "narwhals": {"table", "design"},
     "matplotlib": {"plots"},
+    "jax": {"sampling"},
+    "blackjax": {"sampling"},
+    "optax": {"sampling"},
+    "arviz_stats": {"sampling"},
 }
 
 

@@ -378,11 +378,11 @@ def test_bad_weights_and_labels_leave_the_model_as_it_was(estimator):
     model = clone(estimator).fit(X, y)
     before = model.seen_
     for y_, weight, message in [
-        (y, [1, -1], "sample_weight[1] is -1; a weight is finite and not negative."),
-        (y, [np.nan, 1], "sample_weight[0] is nan; a weight is finite and not negative."),
-        (y, [1, np.inf], "sample_weight[1] is inf; a weight is finite and not negative."),
-        (y, [1e308, 1e308], "sample_weight[0] is 1e+308; the weights add up to infinity: scale them."),
-        (y, [0, 0], "Sample weights must contain at least one non-zero number: every sample_weight is zero."),
+        (y, [1, -1], "sample_weight of row 1 is -1; give a number from 0 to 1e+100."),
+        (y, [np.nan, 1], "sample_weight of row 0 is nan; give a number from 0 to 1e+100."),
+        (y, [1, np.inf], "sample_weight of row 1 is inf; give a number from 0 to 1e+100."),
+        (y, [1e308, 1e308], "sample_weight of row 0 is 1e+308; give a number from 0 to 1e+100."),
+        (y, [0, 0], "every sample_weight is zero: there is nothing to learn; give some row a positive weight."),
         (y, [1], "sample_weight.shape == (1,), expected (2,)!"),
         ([0, 2], None, "The target label(s) [2] in y do not exist in the initial classes [0 1]"),
         ([0], None, "Found input variables with inconsistent numbers of samples: X has 2, y 1."),

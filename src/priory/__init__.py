@@ -4,18 +4,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import families, naive_bayes
+    from priory import families, naive_bayes, plots
     from priory.classifier import NaiveBayes
     from priory.continuum import Continuum
     from priory.discretise import MDLDiscretiser
     from priory.hypotheses import Hypotheses
+    from priory.logistic_regression import BayesianLogisticRegression
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
+    from priory.regression import BayesianLinearRegression
     from priory.trees import MDLTreeClassifier
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BayesOptimalClassifier",
+    "BayesianLinearRegression",
+    "BayesianLogisticRegression",
     "Continuum",
     "GibbsClassifier",
     "Hypotheses",
@@ -24,28 +28,28 @@ __all__ = [
     "NaiveBayes",
     "families",
     "naive_bayes",
+    "plots",
 ]
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
 _HOME = {
-    "BayesOptimalClassifier": "priory.optimal",
-    "Continuum": "priory.continuum",
-    "GibbsClassifier": "priory.optimal",
-    "Hypotheses": "priory.hypotheses",
-    "MDLDiscretiser": "priory.discretise",
-    "MDLTreeClassifier": "priory.trees",
-    "NaiveBayes": "priory.classifier",
-    "families": "priory",
-    "naive_bayes": "priory",
+    "BayesOptimalClassifier": "optimal",
+    "BayesianLinearRegression": "regression",
+    "BayesianLogisticRegression": "logistic_regression",
+    "Continuum": "continuum",
+    "GibbsClassifier": "optimal",
+    "Hypotheses": "hypotheses",
+    "MDLDiscretiser": "discretise",
+    "MDLTreeClassifier": "trees",
+    "NaiveBayes": "classifier",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'priory' has no attribute {name!r}")
-    if _HOME[name] == "priory":
-        return import_module(f"priory.{name}")
-    return getattr(import_module(_HOME[name]), name)
+    module = import_module(f"priory.{_HOME.get(name, name)}")
+    return getattr(module, name) if name in _HOME else module
 
 
 def __dir__() -> list[str]:

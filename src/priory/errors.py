@@ -6,6 +6,7 @@
     ├── KindError (TypeError)         a cell or a label is of the wrong kind
     ├── Stale (RuntimeError)          a question the statistics can no longer answer
     ├── TooLarge (MemoryError)        a model that would not fit into memory, said before it is built
+    ├── Missing (ImportError)         a method needs an extra that is not installed
     └── PrioryWarning (UserWarning)   the answer is defined, but look at this
 
 Each message is one line: what was given, where, and what to do.
@@ -40,6 +41,10 @@ class Stale(PrioryError, RuntimeError):
 
 class TooLarge(PrioryError, MemoryError):
     """A model that would not fit into memory."""
+
+
+class Missing(PrioryError, ImportError):
+    """A method needs an extra that is not installed."""
 
 
 class PrioryWarning(PrioryError, UserWarning):

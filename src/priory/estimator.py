@@ -28,6 +28,7 @@ from priory.counting import scored
 from priory.errors import DataError, KindError, NotSeen, Stale, TooLarge
 from priory.logspace import Array, log_normalise, normalise
 from priory.model import Seen, named
+from priory.weights import row_weights
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -181,7 +182,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
             raise DataError(
                 f"Found input variables with inconsistent numbers of samples: X has {rows}, y {len(group)}."
             )
-        return self._observe(table, classes, group, weights(sample_weight, rows))
+        return self._observe(table, classes, group, row_weights(as_numpy(sample_weight), rows))
 
     # -- answering -----------------------------------------------------------------------------------------------
 
@@ -313,24 +314,3 @@ def _objects_of_one_kind(labels: Array) -> Array:
 
 def _has_surrogate(text: str) -> bool:
     return any("\ud800" <= c <= "\udfff" for c in text)
-
-
-def weights(sample_weight: Any, rows: int) -> Array | None:
-    """A weight for each row, or None where all weigh one."""
-    if sample_weight is None:
-        return None
-    w = np.asarray(as_numpy(sample_weight), dtype=float)
-    if w.ndim == 0:
-        w = np.full(rows, float(w))
-    if w.ndim != 1:
-        raise DataError("Sample weights must be 1D array or scalar")
-    if len(w) != rows:
-        raise DataError(f"sample_weight.shape == {w.shape}, expected {(rows,)}!")
-    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
-    if len(bad):
-        raise DataError(f"sample_weight[{bad[0]}] is {w[bad[0]]:g}; a weight is finite and not negative.")
-    if rows and not w.any():
-        raise DataError("Sample weights must contain at least one non-zero number: every sample_weight is zero.")
-    if w.max(initial=0.0) > np.finfo(float).max / max(rows, 1):
-        raise DataError(f"sample_weight[{int(w.argmax())}] is {w.max():g}; the weights add up to infinity: scale them.")
-    return w

@@ -1,4 +1,4 @@
-"""The figures, one function each. They return a matplotlib ``Figure``: ``figure.savefig("bags.png")``."""
+"""Figures of hypothesis spaces: what is believed as observations come in."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import numpy as np
 from scipy.special import betaincinv
 
 from priory.continuum import Continuum
-from priory.errors import PrioryError
 from priory.hypotheses import Hypotheses
+from priory.plots.canvas import canvas, empty_figure
 from priory.space import Space
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 S = TypeVar("S", bound=Space)
@@ -25,7 +24,7 @@ MARKS = "osD^v*Px"
 def posterior_curves(space: Hypotheses, observations: Sequence[Any]) -> Figure:
     """The posterior probability of each hypothesis against the number of observations."""
     curves = [list(state.posterior.values()) for state in _replayed(space, observations)]
-    figure, axes = _canvas("number of observations", "posterior probability of the hypothesis")
+    figure, axes = canvas("number of observations", "posterior probability of the hypothesis")
     for j, name in enumerate(space.names):
         axes.plot(np.array(curves)[:, j], marker=MARKS[j % len(MARKS)], label=f"P({name} | D)")
     axes.set_ylim(-0.02, 1.02)
@@ -36,7 +35,7 @@ def posterior_curves(space: Hypotheses, observations: Sequence[Any]) -> Figure:
 def next_outcome_curve(space: Space, observations: Sequence[Any], outcome: Any) -> Figure:
     """The probability that the next observation is ``outcome``, against the number of observations."""
     curve = [state.predict_proba()[outcome] for state in _replayed(space, observations)]
-    figure, axes = _canvas("number of observations", f"probability that the next is {outcome}")
+    figure, axes = canvas("number of observations", f"probability that the next is {outcome}")
     axes.plot(curve, marker="o", color="C0")
     axes.set_ylim(min(0.4, *curve), 1.02)
     return figure
@@ -44,7 +43,7 @@ def next_outcome_curve(space: Space, observations: Sequence[Any], outcome: Any) 
 
 def belief(space: Continuum) -> Figure:
     """The posterior density of θ, with its ML, MAP and mean values marked; the prior is dashed."""
-    figure, axes = _canvas("θ", "density")
+    figure, axes = canvas("θ", "density")
     theta = np.linspace(0.001, 0.999, 999)
     axes.plot(theta, np.exp(space.fresh().log_density(theta)), "--", color="0.6", label="prior")
     axes.plot(theta, np.exp(space.log_density(theta)), color="C0", label="posterior")
@@ -64,7 +63,7 @@ def belief_curve(space: Continuum, observations: Sequence[Any], mass: float = 0.
     beliefs = [state.posterior for state in _replayed(space, observations)]
     mean, mode = np.array([(b.mean(), b.mode()) for b in beliefs], dtype=float).T
     low, high = np.array([betaincinv(b.a, b.b, [(1 - mass) / 2, (1 + mass) / 2]) for b in beliefs]).T
-    figure, axes = _canvas("number of observations", f"θ = P({space.outcomes[0]})")
+    figure, axes = canvas("number of observations", f"θ = P({space.outcomes[0]})")
     axes.fill_between(np.arange(len(mean)), low, high, alpha=0.2, linewidth=0, label=f"middle {mass:.0%}")
     axes.plot(mean, marker="o", label="mean")
     axes.plot(mode, marker="s", linestyle="none", color="C3", label="MAP")
@@ -85,7 +84,7 @@ def version_space(
     row, column = list(space.likelihood.outcomes).index(outcome), [space.names.index(name) for name in order]
     says = np.array([space.votes(x)[row, column] for x in inputs]).T
     faded = np.where(np.arange(len(order)) < len(possible), 1.0, 0.3)[:, None]
-    figure = _figure(6, 6)
+    figure = empty_figure(6, 6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     above.imshow(says * faded, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
     above.axhline(len(possible) - 0.5, color="C3", linewidth=1)
@@ -105,20 +104,3 @@ def _replayed(space: S, observations: Sequence[Any]) -> Iterator[S]:
     yield state
     for observation in observations:
         yield state.update(observation)
-
-
-def _canvas(x_label: str, y_label: str) -> tuple[Figure, Axes]:
-    figure = _figure(6, 4)
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set(xlabel=x_label, ylabel=y_label)
-    return figure, axes
-
-
-def _figure(width: float, height: float) -> Figure:
-    """An empty figure. Figure, not pyplot: nothing global, no window, no display needed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise PrioryError("figures need matplotlib: pip install 'priory[plots]'.") from error
-    return Figure(figsize=(width, height), layout="constrained")

@@ -1,0 +1,16 @@
+"""Figures, one function each (extra ``plots``). A figure is returned, not shown: ``figure.savefig("bags.png")``."""
+
+from priory.plots.lines import class_probability, posterior_lines, predictive_band, prior_lines
+from priory.plots.spaces import belief, belief_curve, next_outcome_curve, posterior_curves, version_space
+
+__all__ = [
+    "belief",
+    "belief_curve",
+    "class_probability",
+    "next_outcome_curve",
+    "posterior_curves",
+    "posterior_lines",
+    "predictive_band",
+    "prior_lines",
+    "version_space",
+]

@@ -1,0 +1,30 @@
+"""The front door: what is exported is there, is documented, and costs nothing until it is asked for."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import priory
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", priory.__all__)
+def test_every_public_name_is_there_and_in_the_readme(name):
+    assert getattr(priory, name).__doc__
+    assert name in README
+    assert name in dir(priory)
+
+
+def test_what_is_not_exported_is_not_there():
+    with pytest.raises(AttributeError, match="module 'priory' has no attribute 'nonsense'"):
+        priory.nonsense  # noqa: B018  (looking is the test)
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = (
+        "import sys, priory; print(sorted({'sklearn', 'scipy', 'pandas', 'pyarrow', 'matplotlib'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
