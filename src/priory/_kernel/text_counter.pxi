@@ -7,8 +7,8 @@ cdef int64_t MOST_BYTES = _reference.MOST_BYTES
 cdef class Counter(Trie):
     cdef uint64_t* origin  # of each node: the place of a word, or PAIR | key
     cdef double* cells
-    cdef int64_t groups, width, room, most, bones
-    cdef double missed, documents
+    cdef int64_t groups, width, room, most, bones, documents
+    cdef double missed
 
     def __init__(self, int64_t groups, int64_t most=0):
         self.groups, self.most = groups, most
@@ -226,13 +226,13 @@ cdef int64_t numbered(Reader r, Counter c, int64_t k) noexcept nogil:
 
 
 cdef void counted(Reader r, Counter c, int64_t k, int64_t group, double weight, bint once) noexcept nogil:
-    cdef int64_t i
-    cdef double* cell
-    cdef double now = c.documents
-    for i in range(k):
-        cell = c.cells + r.nodes[i] * c.width
-        cell[1 + group] += weight if not once or cell[0] != now else 0.0
-        cell[0] = now
+    cdef int64_t i, width = c.width, now = c.documents
+    cdef double* cells = c.cells
+    cdef int64_t* mark
+    for i in range(k):  # no branch: whether a document repeats a word cannot be foreseen
+        mark = <int64_t*>(cells + r.nodes[i] * width)
+        (<double*>mark)[1 + group] += weight * <double>(mark[0] != now or not once)
+        mark[0] = now
 
 
 cdef void absorb(Counter into, Counter other, keep) except *:

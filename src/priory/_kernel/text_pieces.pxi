@@ -7,7 +7,7 @@ cdef enum:
     SINGLE = 2  # a token of its own, such as "!"
     SCRIPT = 3  # a script written without spaces: its runs become pairs of characters
     SPACE = 4
-    BLOCK = 8192
+    BLOCK = 16384
 
 cdef int64_t LONGEST = _reference.LONGEST
 
@@ -26,10 +26,9 @@ cdef class Rule:
     cdef public object unit, rewrites
     cdef int64_t least, low, high
     cdef uint8_t kind[128]
-    cdef uint8_t lower[128]
     cdef uint8_t word[256]
     cdef uint8_t single[256]
-    cdef bint singles, words, padded
+    cdef bint lowers, singles, words, padded
     cdef const uint8_t[::1] kinds
     cdef const uint32_t[::1] lowered
     cdef Rewrites known
@@ -38,11 +37,11 @@ cdef class Rule:
         cdef int c
         self.unit, self.rewrites, self.least, (self.low, self.high) = unit, rewrites, least, ngrams
         self.words, self.padded = unit == "word", unit == "char_wb"
-        self.kinds, self.lowered = kinds, lowered
+        self.kinds, self.lowered, self.lowers = kinds, lowered, lowered[65] == 97
         if self.kinds.shape[0] < 128 or self.lowered.shape[0] != self.kinds.shape[0]:
             raise ValueError("a rule needs the kind and the lower case of every code point")
         for c in range(128):
-            self.kind[c], self.lower[c] = self.kinds[c], <uint8_t>self.lowered[c]
+            self.kind[c] = self.kinds[c]
             self.word[c], self.single[c] = self.kinds[c] == WORD, self.kinds[c] == SINGLE
             self.word[c + 128] = self.single[c + 128] = 0
             self.singles |= self.single[c]
@@ -98,7 +97,7 @@ cdef class Reader:
     cdef int64_t starts_room
     cdef Document* documents
     cdef object kept
-    cdef int64_t count, at, carry, bad
+    cdef int64_t count, at, used, carry, bad
     cdef uint8_t inside         # a run of this kind goes on from the block before
     cdef int64_t runs, run, first, gram
 
@@ -108,7 +107,7 @@ cdef class Reader:
         if rule.high > 64:
             raise ValueError("n-grams of more than 64 words")
         self.rule, self.known, self.kept, self.count = rule, rule.known, documents, len(documents)
-        self.low = <uint8_t*>zeros(4 * BLOCK + PAD)
+        self.low = <uint8_t*>zeros(4 * BLOCK + 64 + PAD)
         self.bounds = <uint32_t*>zeros((BLOCK + 2) * sizeof(uint32_t))
         self.pieces = <Piece*>zeros((BLOCK + 2) * sizeof(Piece))
         self.word = <int64_t*>zeros((BLOCK + 80) * sizeof(int64_t))
@@ -150,47 +149,49 @@ cdef void opened(Reader r) noexcept nogil:
 
 cdef int64_t block(Reader r, Document* d) noexcept nogil:
     """The pieces of the next block of the document, or what is wrong with it; `r.at` moves on."""
-    cdef int64_t found
+    cdef int64_t end = r.at + BLOCK, k = 0
+    cdef bint ascii = d.width <= 1
     if not r.rule.words:
         return characters(r, d)
-    if d.width <= 1:
-        found = plain(r, d)
-        if found >= 0:
-            return found
-    return wide(r, d)
+    r.used = 0
+    end = end if end < d.n else d.n
+    while k >= 0 and (end - r.at > 4 * LONGEST or r.at < end == d.n):  # a word that fills the rest is too long
+        if not (ascii and plain(r, d, end, &k)):
+            k = wide(r, d, end, k)
+    return k
 
 
-cdef int64_t plain(Reader r, Document* d) noexcept nogil:
-    """A block of ASCII: bits that say where words begin and end, sixty-four at a time. MALFORMED if it is not ASCII."""
-    cdef int64_t m = d.n - r.at, base = 0, k = 0, nb = 0, i, step, length, least = r.rule.least
+cdef bint plain(Reader r, Document* d, int64_t end, int64_t* found) noexcept nogil:
+    """The ASCII that comes next: bits say where words begin and end, sixty-four at a time. False if there is none."""
+    cdef int64_t m = end - r.at, base = 0, k = found[0], nb = 0, i, step, length, least = r.rule.least
     cdef const uint8_t* text = d.data + r.at
     cdef const uint8_t* word = r.rule.word
-    cdef const uint8_t* lower = r.rule.lower
-    cdef uint8_t* low = r.low
+    cdef uint8_t* low = r.low + r.used
     cdef uint32_t* bounds = r.bounds
-    cdef uint64_t bits, change, last = 0, ones, last_one = 0
-    cdef uint8_t c, seen = 0, kind
+    cdef uint64_t bits, change, last = 0, ones, last_one = 0, high
+    cdef uint8_t kind
+    cdef uint8_t rest[64]
     cdef uint32_t s
-    m = m if m < BLOCK else BLOCK
-    for i in range(m):
-        seen |= text[i]
-    if seen & 0x80:
-        return MALFORMED
+    cdef bint all = True
     while base < m:
         step = m - base if m - base < 64 else 64
-        bits = 0
-        for i in range(step):
-            c = text[base + i]
-            low[base + i] = lower[c]
-            bits |= <uint64_t>word[c] << i
-        change = bits ^ (bits << 1 | last)
-        last = bits >> 63
+        if step == 64:
+            bits = sixty_four(text + base, low + base, r.rule.lowers, &high)
+        else:
+            memset(rest, 0, 64)
+            memcpy(rest, text + base, step)
+            bits = sixty_four(rest, low + base, r.rule.lowers, &high)
+        if high:
+            m, all = base, False
+            break
+        ones = 0
         if r.rule.singles:
-            ones = 0
             for i in range(step):
                 ones |= <uint64_t>r.rule.single[text[base + i]] << i
-            change |= ones | ones << 1 | last_one
-            last_one = ones >> 63
+            bits &= ~ones
+        change = bits ^ (bits << 1 | last) | ones | ones << 1 | last_one
+        last = bits >> 63
+        last_one = ones >> 63
         while change:
             bounds[nb] = <uint32_t>(base + lowest(change))
             nb += 1
@@ -199,6 +200,8 @@ cdef int64_t plain(Reader r, Document* d) noexcept nogil:
     while nb > 0 and bounds[nb - 1] >= m:
         nb -= 1
     bounds[nb] = <uint32_t>m
+    if m == 0 or (not all and nb == 1 and bounds[0] == 0 and word[text[0]]):
+        return False
     i = r.inside == WORD and nb > 0 and bounds[0] == 0 and word[text[0]]  # the rest of a word already counted
     r.inside = SEPARATOR
     if nb > 0 and r.at + m < d.n and word[text[bounds[nb - 1]]]:
@@ -213,10 +216,12 @@ cdef int64_t plain(Reader r, Document* d) noexcept nogil:
         kind = r.rule.kind[text[s]]
         r.pieces[k].at = low + s
         r.pieces[k].n = length if length < LONGEST else LONGEST
-        k += (kind == WORD and length >= least) or kind == SINGLE
+        k += (kind == WORD) & (length >= least) | (kind == SINGLE)
         i += 1
     r.at += m
-    return k
+    r.used += m
+    found[0] = k
+    return True
 
 
 cdef inline bint surrogate(uint32_t c) noexcept nogil:
@@ -277,10 +282,10 @@ cdef inline int64_t folded_at(Reader r, Document* d, int64_t at, uint32_t* c, ui
     return units
 
 
-cdef int64_t wide(Reader r, Document* d) noexcept nogil:
-    """A block of any script."""
-    cdef int64_t at = r.at, end = d.n if d.n - r.at < BLOCK else r.at + BLOCK
-    cdef int64_t k = 0, o = 0, start = 0, from_ = 0, previous = 0, previous_from = 0, length = 0, units
+cdef int64_t wide(Reader r, Document* d, int64_t end, int64_t k) noexcept nogil:
+    """Any script; where ASCII is likely to come again, it stops at the next separator."""
+    cdef int64_t at = r.at, enough_ = r.at + 32 if d.width <= 1 else end
+    cdef int64_t o = r.used, start = o, from_ = 0, previous = 0, previous_from = 0, length = 0, units
     cdef bint skipped = False
     cdef uint8_t kind, run = SEPARATOR, goes_on = r.inside
     cdef uint32_t c
@@ -313,6 +318,9 @@ cdef int64_t wide(Reader r, Document* d) noexcept nogil:
             k += 1
             run = SEPARATOR
         at += units
+        if at >= enough_ and (kind == SEPARATOR or kind == SPACE):
+            break
+    r.used = o
     if at >= d.n:
         k += not skipped and ((run == WORD and length >= r.rule.least) or (run == SCRIPT and length == 1))
     elif run == WORD and from_ > r.at:

@@ -17,6 +17,39 @@ cdef extern from *:
       #define lowest(bits) __builtin_ctzll(bits)
       #define soon(place) __builtin_prefetch(place)
     #endif
+    /* Sixty-four bytes in lower case; a bit for each that is a letter, a digit or an underscore of ASCII. */
+    #if defined(__SSE2__)
+      #include <emmintrin.h>
+      static inline uint64_t sixty_four(const uint8_t *text, uint8_t *low, int lowers, uint64_t *high) {
+          uint64_t bits = 0, beyond = 0;
+          for (int i = 0; i < 4; i++) {
+              __m128i c = _mm_loadu_si128((const __m128i *) (text + 16 * i));
+              __m128i small = _mm_or_si128(c, _mm_set1_epi8(0x20));
+              __m128i letter = _mm_and_si128(_mm_cmpgt_epi8(small, _mm_set1_epi8('a' - 1)),
+                                             _mm_cmplt_epi8(small, _mm_set1_epi8('z' + 1)));
+              __m128i digit = _mm_and_si128(_mm_cmpgt_epi8(c, _mm_set1_epi8('0' - 1)),
+                                            _mm_cmplt_epi8(c, _mm_set1_epi8('9' + 1)));
+              __m128i word = _mm_or_si128(_mm_or_si128(letter, digit), _mm_cmpeq_epi8(c, _mm_set1_epi8('_')));
+              __m128i lower = _mm_or_si128(c, _mm_and_si128(letter, _mm_set1_epi8(0x20)));
+              _mm_storeu_si128((__m128i *) (low + 16 * i), lowers ? lower : c);
+              bits |= (uint64_t) (uint16_t) _mm_movemask_epi8(word) << 16 * i;
+              beyond |= (uint64_t) _mm_movemask_epi8(c);
+          }
+          *high = beyond;
+          return bits; }
+    #else
+      static inline uint64_t sixty_four(const uint8_t *text, uint8_t *low, int lowers, uint64_t *high) {
+          uint64_t bits = 0; uint8_t all = 0;
+          for (int i = 0; i < 64; i++) {
+              uint8_t c = text[i], small = c | 0x20;
+              int letter = small >= 'a' && small <= 'z';
+              all |= c;
+              low[i] = lowers && letter ? small : c;
+              bits |= (uint64_t) (letter || (c >= '0' && c <= '9') || c == '_') << i;
+          }
+          *high = all & 0x80;
+          return bits; }
+    #endif
     #if defined(__linux__)
       #include <sys/mman.h>
       /* A random walk over a large table costs a page-table walk each step unless the pages are large. */
@@ -32,6 +65,7 @@ cdef extern from *:
     #endif
     """
     uint64_t folded(uint64_t a, uint64_t b) noexcept nogil
+    uint64_t sixty_four(const uint8_t* text, uint8_t* low, bint lowers, uint64_t* high) noexcept nogil
     int lowest(uint64_t bits) noexcept nogil
     void soon(const void* place) noexcept nogil
     void* zeros(size_t size) noexcept nogil
@@ -198,14 +232,14 @@ cdef int64_t put_word(Trie trie, Word* w, const uint8_t* p, uint64_t n, int64_t 
 
 
 cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
-    """Room for so many more, so that the loops need not ask: a table is at most half full."""
+    """Room for so many more, so that the loops need not ask: a table of words is at most two thirds full."""
     cdef uint64_t size, i, n, mask
     cdef Word* more_words
     cdef Gram* more_grams
     cdef Gram* g
-    if 2 * (trie.word_used + words) > trie.word_size:
+    if 3 * (trie.word_used + words) > 2 * trie.word_size:
         size = trie.word_size
-        while 2 * (trie.word_used + words) > size:
+        while 3 * (trie.word_used + words) > 2 * size:
             size *= 2
         more_words = <Word*>zeros(size * sizeof(Word))
         if more_words == NULL:
