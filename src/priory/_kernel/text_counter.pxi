@@ -240,9 +240,7 @@ cdef void absorb(Counter into, Counter other, keep) except *:
     cdef int64_t node, n = other.nodes, j, to
     cdef uint64_t key, place
     cdef int64_t[::1] where = np.full(n + 1, -1, dtype=np.int64)
-    cdef uint8_t[::1] wanted = np.ones(n + 1, dtype=np.uint8)
-    if keep is not None:
-        wanted[:n] = keep
+    cdef uint8_t[::1] wanted = np.ones(n + 1, dtype=np.uint8) if keep is None else np.append(keep, keep[:1])
     cdef double* cell
     cdef int problem = 0
     with nogil:
