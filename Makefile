@@ -1,7 +1,7 @@
 # Two commands do all the set-up: `make demo` and `make test`. A second run pays none of it.
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-READY := $(VENV)/.ready-$(shell cat pyproject.toml src/priory/_kernel/*.pyx | cksum | cut -d' ' -f1)
+READY := $(VENV)/.ready-$(shell cat pyproject.toml src/priory/_kernel/*.pyx src/priory/_kernel/*.pxi | cksum | cut -d' ' -f1)
 
 .PHONY: demo test lint types tests benchmark clean
 

@@ -8,8 +8,8 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "priory"
 
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
-    {"errors", "logspace", "statistics", "_kernel", "counting", "threads", "probability"},
-    {"families"},
+    {"errors", "logspace", "statistics", "_kernel", "counting", "threads", "probability", "documents"},
+    {"families", "tokens", "words", "bags"},
     {"averaging", "table", "schema", "model", "ledger"}
     | {"codelength", "likelihoods", "space", "hypotheses", "continuum"}
     | {"products", "linear", "design", "weights", "logistic", "sampling"},
@@ -65,6 +65,12 @@ def test_heavy_dependencies_stay_in_their_layer(path):
         assert homes is None or part_of(path) in homes
 
 
-def test_only_counting_imports_the_kernel():
+@pytest.mark.parametrize(("kernel", "owner"), [("compiled", "counting"), ("text", "tokens")])
+def test_one_module_owns_each_kernel(kernel, owner):
+    users = {part_of(p) for p in modules() for name in imports(p) if name == f"priory._kernel.{kernel}"}
+    assert users == {owner}
+
+
+def test_nobody_else_imports_the_kernels():
     users = {part_of(p) for p in modules() for name in imports(p) if name.startswith("priory._kernel")}
-    assert users == {"counting"}
+    assert users == {"counting", "tokens"}

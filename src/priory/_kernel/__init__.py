@@ -1,4 +1,4 @@
-"""The loops that touch every cell, compiled; `reference` is the same in readable NumPy.
+"""The loops that touch every cell, compiled; `reference` and `text_reference` say the same in readable Python.
 
-Only `priory.counting` imports this package. The tests run over both twins.
+`priory.counting` owns `compiled` (tables), `priory.tokens` owns `text`. The tests run over both twins of each.
 """

@@ -1,0 +1,5 @@
+# The compiled twin has the signatures of the readable one.
+from priory._kernel.text_reference import Buckets as Buckets
+from priory._kernel.text_reference import Counter as Counter
+from priory._kernel.text_reference import Index as Index
+from priory._kernel.text_reference import Rule as Rule

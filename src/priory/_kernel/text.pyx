@@ -1,0 +1,90 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Tokens counted and looked up, without the GIL. `text_reference` says what each means; `priory.tokens` checks what comes in.
+
+A document goes through in blocks: its pieces are found, all of them are hashed and their slots fetched from memory
+ahead of use, then they are looked up together. The waits for memory overlap; that is most of the speed.
+"""
+
+import os
+
+import numpy as np
+
+from priory._kernel import text_reference as _reference
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcmp, memcpy, memmove, memset
+
+cdef extern from "Python.h":
+    void* PyUnicode_DATA(object)
+    int PyUnicode_KIND(object)
+    Py_ssize_t PyUnicode_GET_LENGTH(object)
+
+include "text_trie.pxi"
+include "text_pieces.pxi"
+
+
+cdef inline int64_t rewritten(Reader r, int64_t k) noexcept nogil:
+    """The pieces hashed; those that are rewritten replaced, those that are dropped left out."""
+    cdef Piece* pieces = r.pieces
+    cdef int64_t i, node, kept = 0
+    for i in range(k):
+        pieces[i].hash = hash_of(pieces[i].at, pieces[i].n, &SEEDS)
+    if r.known is None:
+        return k
+    for i in range(k):
+        node = find_word(r.known, pieces[i].at, pieces[i].n, pieces[i].hash)
+        pieces[kept] = pieces[i] if node < 0 else r.known.into[node]
+        kept += pieces[kept].n > 0
+    return kept
+
+
+cdef inline void keep_last(Reader r, int64_t total) noexcept nogil:
+    """The words that n-grams of the next block begin with."""
+    r.carry = r.rule.high - 1 if total > r.rule.high - 1 else total
+    memmove(r.word, r.word + total - r.carry, r.carry * sizeof(int64_t))
+
+
+cdef int64_t looked_up(Reader r, Trie trie, int64_t k, const double* rows, int64_t width, int64_t known) noexcept nogil:
+    """The numbers of all tokens of a block, in `r.nodes`; the rows that will be wanted are fetched ahead."""
+    cdef int64_t i, n, node, total, limit, found = 0
+    cdef Piece* piece
+    k = rewritten(r, k)
+    for i in range(k):
+        soon(&trie.words[r.pieces[i].hash & (trie.word_size - 1)])
+    for i in range(k):
+        piece = &r.pieces[i]
+        node = find_word(trie, piece.at, piece.n, piece.hash)
+        r.word[r.carry + i] = node
+        if r.rule.low == 1 or not r.rule.words:
+            if 0 <= node < known:
+                soon(rows + node * width)
+            r.nodes[found] = node
+            found += 1
+    if r.rule.high == 1 or not r.rule.words:
+        return found
+    total = r.carry + k
+    memcpy(r.beginning, r.word, total * sizeof(int64_t))
+    for n in range(2, r.rule.high + 1):
+        limit = total - n + 1
+        for i in range(limit):
+            if r.beginning[i] >= 0 and r.word[i + n - 1] >= 0:
+                soon(&trie.grams[folded(pair(r.beginning[i], r.word[i + n - 1]) ^ SEEDS.a, SEEDS.c)
+                                 & (trie.gram_size - 1)])
+        for i in range(limit):
+            node = find_gram(trie, r.beginning[i], r.word[i + n - 1])
+            r.beginning[i] = node
+            if n >= r.rule.low and i + n - 1 >= r.carry:
+                if 0 <= node < known:
+                    soon(rows + node * width)
+                r.nodes[found] = node
+                found += 1
+    keep_last(r, total)
+    return found
+
+
+include "text_counter.pxi"
+include "text_index.pxi"
+include "text_hashed.pxi"

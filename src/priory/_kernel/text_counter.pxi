@@ -1,0 +1,284 @@
+# Counting: every token gets a number when it is first met, and a row of cells: the document that last showed it, the
+# count of each class, and, where rare tokens are dropped on the way, how much of it may have been missed before.
+
+cdef int64_t MOST_BYTES = _reference.MOST_BYTES
+
+
+cdef class Counter(Trie):
+    cdef uint64_t* origin  # of each node: the place of a word, or PAIR | key
+    cdef double* cells
+    cdef int64_t groups, width, room, most, bones, documents
+    cdef double missed
+
+    def __init__(self, int64_t groups, int64_t most=0):
+        self.groups, self.most = groups, most
+        self.width = 1 + groups + (most > 0)
+
+    def __dealloc__(self):
+        free(self.origin)
+        free(self.cells)
+
+    def add(self, list documents, Rule rule, const int32_t[::1] group, const double[::1] weight, bint once):
+        """Count the tokens of the documents, each for its class."""
+        cdef Reader r = Reader(rule, documents)
+        cdef int64_t i = 0, k = 0
+        cdef double w
+        if group.shape[0] != r.count or (weight is not None and weight.shape[0] != r.count):
+            raise ValueError("one class and one weight for each document")
+        for i in range(r.count):
+            if not 0 <= group[i] < self.groups:
+                raise ValueError("a class out of range")
+        with nogil:
+            for i in range(r.count):
+                opened(r)
+                self.documents += 1
+                w = 1.0 if weight is None else weight[i]
+                while r.at < r.documents[i].n:
+                    k = block(r, &r.documents[i])
+                    if k >= 0:
+                        k = numbered(r, self, k)
+                    if k < 0:
+                        break
+                    counted(r, self, k, group[i], w, once)
+                if k < 0:
+                    break
+                if self.most and self.nodes - self.bones > self.most:
+                    with gil:
+                        self.prune(self.most, self.most // 2)
+        raised(r, k, i)
+
+    def prune(self, int64_t most, int64_t kept):
+        """Drop what was seen least, if more than ``most`` tokens are there, until at most ``kept`` are left."""
+        cells = np.asarray(<double[:self.nodes, :self.width]>self.cells) if self.nodes else np.zeros((0, self.width))
+        total = cells[:, 1 : 1 + self.groups].sum(axis=1)
+        live = np.flatnonzero(total > 0)
+        self.bones = self.nodes - len(live)
+        if len(live) <= most:
+            return
+        upper = total + cells[:, self.width - 1]
+        self.missed = max(self.missed, np.partition(upper[live], len(live) - kept - 1)[len(live) - kept - 1])
+        keep = np.zeros(self.nodes, dtype=np.uint8)
+        keep[live[upper[live] > self.missed]] = 1
+        fresh = Counter(self.groups, self.most)
+        (<Counter>fresh).missed = self.missed
+        absorb(fresh, self, keep)
+        swap(self, fresh)
+        self.bones = self.nodes - int(keep.sum())
+
+    def merge(self, Counter other):
+        """Add what another counter found."""
+        missed = self.missed + other.missed
+        absorb(self, other, None)
+        self.missed, self.documents = missed, self.documents + other.documents
+        if self.most and self.nodes:
+            np.asarray(<double[:self.nodes, :self.width]>self.cells)[:, self.width - 1] = missed
+
+    def result(self):
+        """The tokens spelt out one after the other, where each ends, their counts, and what any may lack at most."""
+        cdef int64_t node, kept = 0, j, total = 0, n = self.nodes, at
+        cdef uint64_t key
+        if self.most:
+            self.prune(self.most, self.most)
+            n = self.nodes
+        cdef uint32_t[::1] length = np.zeros(n + 1, dtype=np.uint32)
+        cdef uint8_t[::1] live = np.zeros(n + 1, dtype=np.uint8)
+        with nogil:
+            for node in range(n):
+                key = self.origin[node]
+                if key & PAIR:
+                    length[node] = length[beginning_of(key)] + 1 + length[last_of(key)]
+                else:
+                    length[node] = key & LENGTH
+                for j in range(self.groups):
+                    if self.cells[node * self.width + 1 + j] != 0:
+                        live[node] = 1
+                        total += length[node]
+                        kept += 1
+                        break
+        cdef uint8_t[::1] arena = np.empty(total, dtype=np.uint8)
+        cdef int64_t[::1] ends = np.empty(kept, dtype=np.int64)
+        cdef double[:, ::1] counts = np.empty((kept, self.groups))
+        kept = at = 0
+        with nogil:
+            for node in range(n):
+                if live[node]:
+                    at += length[node]
+                    spelt(self, node, &arena[0] + at)
+                    ends[kept] = at
+                    memcpy(&counts[kept, 0], self.cells + node * self.width + 1, self.groups * sizeof(double))
+                    kept += 1
+        return np.asarray(arena), np.asarray(ends), np.asarray(counts), self.missed
+
+
+cdef void spelt(Counter c, int64_t node, uint8_t* end) noexcept nogil:
+    """The text of a token, written so that it stops at ``end``."""
+    cdef uint64_t key = c.origin[node], place, n
+    while True:
+        place = c.origin[last_of(key)] if key & PAIR else key
+        n = place & LENGTH
+        memcpy(end - n, c.arena + (place >> 24), n)
+        if not key & PAIR:
+            return
+        end -= n + 1
+        end[0] = 32
+        key = c.origin[beginning_of(key)]
+
+
+cdef void raised(Reader r, int64_t problem, int64_t document) except *:
+    if problem == MALFORMED:
+        raise UnicodeError(document, r.bad)
+    if problem == NO_MEMORY:
+        raise MemoryError
+
+
+cdef int ready(Counter c, int64_t words, int64_t grams) noexcept nogil:
+    """Room for so many more tokens in the tables and in the cells."""
+    cdef int64_t room = c.room if c.room else 64, i
+    cdef void* p
+    if c.nodes + words + grams > MOST_NODES or make_room(c, words, grams) < 0:
+        return NO_MEMORY
+    while room < c.nodes + words + grams:
+        room *= 2
+    if room == c.room:
+        return 0
+    if room > MOST_BYTES // 8 // c.width:
+        return NO_MEMORY
+    p = realloc(c.origin, room * sizeof(uint64_t))
+    if p == NULL:
+        return NO_MEMORY
+    c.origin = <uint64_t*>p
+    p = zeros(room * c.width * sizeof(double))
+    if p == NULL:
+        return NO_MEMORY
+    if c.cells != NULL:
+        memcpy(p, c.cells, c.nodes * c.width * sizeof(double))
+        free(c.cells)
+    c.cells, c.room = <double*>p, room
+    if c.most:
+        for i in range(c.nodes, room):
+            c.cells[i * c.width + c.width - 1] = c.missed
+    return 0
+
+
+cdef inline int64_t word_number(Counter c, const uint8_t* p, uint64_t n, uint64_t h) noexcept nogil:
+    cdef Word* w = word_slot(c, p, n, h)
+    if w.place:
+        return w.node
+    if put_word(c, w, p, n, c.nodes) < 0:
+        return NO_MEMORY
+    c.origin[c.nodes] = w.place
+    c.nodes += 1
+    return c.nodes - 1
+
+
+cdef inline int64_t gram_number(Counter c, int64_t beginning, int64_t last) noexcept nogil:
+    cdef uint64_t key = pair(beginning, last)
+    cdef Gram* g = gram_slot(c, key)
+    if g.key == 0:
+        g.key, g.node = key, c.nodes
+        c.origin[c.nodes] = PAIR | key
+        c.nodes += 1
+        c.gram_used += 1
+    return g.node
+
+
+cdef int64_t numbered(Reader r, Counter c, int64_t k) noexcept nogil:
+    """The numbers of all tokens of a block, in `r.nodes`; a token never met before gets the next number."""
+    cdef int64_t i, n, node, total, limit, found = 0
+    cdef Piece* piece
+    cdef bint words = r.rule.words
+    k = rewritten(r, k)
+    if ready(c, k, 0) < 0:
+        return NO_MEMORY
+    for i in range(k):
+        soon(&c.words[r.pieces[i].hash & (c.word_size - 1)])
+    for i in range(k):
+        piece = &r.pieces[i]
+        node = word_number(c, piece.at, piece.n, piece.hash)
+        if node < 0:
+            return node
+        r.word[r.carry + i] = node
+        soon(c.cells + node * c.width)
+    if r.rule.low == 1 or not words:
+        memcpy(r.nodes, r.word + r.carry, k * sizeof(int64_t))
+        found = k
+    if r.rule.high == 1 or not words:
+        return found
+    total = r.carry + k
+    memcpy(r.beginning, r.word, total * sizeof(int64_t))
+    for n in range(2, r.rule.high + 1):
+        limit = total - n + 1
+        if limit <= 0:
+            break
+        if ready(c, 0, limit) < 0:
+            return NO_MEMORY
+        for i in range(limit):
+            soon(&c.grams[folded(pair(r.beginning[i], r.word[i + n - 1]) ^ SEEDS.a, SEEDS.c) & (c.gram_size - 1)])
+        for i in range(limit):
+            node = gram_number(c, r.beginning[i], r.word[i + n - 1])
+            r.beginning[i] = node
+            soon(c.cells + node * c.width)
+            if n >= r.rule.low and i + n - 1 >= r.carry:
+                r.nodes[found] = node
+                found += 1
+    keep_last(r, total)
+    return found
+
+
+cdef void counted(Reader r, Counter c, int64_t k, int64_t group, double weight, bint once) noexcept nogil:
+    cdef int64_t i, width = c.width, now = c.documents
+    cdef double* cells = c.cells
+    cdef int64_t* mark
+    for i in range(k):  # no branch: whether a document repeats a word cannot be foreseen
+        mark = <int64_t*>(cells + r.nodes[i] * width)
+        (<double*>mark)[1 + group] += weight * <double>(mark[0] != now or not once)
+        mark[0] = now
+
+
+cdef void absorb(Counter into, Counter other, keep) except *:
+    """Every token of the other, or of those kept, with its counts; what a kept n-gram is made of stays as its bones."""
+    cdef int64_t node, n = other.nodes, j, to
+    cdef uint64_t key, place
+    cdef int64_t[::1] where = np.full(n + 1, -1, dtype=np.int64)
+    cdef uint8_t[::1] wanted = np.ones(n + 1, dtype=np.uint8) if keep is None else np.append(keep, keep[:1])
+    cdef double* cell
+    cdef int problem = 0
+    with nogil:
+        for node in range(n - 1, -1, -1):
+            key = other.origin[node]
+            if wanted[node] and key & PAIR:
+                wanted[beginning_of(key)] |= 2
+                wanted[last_of(key)] |= 2
+        for node in range(n):
+            if node % 1024 == 0:
+                problem = ready(into, 1024, 1024)
+                if problem < 0:
+                    break
+            if not wanted[node]:
+                continue
+            key = other.origin[node]
+            if key & PAIR:
+                to = gram_number(into, where[beginning_of(key)], where[last_of(key)])
+            else:
+                place = key & LENGTH
+                to = word_number(into, other.arena + (key >> 24), place, hash_of(other.arena + (key >> 24), place, &SEEDS))
+            if to < 0:
+                problem = NO_MEMORY
+                break
+            where[node] = to
+            if wanted[node] & 1:
+                cell = into.cells + to * into.width
+                for j in range(1, into.width):
+                    cell[j] = other.cells[node * other.width + j] + (cell[j] if j <= into.groups else 0.0)
+    if problem < 0:
+        raise MemoryError
+
+
+cdef void swap(Counter a, Counter b) noexcept:
+    a.words, b.words = b.words, a.words
+    a.grams, b.grams = b.grams, a.grams
+    a.arena, b.arena = b.arena, a.arena
+    a.origin, b.origin = b.origin, a.origin
+    a.cells, b.cells = b.cells, a.cells
+    a.word_size, a.word_used, a.gram_size, a.gram_used = b.word_size, b.word_used, b.gram_size, b.gram_used
+    a.arena_used, a.arena_room, a.nodes, a.room = b.arena_used, b.arena_room, b.nodes, b.room

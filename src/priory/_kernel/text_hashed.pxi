@@ -1,0 +1,100 @@
+# Tokens hashed into a declared number of buckets: nothing grows, and records merge by addition. The hash depends on the
+# salt alone, so that a model means the same in every process.
+
+
+cdef class Buckets:
+    cdef Seeds seeds
+    cdef int64_t size
+
+    def __init__(self, int64_t size, uint64_t salt):
+        self.size, self.seeds = size, seeds_from(salt)
+        if size < 1:
+            raise ValueError("at least one bucket")
+
+    def count(self, list documents, Rule rule, const int32_t[::1] group, const double[::1] weight, int64_t groups,
+              bint once):
+        """How often each class showed each bucket."""
+        cdef Reader r = Reader(rule, documents)
+        cdef int64_t i = 0, j, k = 0, node
+        cdef double[:, ::1] counts = np.zeros((self.size, groups))
+        cdef int32_t[::1] mark = np.zeros(self.size if once else 1, dtype=np.int32)
+        cdef double w
+        if group.shape[0] != r.count or (weight is not None and weight.shape[0] != r.count):
+            raise ValueError("one class and one weight for each document")
+        for i in range(r.count):
+            if not 0 <= group[i] < groups:
+                raise ValueError("a class out of range")
+        with nogil:
+            for i in range(r.count):
+                opened(r)
+                w = 1.0 if weight is None else weight[i]
+                while r.at < r.documents[i].n:
+                    k = block(r, &r.documents[i])
+                    if k < 0:
+                        break
+                    k = bucketed(r, self, k)
+                    for j in range(k):
+                        node = r.nodes[j]
+                        if once:
+                            if mark[node] == i + 1:
+                                continue
+                            mark[node] = <int32_t>(i + 1)
+                        counts[node, group[i]] += w
+                if k < 0:
+                    break
+        raised(r, k, i)
+        return np.asarray(counts)
+
+    def score(self, list documents, Rule rule, const double[:, ::1] table, bint once):
+        """The sum of the table's rows over the buckets of each document."""
+        cdef Reader r = Reader(rule, documents)
+        cdef int64_t i = 0, j, k = 0, c, node, groups = table.shape[1]
+        cdef double[:, ::1] scores = np.zeros((r.count, groups))
+        cdef int32_t[::1] mark = np.zeros(self.size if once else 1, dtype=np.int32)
+        if table.shape[0] != self.size:
+            raise ValueError("one row of the table for each bucket")
+        with nogil:
+            for i in range(r.count):
+                opened(r)
+                while r.at < r.documents[i].n:
+                    k = block(r, &r.documents[i])
+                    if k < 0:
+                        break
+                    k = bucketed(r, self, k)
+                    for j in range(k):
+                        node = r.nodes[j]
+                        if once:
+                            if mark[node] == i + 1:
+                                continue
+                            mark[node] = <int32_t>(i + 1)
+                        for c in range(groups):
+                            scores[i, c] += table[node, c]
+                if k < 0:
+                    break
+        raised(r, k, i)
+        return np.asarray(scores)
+
+
+cdef int64_t bucketed(Reader r, Buckets b, int64_t k) noexcept nogil:
+    """The buckets of all tokens of a block, in `r.nodes`; an n-gram is hashed from its beginning and its last word."""
+    cdef int64_t i, n, total, found = 0
+    cdef uint64_t h
+    k = rewritten(r, k)
+    for i in range(k):
+        h = hash_of(r.pieces[i].at, r.pieces[i].n, &b.seeds)
+        r.word[r.carry + i] = <int64_t>h
+        if r.rule.low == 1 or not r.rule.words:
+            r.nodes[found] = <int64_t>(h % <uint64_t>b.size)
+            found += 1
+    if r.rule.high == 1 or not r.rule.words:
+        return found
+    total = r.carry + k
+    memcpy(r.hashes, r.word, total * sizeof(int64_t))
+    for n in range(2, r.rule.high + 1):
+        for i in range(total - n + 1):
+            r.hashes[i] = joined(r.hashes[i], <uint64_t>r.word[i + n - 1], &b.seeds)
+            if n >= r.rule.low and i + n - 1 >= r.carry:
+                r.nodes[found] = <int64_t>(r.hashes[i] % <uint64_t>b.size)
+                found += 1
+    keep_last(r, total)
+    return found

@@ -1,0 +1,280 @@
+"""The readable twin of `text`: what a token is, and what counting and looking up mean, in plain Python.
+
+A *rule* is the declared tokenizer with a kind for every code point. A *piece* is a word, or a run of characters, with
+its place in the text; a *token* is a piece, or several words joined by a space.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from priory.logspace import Array
+
+LONGEST = 1024  # code points of a word that tell it from others; the longest in a dozen real collections has 304
+MOST_BYTES = 1 << 36  # of counts: a table of counts beyond this is a mistake, not a model
+
+SEPARATOR, WORD, SINGLE, SCRIPT, SPACE = range(5)  # kinds of code points
+
+Document = str | bytes
+
+
+class Rule:
+    """The declared tokenizer: ``kinds`` and ``lowered`` say of each code point what it is and its lower case."""
+
+    def __init__(
+        self,
+        unit: str,
+        least: int,
+        ngrams: tuple[int, int],
+        kinds: Array,
+        lowered: Array,
+        rewrites: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self.unit, self.least, self.ngrams = unit, least, ngrams
+        self.kinds, self.lowered, self.rewrites = kinds, lowered, rewrites or {}
+
+    def kind(self, character: str) -> int:
+        return int(self.kinds[ord(character)])
+
+
+def folded(document: Document, rule: Rule, number: int = 0) -> str:
+    """The text in lower case, character by character: what needs its neighbours is lowered before it comes here."""
+    try:
+        text = text_of(document)
+    except UnicodeError as error:
+        raise UnicodeError(number, error.start) from None  # type: ignore[attr-defined]
+    return "".join(chr(rule.lowered[ord(c)]) for c in text)
+
+
+def text_of(document: Document) -> str:
+    """The document as a string that is Unicode text."""
+    text = document.decode() if isinstance(document, bytes) else document
+    text.encode()
+    return text
+
+
+def pieces(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
+    """The pieces of a folded text: (piece, start, end)."""
+    if rule.unit == "word":
+        return words(text, rule)
+    return padded(text, rule) if rule.unit == "char_wb" else squeezed(text, rule)
+
+
+def words(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
+    """Runs of word characters, characters that stand alone, and pairs of characters of scripts without spaces."""
+    at = 0
+    for kind, run in groupby(text, rule.kind):
+        word = "".join(run)
+        end = at + len(word)
+        if kind == WORD and len(word) >= rule.least:
+            yield word[:LONGEST], at, end
+        elif kind == SINGLE or (kind == SCRIPT and len(word) == 1):
+            yield from ((c, at + i, at + i + 1) for i, c in enumerate(word))
+        elif kind == SCRIPT:
+            yield from ((word[i : i + 2], at + i, at + i + 2) for i in range(len(word) - 1))
+        at = end
+
+
+def squeezed(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
+    """N-grams of characters, two or more white spaces counting as one space."""
+    characters: list[tuple[str, int, int]] = []
+    at = 0
+    for space, group in groupby(text, lambda c: rule.kind(c) == SPACE):
+        run = "".join(group)
+        if space and len(run) > 1:
+            characters.append((" ", at, at + len(run)))
+        else:
+            characters.extend((c, at + i, at + i + 1) for i, c in enumerate(run))
+        at += len(run)
+    low, high = rule.ngrams
+    for n in range(low, high + 1):
+        for i in range(len(characters) - n + 1):
+            yield "".join(c for c, _, _ in characters[i : i + n]), characters[i][1], characters[i + n - 1][2]
+
+
+def padded(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
+    """N-grams of the characters of each word with a space on both sides; a word shorter than n counts once, whole."""
+    at = 0
+    for space, group in groupby(text, lambda c: rule.kind(c) == SPACE):
+        run = "".join(group)
+        word, end = f" {run} ", at + len(run)
+        low, high = rule.ngrams
+        for n in range(low, high + 1) if not space else ():
+            for i in range(max(len(word) - n, 0) + 1):
+                yield word[i : i + n], max(at + i - 1, at), min(at + i - 1 + n, end)
+            if n >= len(word):
+                break
+        at = end
+
+
+def spans(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
+    """The tokens of a folded text, each with its start and its end."""
+    if rule.unit != "word":
+        yield from pieces(text, rule)
+        return
+    kept = [(rule.rewrites.get(word, word), start, end) for word, start, end in pieces(text, rule)]
+    sequence = [(word, start, end) for word, start, end in kept if word]
+    low, high = rule.ngrams
+    for n in range(low, high + 1):
+        for i in range(len(sequence) - n + 1):
+            gram = sequence[i : i + n]
+            yield " ".join(word for word, _, _ in gram), gram[0][1], gram[-1][2]
+
+
+def tokens(document: Document, rule: Rule, number: int = 0) -> list[str]:
+    return [token for token, _, _ in spans(folded(document, rule, number), rule)]
+
+
+class Counter:
+    """Counts of tokens for each class; with ``most``, the rarest are dropped on the way (lossy counting)."""
+
+    def __init__(self, groups: int, most: int = 0) -> None:
+        self.groups, self.most = groups, most
+        self.counts: dict[str, Array] = {}
+        self.before: dict[str, float] = {}  # how much of a token may have been dropped before it was met again
+        self.missed = 0.0
+
+    def add(self, documents: Sequence[Document], rule: Rule, group: Array, weight: Array | None, once: bool) -> None:
+        for i, document in enumerate(documents):
+            for token, times in Tally(tokens(document, rule, i)).items():
+                if token not in self.counts:
+                    self.counts[token] = np.zeros(self.groups)
+                    self.before[token] = self.missed
+                self.counts[token][group[i]] += (1 if once else times) * (1.0 if weight is None else weight[i])
+            if self.most and len(self.counts) > self.most:
+                self.prune(self.most, self.most // 2)
+
+    def prune(self, most: int, kept: int) -> None:
+        """Nothing that is dropped was seen more than ``missed`` times: its count and what was dropped before."""
+        upper = {t: float(c.sum()) + self.before[t] for t, c in self.counts.items() if c.any()}
+        if len(upper) > most:
+            self.missed = max(self.missed, sorted(upper.values())[len(upper) - kept - 1])
+            self.counts = {t: self.counts[t] for t, u in upper.items() if u > self.missed}
+
+    def merge(self, other: Counter) -> None:
+        for token, counts in other.counts.items():
+            self.counts[token] = self.counts.get(token, 0.0) + counts
+        self.missed += other.missed
+        self.before = dict.fromkeys(self.counts, self.missed)
+
+    def result(self) -> tuple[Array, Array, Array, float]:
+        """The tokens spelt out one after the other, where each ends, their counts, and what any may lack at most."""
+        if self.most:
+            self.prune(self.most, self.most)
+        shown = [token.encode() for token, counts in self.counts.items() if counts.any()]
+        counts = [counts for counts in self.counts.values() if counts.any()]
+        arena = np.frombuffer(b"".join(shown), dtype=np.uint8)
+        ends = np.cumsum([len(token) for token in shown], dtype=np.int64)
+        return arena, ends, np.array(counts).reshape(-1, self.groups), self.missed
+
+
+class Index:
+    """The column of each token. ``split`` says that a space parts the words of an n-gram: nothing to a dictionary."""
+
+    def __init__(self, arena: Array, ends: Array, split: bool) -> None:
+        self.columns = {token: i for i, token in enumerate(spelt(arena, ends))}
+        if len(self.columns) != len(ends) or "" in self.columns:
+            raise ValueError("a token is empty or in the vocabulary twice")
+        self.size, self.split = len(ends), split
+
+    def places(self, arena: Array, ends: Array) -> Array:
+        """The column of each of these tokens; -1 where it is not there."""
+        return np.array([self.columns.get(token, -1) for token in spelt(arena, ends)], dtype=np.int64)
+
+    def row(self, document: Document, rule: Rule, number: int) -> Tally[int]:
+        """How often the document shows each column; unknown tokens are one more column."""
+        return Tally(self.columns.get(token, self.size) for token in tokens(document, rule, number))
+
+    def score(
+        self, documents: Sequence[Document], rule: Rule, table: Array, once: bool, unknown: Array | None
+    ) -> Array:
+        """The sum of the table's rows over the tokens of each document."""
+        rows = np.vstack([table, np.zeros(table.shape[1]) if unknown is None else unknown])
+        scores = np.zeros((len(documents), table.shape[1]))
+        for i, document in enumerate(documents):
+            for column, times in self.row(document, rule, i).items():
+                scores[i] += rows[column] * (1 if once else times)
+        return scores
+
+    def encode(self, documents: Sequence[Document], rule: Rule, unknown: bool) -> tuple[Array, Array, Array]:
+        """Rows of (column, count): where each document's row ends, and its columns and counts one after the other."""
+        rows = [self.row(document, rule, i) for i, document in enumerate(documents)]
+        pairs = [[(c, n) for c, n in row.items() if unknown or c < self.size] for row in rows]
+        ends = np.cumsum([0, *map(len, pairs)], dtype=np.int64)
+        flat = np.array([pair for row in pairs for pair in row], dtype=float).reshape(-1, 2)
+        return ends, flat[:, 0].astype(np.int32), flat[:, 1].copy()
+
+
+class Buckets:
+    """Tokens hashed into ``size`` buckets; the salt alone decides which."""
+
+    def __init__(self, size: int, salt: int) -> None:
+        self.size, self.seeds = size, seeds_from(salt)
+
+    def row(self, document: Document, rule: Rule, number: int) -> Tally[int]:
+        return Tally(self.bucket(token, rule) for token in tokens(document, rule, number))
+
+    def bucket(self, token: str, rule: Rule) -> int:
+        _, b, c = self.seeds
+        first, *rest = token.split(" ") if rule.unit == "word" else [token]
+        h = hash_of(first.encode(), self.seeds)
+        for word in rest:
+            h = product_folded(h ^ b, hash_of(word.encode(), self.seeds) ^ c)
+        return h % self.size
+
+    def count(
+        self, documents: Sequence[Document], rule: Rule, group: Array, weight: Array | None, groups: int, once: bool
+    ) -> Array:
+        """How often each class showed each bucket."""
+        counts = np.zeros((self.size, groups))
+        for i, document in enumerate(documents):
+            for bucket, times in self.row(document, rule, i).items():
+                counts[bucket, group[i]] += (1 if once else times) * (1.0 if weight is None else weight[i])
+        return counts
+
+    def score(self, documents: Sequence[Document], rule: Rule, table: Array, once: bool) -> Array:
+        """The sum of the table's rows over the buckets of each document."""
+        scores = np.zeros((len(documents), table.shape[1]))
+        for i, document in enumerate(documents):
+            for bucket, times in self.row(document, rule, i).items():
+                scores[i] += table[bucket] * (1 if once else times)
+        return scores
+
+
+def spelt(arena: Array, ends: Array) -> list[str]:
+    """The tokens as strings."""
+    text = arena.tobytes()
+    return [text[start:end].decode() for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=False)]
+
+
+WHOLE = (1 << 64) - 1
+
+
+def product_folded(a: int, b: int) -> int:
+    """Both halves of the product of two 64-bit words, one laid over the other."""
+    return (a * b & WHOLE) ^ (a * b >> 64)
+
+
+def hash_of(word: bytes, seeds: tuple[int, int, int]) -> int:
+    """Sixteen bytes at a time, then the length."""
+    a, b, c = seeds
+    h = 0
+    for at in range(0, max(len(word), 1), 16):
+        head, tail = (int.from_bytes(word[i : i + 8], "little") for i in (at, at + 8))
+        h = product_folded(head ^ a ^ h, tail ^ b)
+    return product_folded(h ^ len(word), c)
+
+
+def seeds_from(salt: int) -> tuple[int, int, int]:
+    """Three odd words from one (splitmix64)."""
+    seeds = []
+    for _ in range(3):
+        salt = salt + 0x9E3779B97F4A7C15 & WHOLE
+        z = (salt ^ salt >> 30) * 0xBF58476D1CE4E5B9 & WHOLE
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & WHOLE
+        seeds.append((z ^ z >> 31) | 1)
+    return seeds[0], seeds[1], seeds[2]

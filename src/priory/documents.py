@@ -1,0 +1,122 @@
+"""Documents in: any iterable of ``str`` or UTF-8 ``bytes``, read in batches and split over the threads by size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+
+from priory import counting
+from priory.errors import DataError, KindError
+from priory.logspace import Array
+
+BATCH = 1 << 26  # characters read before they are counted: what an endless stream takes in memory
+SHARD = 1 << 17  # characters worth a thread of their own
+CONTEXT = ("Σ", "İ")  # the letters whose lower case depends on their neighbours, or is two letters
+
+Document = str | bytes
+T = TypeVar("T")
+
+
+def batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, list[Document]]]:
+    """Documents ready to be read, a batch at a time, each batch with the number of its first document."""
+    if isinstance(documents, str | bytes):
+        raise KindError(f"documents is one {type(documents).__name__}; give a list of documents: [text].")
+    batch: list[Document] = []
+    start = size = 0
+    for number, document in enumerate(documents):
+        batch.append(prepared(document, number, lowercase))
+        size += len(document)
+        if size >= BATCH:
+            yield start, batch
+            batch, start, size = [], number + 1, 0
+    if batch:
+        yield start, batch
+
+
+def prepared(document: Document, number: int, lowercase: bool) -> Document:
+    """The document as it is, unless its lower case needs Python's knowledge of neighbours."""
+    if not isinstance(document, str | bytes):
+        raise KindError(f"document {number} is {type(document).__name__}; give str or UTF-8 bytes.")
+    if document.isascii() or not lowercase:
+        return document
+    if isinstance(document, str):
+        return document.lower() if any(letter in document for letter in CONTEXT) else document
+    if not any(letter.encode() in document for letter in CONTEXT):
+        return document
+    try:
+        return document.decode().lower()
+    except UnicodeError as error:
+        raise malformed(document, number) from error
+
+
+def over(
+    batch: list[Document], start: int, function: Callable[[int, list[Document], slice], T], most: int | None = None
+) -> list[T]:
+    """``function(shard, documents, rows)`` for each shard of the batch, in order, on as many threads."""
+    edges = shards(batch, most or counting.THREADS)
+    parts = [(k, batch[a:b], slice(start + a, start + b)) for k, (a, b) in enumerate(pairwise(edges))]
+
+    def run(part: tuple[int, list[Document], slice]) -> T:
+        with located(part[1], part[2].start):
+            return function(*part)
+
+    if len(parts) == 1:
+        return [run(parts[0])]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(run, parts))
+
+
+def shards(batch: list[Document], most: int) -> list[int]:
+    """Where the batch is cut so that every thread has as many characters to read.
+
+    >>> shards(["a short one", "another"], 2)
+    [0, 2]
+    """
+    sizes = np.cumsum([len(document) for document in batch])
+    threads = max(1, min(most, int(sizes[-1]) // SHARD))
+    cuts = np.searchsorted(sizes, sizes[-1] * np.arange(1, threads) / threads, side="right")
+    return [0, *cuts.tolist(), len(batch)]
+
+
+@contextmanager
+def located(documents: list[Document], start: int) -> Iterator[None]:
+    """What the kernel cannot read, said with the number of the document."""
+    try:
+        yield
+    except UnicodeError as error:
+        number = int(error.args[0])
+        raise malformed(documents[number], start + number) from None
+
+
+def malformed(document: Document, number: int) -> DataError:
+    try:
+        document.decode() if isinstance(document, bytes) else document.encode()
+    except UnicodeError as error:
+        at: int = error.start  # type: ignore[attr-defined]
+        if isinstance(document, bytes):
+            return DataError(f"document {number}: byte {at} is not UTF-8; decode it first, or replace what is broken.")
+        return DataError(f"document {number}: character {at} is half a surrogate pair; remove or replace it.")
+    return DataError(f"document {number} cannot be read.")
+
+
+def grouped(group: Array, groups: int, weight: Array | None) -> tuple[Array, Array | None]:
+    """The class and the weight of each document, as the kernel takes them."""
+    classes = np.ascontiguousarray(group, dtype=np.int32)
+    if classes.size and not (classes.min() >= 0 and classes.max() < groups):
+        raise DataError(f"a class is outside of 0 .. {groups - 1}.")
+    if weight is None:
+        return classes, None
+    weights = np.ascontiguousarray(weight, dtype=np.float64)
+    if weights.shape != classes.shape or not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise DataError("weight: give a finite number, nought or more, for each document.")
+    return classes, weights
+
+
+def same_number(documents: int, classes: Array) -> None:
+    if documents != len(classes):
+        raise DataError(f"{documents} documents but {len(classes)} classes; give one for each.")
