@@ -24,7 +24,5 @@ def test_what_is_not_exported_is_not_there():
 
 
 def test_importing_the_package_imports_nothing_heavy():
-    code = (
-        "import sys, priory; print(sorted({'sklearn', 'scipy', 'pandas', 'pyarrow'} & set(sys.modules)))"
-    )
+    code = "import sys, priory; print(sorted({'sklearn', 'scipy', 'pandas', 'pyarrow'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

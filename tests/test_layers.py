@@ -14,14 +14,14 @@ LAYERS = [  # from the ground up; a module may import from lower layers and from
     | {"codelength", "likelihoods", "space", "hypotheses", "continuum"}
     | {"products", "linear", "design", "weights", "logistic", "sampling"},
     {"folds", "plots"},
-    {"estimator", "classifier", "naive_bayes"}
+    {"estimator", "classifier", "naive_bayes", "text"}
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"},
     {"data", "demo"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ALLOWED_ONLY_IN = {
-    "sklearn": {"estimator", "classifier", "naive_bayes", "demo"}
+    "sklearn": {"estimator", "classifier", "naive_bayes", "text", "demo"}
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"},
     "narwhals": {"table", "design"},

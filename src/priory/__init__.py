@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from priory.logistic_regression import BayesianLogisticRegression
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.regression import BayesianLinearRegression
+    from priory.text import TextClassifier
     from priory.trees import MDLTreeClassifier
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ __all__ = [
     "MDLDiscretiser",
     "MDLTreeClassifier",
     "NaiveBayes",
+    "TextClassifier",
     "families",
     "naive_bayes",
     "plots",
@@ -42,6 +44,7 @@ _HOME = {
     "MDLDiscretiser": "discretise",
     "MDLTreeClassifier": "trees",
     "NaiveBayes": "classifier",
+    "TextClassifier": "text",
 }
 
 

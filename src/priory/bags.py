@@ -3,8 +3,8 @@
     log p(c, document) = log p(c) + constant_c + Σ_w x_w table[w, c]
 
 ``x_w`` is how often the document shows token w, or, for the models that count a token once, whether it does.
-Leaving a document out is subtraction in closed form: only its own tokens are touched, its own class loses a document, and
-tokens that nobody else showed vanish from the vocabulary, as they would in a refit.
+Leaving a document out is subtraction in closed form: only its own tokens are touched, its own class loses a document,
+and tokens that nobody else showed vanish from the vocabulary, as they would in a refit.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scipy.special import gammaln
 from priory.logspace import Array, log
 from priory.words import Words
 
+IMPOSSIBLE = -1e4  # exp of it is nought
 STRENGTHS = 2.0 ** np.arange(-10, 3)
 
 
@@ -119,9 +120,10 @@ class Bernoulli(Bag):
     once = True
 
     def weights(self, words: Words) -> Weights:
-        with_it, lacking = words.counts + self.alpha, words.n - words.counts + self.alpha
-        constant = (log(lacking) - log(words.n + 2 * self.alpha)).sum(axis=0)
-        return Weights(log(with_it) - log(lacking), constant)
+        # unsmoothed, a token in every document is impossible to lack: as good as -inf, and it still cancels if present
+        lacking = np.maximum(log(words.n - words.counts + self.alpha), IMPOSSIBLE)
+        constant = (lacking - log(words.n + 2 * self.alpha)).sum(axis=0)
+        return Weights(log(words.counts + self.alpha) - lacking, constant)
 
     def without(self, words: Words, rows: Rows) -> Array:
         a, n, counts = self.alpha, words.n, words.counts
@@ -133,9 +135,7 @@ class Bernoulli(Bag):
         scores -= rows.vanished[:, None] * gone
         # absent tokens: of the own class each has one document less that lacks it, but for those of the document
         fewer = _log_positive(n - 1 - counts + a)
-        own = fewer.sum(axis=0)[rows.group] + rows.total(
-            np.log(n[rows.own] - seen + a) - fewer[rows.ids, rows.own]
-        )
+        own = fewer.sum(axis=0)[rows.group] + rows.total(np.log(n[rows.own] - seen + a) - fewer[rows.ids, rows.own])
         absent = rows.replaced(lacking.sum(axis=0), own)
         absent -= rows.vanished[:, None] * rows.replaced(np.log(n + a), np.log(own_n - 1 + a))
         room = (len(words) - rows.vanished)[:, None]
@@ -174,7 +174,9 @@ class Complement(Bag):
         scores = -(rows.matrix @ np.log(others))
         for c in range(counts.shape[1]):  # the other classes' complements lose the document; its own never had it
             here = others[rows.ids, c]
-            less = rows.x * np.where(rows.own == c, 0.0, np.log(here) - np.log(here - np.where(rows.own == c, 0, rows.x)))
+            less = rows.x * np.where(
+                rows.own == c, 0.0, np.log(here) - np.log(here - np.where(rows.own == c, 0, rows.x))
+            )
             scores[:, c] += rows.total(less)
         scores += (rows.vanished_length * np.log(a))[:, None]
         everything, total = counts.sum(), counts.sum(axis=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,7 +16,7 @@ from priory.families.family import ESTIMATES
 from priory.folds import leave_one_out
 from priory.ledger import Ledgers
 from priory.logspace import Array, log_normalise
-from priory.model import Seen
+from priory.model import Seen, given_prior
 from priory.schema import Schema
 from priory.table import Table, read
 
@@ -163,24 +162,11 @@ class NaiveBayes(Classifier):
 
     # -- answering -----------------------------------------------------------------------------------------------
 
+    def _class_prior(self) -> Any:
+        return given_prior(self.class_prior, self.classes_)
+
     def _log_prior(self) -> Array:
         return model.log_prior(self.seen_, self._class_prior())
-
-    def _class_prior(self) -> Any:
-        if isinstance(self.class_prior, str):
-            return self.class_prior
-        given = self.class_prior
-        if isinstance(given, Mapping):
-            absent = [c for c in self.classes_.tolist() if c not in given]
-            if absent:
-                raise DataError(f"class_prior says nothing of class {absent[0]!r}.")
-            given = [given[c] for c in self.classes_.tolist()]
-        prior = np.asarray(given, dtype=float)
-        if prior.shape != self.classes_.shape:
-            raise DataError(f"class_prior has {prior.size} probabilities for {len(self.classes_)} classes.")
-        if not (prior >= 0).all() or not np.isclose(prior.sum(), 1.0):
-            raise DataError(f"class_prior is {prior.tolist()}; probabilities are not negative and add up to 1.")
-        return prior
 
     def _log_joint(self, table: Table) -> Array:
         return model.log_joint(self._schema, self.seen_, table, self.estimate, self._class_prior(), self.average)
@@ -218,7 +204,15 @@ class NaiveBayes(Classifier):
         check_is_fitted(self, "seen_")
         table = self._read(X, reset=False)
         _, group = encoded(y, self.classes_)
-        joint = leave_one_out(self._schema, self.seen_, table, group, self.estimate, self._class_prior(), self.average)
+        joint = leave_one_out(
+            self._schema,
+            self.seen_,
+            table,
+            group,
+            self.estimate,
+            self._class_prior(),
+            self.average,
+        )
         return log_normalise(joint, self._log_prior())
 
     def __sklearn_tags__(self) -> Any:

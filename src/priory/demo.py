@@ -33,9 +33,9 @@ def main() -> None:
     verdicts = scans.target_names[scans.target]
     tumours = learn("breast cancer", scans.data, verdicts)
 
-    print("\nWhy? The ledger of one message and of one tumour (its five strongest lines), in decibans:\n")
+    print("\nWhy? The ledger of one message and of one tumour, in decibans:\n")
     shown(str(mail.explain(messages[2:3])[0]))
-    shown(_shortened(str(tumours.explain(scans.data.iloc[:1])[0])))
+    shown(str(tumours.explain(scans.data.iloc[:1])[0]))
     forgetting(messages, labels)
 
 
@@ -83,11 +83,6 @@ def progress(text: str) -> None:
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
-
-
-def _shortened(ledger: str) -> str:
-    title, prior, *lines, total = ledger.splitlines()
-    return "\n".join([title, prior, *lines[:5], f"... and {len(lines) - 5} more", total])
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import numpy as np
 
 from priory.logspace import Array
 
+MOST = 20  # lines shown
 DECIBAN = 10 / math.log(10)  # nats to decibans
 
 
@@ -22,6 +23,7 @@ class Line:
     name: str
     value: Any
     log_likelihood: tuple[float, ...]
+    places: tuple[tuple[int, int], ...] = ()  # where it stands in the text, if it is a token
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Ledger:
     classes: tuple[Any, ...]
     prior: Line
     lines: tuple[Line, ...]
+    text: str | None = None
 
     def entries(self) -> tuple[Line, ...]:
         return (self.prior, *self.lines)
@@ -47,6 +50,11 @@ class Ledger:
         """The places of the classes, most probable first."""
         total = self.total
         return sorted(range(len(total)), key=lambda c: -total[c])
+
+    @property
+    def no_evidence(self) -> bool:
+        """Whether nothing but the prior has spoken."""
+        return not any(any(line.log_likelihood) for line in self.lines)
 
     @property
     def winner(self) -> Any:
@@ -87,10 +95,13 @@ class Ledger:
 
     def __str__(self) -> str:
         title, rows = self._table()
-        name = max(len(row[0]) for row in rows)
-        value = max(len(row[1]) for row in rows)
+        name = max(len(row[0]) for row in rows[:MOST])
+        value = max(len(row[1]) for row in rows[:MOST])
         widest = max((abs(w) for *_, w in rows if math.isfinite(w)), default=0.0) or 1.0
-        lines = [f"{n:<{name}}  {v:<{value}}  {w:+8.1f} dB  {_bar(w, widest)}".rstrip() for n, v, w in rows]
+        lines = [f"{n:<{name}}  {v:<{value}}  {w:+8.1f} dB  {_bar(w, widest)}".rstrip() for n, v, w in rows[:MOST]]
+        if len(rows) > MOST:
+            rest = math.fsum(w for *_, w in rows[MOST:])
+            lines.append(f"{f'and {len(rows) - MOST} more':<{name + value + 2}}  {rest:+8.1f} dB")
         total = self.log_odds() * DECIBAN
         foot = f"{'total':<{name}}  {'':<{value}}  {total:+8.1f} dB  p {probability(self)}"
         return "\n".join([title, *lines, foot])
@@ -102,8 +113,24 @@ class Ledger:
             f"<tr><td>{escape(n)}</td><td>{escape(v)}</td><td style='text-align:right'>{w:+.1f}</td></tr>"
             for n, v, w in cells
         )
+        marked = "" if self.text is None else f"<p>{self._marked()}</p>"
         head = "<tr><th>evidence</th><th>value</th><th>decibans</th></tr>"
-        return f"<table><caption>{escape(title)}, p {escape(probability(self))}</caption>{head}{body}</table>"
+        return f"<table><caption>{escape(title)}, p {escape(probability(self))}</caption>{head}{body}</table>{marked}"
+
+    def _marked(self) -> str:
+        """The text with the places that spoke, green for the winner and red against it, the stronger the darker."""
+        weight = {}
+        for line, w in zip(self.lines, self.weights()[1:], strict=True):
+            weight.update(dict.fromkeys(line.places, w))
+        widest = max(map(abs, weight.values()), default=1.0) or 1.0
+        text, out, at = self.text or "", "", 0
+        for (start, end), w in sorted(weight.items()):
+            if start >= at:  # an n-gram inside another is not marked twice
+                colour = "0,150,60" if w > 0 else "200,40,40"
+                shade = f"background:rgba({colour},{abs(w) / widest:.2f})"
+                out += escape(text[at:start]) + f'<mark style="{shade}">{escape(text[start:end])}</mark>'
+                at = end
+        return out + escape(text[at:])
 
 
 class Ledgers(Sequence[Ledger]):

@@ -8,6 +8,7 @@ column, `log_joint` and `terms` answer for new rows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from priory.averaging import CERTAIN, averaged, inclusion
 from priory.counting import scored
-from priory.errors import KindError, NotSeen
+from priory.errors import DataError, KindError, NotSeen
 from priory.families import Family
 from priory.families.family import Grouped
 from priory.families.tally import Coded
@@ -177,6 +178,23 @@ def names_seen(schema: Schema, seen: Seen) -> set[str]:
             shown = (record.n + getattr(record, "outside", 0.0)).any(axis=0)
         names.update(name for name, some in zip(block.names, shown, strict=True) if some)
     return names
+
+
+def given_prior(given: Any, classes: Array) -> Any:
+    """A declared class prior, checked: "estimated", "uniform", or a probability for each class."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Mapping):
+        absent = [c for c in classes.tolist() if c not in given]
+        if absent:
+            raise DataError(f"class_prior says nothing of class {absent[0]!r}.")
+        given = [given[c] for c in classes.tolist()]
+    prior = np.asarray(given, dtype=float)
+    if prior.shape != classes.shape:
+        raise DataError(f"class_prior has {prior.size} probabilities for {len(classes)} classes.")
+    if not (prior >= 0).all() or not np.isclose(prior.sum(), 1.0):
+        raise DataError(f"class_prior is {prior.tolist()}; probabilities are not negative and add up to 1.")
+    return prior
 
 
 def log_prior(seen: Seen, given: Any) -> Array:

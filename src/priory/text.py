@@ -1,0 +1,377 @@
+"""`TextClassifier`: from strings to a verdict at the speed of counting, every word accountable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from priory import tokens as reading
+from priory import words as counting
+from priory.bags import MODELS, Bag, Rows, Weights
+from priory.documents import Document
+from priory.errors import DataError, KindError, Missing
+from priory.estimator import Classifier, encoded
+from priory.ledger import DECIBAN, Ledger, Ledgers, Line
+from priory.logspace import Array, log_normalise
+from priory.model import Seen, given_prior, log_prior
+from priory.tokens import Index, Tokens
+from priory.words import Words
+
+UNKNOWN = "<unknown>"  # no word is spelt like this
+
+
+class Evidence(NamedTuple):
+    """What a token says of a class: its weight in decibans, against all other classes, and its counts."""
+
+    token: str
+    decibans: float
+    counts: dict[Any, float]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Documents, read once."""
+
+    documents: list[Document]
+
+    @property
+    def rows(self) -> int:
+        return len(self.documents)
+
+
+class TextClassifier(Classifier):
+    """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
+
+    Parameters
+    ----------
+    model : "binary", "multinomial", "bernoulli", "poisson" or "complement"
+        A token counts once a document, or as often as it occurs; as present or absent; as a rate; or by how badly the
+        document fits all other classes.
+    alpha : float or "evidence"
+        Virtual occurrences of every token; "evidence" takes as many as make what was seen most probable.
+    ngrams, unit, lowercase, least, stem, extra, cjk
+        What a token is: see `priory.tokens.Tokens`. The defaults are those of scikit-learn's ``CountVectorizer()``.
+    stop_words : a language such as "en", or the words themselves, optional
+    vocabulary : the tokens to use, optional
+        Others are ignored, or share one slot if ``unknown`` is true.
+    min_df, max_df : int or float
+        Only tokens in at least / at most so many documents (a float: such a share of them).
+    max_features : int, optional
+        Only the tokens that occur most.
+    most : int, optional
+        Keep no more distinct tokens than this while learning; rare ones are dropped with a known error bound.
+    class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
+
+    Examples
+    --------
+    >>> model = TextClassifier().fit(["win cash now", "cash prize", "lunch at noon?"], ["spam", "spam", "ham"])
+    >>> model.predict(["win a prize", "lunch?"]).tolist()
+    ['spam', 'ham']
+    >>> model.forget(["cash prize"], ["spam"]).vocabulary_
+    ['at', 'cash', 'lunch', 'noon', 'now', 'win']
+    """
+
+    _closed = False
+
+    def __init__(
+        self,
+        model: str = "binary",
+        *,
+        alpha: Any = 1.0,
+        ngrams: tuple[int, int] = (1, 1),
+        unit: Any = "word",
+        lowercase: bool = True,
+        least: int = 2,
+        stem: str | None = None,
+        extra: str = "",
+        cjk: bool = False,
+        stop_words: Any = None,
+        vocabulary: Any = None,
+        unknown: bool = False,
+        min_df: float = 1,
+        max_df: float = 1.0,
+        max_features: int | None = None,
+        most: int | None = None,
+        class_prior: Any = "estimated",
+    ) -> None:
+        self.model = model
+        self.alpha = alpha
+        self.ngrams = ngrams
+        self.unit = unit
+        self.lowercase = lowercase
+        self.least = least
+        self.stem = stem
+        self.extra = extra
+        self.cjk = cjk
+        self.stop_words = stop_words
+        self.vocabulary = vocabulary
+        self.unknown = unknown
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_features = max_features
+        self.most = most
+        self.class_prior = class_prior
+
+    # -- what was declared ---------------------------------------------------------------------------------------
+
+    def _tokens(self) -> Tokens:
+        return Tokens(
+            self.lowercase,
+            self.unit,
+            self.least,
+            (self.ngrams[0], self.ngrams[1]),
+            _stop_words(self.stop_words),
+            self.stem,
+            self.extra,
+            self.cjk,
+        )
+
+    def _bag(self) -> Bag:
+        kind = MODELS[self.model]
+        return kind(kind.strength(self._kept()) if self.alpha == "evidence" else float(self.alpha))
+
+    def _check_parameters(self) -> None:
+        if self.model not in MODELS:
+            raise DataError(f"model is {self.model!r}; use one of {', '.join(MODELS)}.")
+        good = self.alpha == "evidence" or (
+            isinstance(self.alpha, (int, float)) and np.isfinite(self.alpha) and self.alpha >= 0
+        )
+        if not good:
+            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, or 'evidence'.")
+        for name in ("min_df", "max_df"):
+            value = getattr(self, name)
+            if not value >= 0 or (isinstance(value, float) and value > 1):
+                raise DataError(f"{name} is {value!r}; use a number of documents, or a share of them from 0.0 to 1.0.")
+        self._tokens()
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, reset: bool) -> Texts:
+        self._check_parameters()
+        texts = Texts([_opened(document) for document in _several(X)])
+        if reset:
+            if not texts.rows:
+                raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
+            self.n_features_in_ = 1
+        return texts
+
+    def _classes_for(self, classes: Any, first: bool) -> Array | None:
+        if classes is not None:
+            given = np.unique(np.asarray(classes))
+            return given if first else np.union1d(self.classes_, given)
+        return None if first else self.classes_
+
+    def _observe(self, table: Texts, classes: Array, group: Array, weight: Array | None) -> Seen:
+        once = MODELS[self.model].once
+        documents = np.bincount(group, weight, minlength=len(classes)).astype(float)
+        parts = [self._count(table, classes, group, weight, once)]
+        if not once and self._prunes():
+            parts.append(self._count(table, classes, group, weight, True))
+        return Seen(classes, documents, tuple(parts))
+
+    def _count(self, table: Texts, classes: Array, group: Array, weight: Array | None, once: bool) -> Words:
+        if self.vocabulary is None:
+            return counting.count(
+                table.documents, group, len(classes), self._tokens(), weight, once=once, most=self.most
+            )
+        declared = self._declared(len(classes))
+        index = declared.index(self.unit)
+        indptr, ids, x = reading.encode(table.documents, self._fixed_index(), self._tokens(), unknown=self.unknown)
+        row = np.repeat(np.arange(table.rows), np.diff(indptr))
+        counts = np.zeros((len(index), len(classes)))
+        value = np.ones(len(ids)) if once else x
+        np.add.at(counts, (ids, group[row]), value if weight is None else value * weight[row])
+        n = np.bincount(group, weight, minlength=len(classes)).astype(float)
+        return Words(n, declared.arena, declared.ends, counts).shown()
+
+    def _declared(self, classes: int) -> Words:
+        """The fixed dictionary, nothing counted."""
+        arena, ends = reading.packed([*self.vocabulary, *([UNKNOWN] if self.unknown else [])])
+        return Words(np.zeros(classes), arena, ends, np.zeros((len(ends), classes)))
+
+    def _fixed_index(self) -> Index:
+        return Index.of(self.vocabulary, self.unit)
+
+    def _check_alike(self, other: Self) -> None:
+        super()._check_alike(other)
+        if self._tokens() != other._tokens() or MODELS[self.model].once != MODELS[other.model].once:
+            raise DataError("the models read texts differently; only models with the same tokens can be merged.")
+
+    # -- what was learned ----------------------------------------------------------------------------------------
+
+    def _prunes(self) -> bool:
+        return not (self.min_df in (0, 1) and self.max_df == 1.0 and self.max_features is None)
+
+    def _kept(self) -> Words:
+        """The counts of the tokens in use: a function of the record, so a forgotten document takes its tokens along."""
+        key = (self.min_df, self.max_df, self.max_features, id(self.vocabulary))
+        return self._seen().derived("kept", self._prune, *key)
+
+    def _prune(self, seen: Seen) -> Words:
+        words: Words = seen.parts[0]
+        if self.vocabulary is not None:
+            return self._declared(len(seen.classes)) + words
+        if not self._prunes():
+            return words
+        presence: Words = words if len(seen.parts) == 1 else words.aligned(seen.parts[1])[1]
+        documents = presence.counts.sum(axis=1)
+        low, high = (v * seen.n.sum() if isinstance(v, float) else v for v in (self.min_df, self.max_df))
+        keep = (documents >= low) & (documents <= high)
+        if self.max_features is not None and keep.sum() > self.max_features:
+            total = np.where(keep, words.counts.sum(axis=1), -1.0)
+            order = np.lexsort((np.argsort(np.argsort(np.array(words.tokens(), dtype=object))), -total))
+            keep = np.zeros(len(keep), dtype=bool)
+            keep[order[: self.max_features]] = True
+        return words.taken(keep)
+
+    @property
+    def vocabulary_(self) -> list[str]:
+        """The tokens in use: sorted, or in the order they were declared."""
+        return self._kept().vocabulary() if self.vocabulary is None else self._kept().tokens()
+
+    @property
+    def counts_(self) -> Array:
+        """For each token and class the documents that show it, or its occurrences, as the model asks."""
+        return self._kept().ordered().counts if self.vocabulary is None else self._kept().counts
+
+    def _weights(self) -> Weights:
+        return self._kept().derived("weights", lambda words: self._bag().weights(words), self.model, self.alpha)
+
+    def _log_prior(self) -> Array:
+        if not MODELS[self.model].prior and len(self.classes_) > 1:
+            return np.zeros(len(self.classes_))
+        return log_prior(self.seen_, given_prior(self.class_prior, self.classes_))
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def _log_joint(self, table: Texts) -> Array:
+        table_, constant = self._weights()
+        if self.vocabulary is not None:
+            index, known = self._fixed_index(), table_[: len(self.vocabulary)]
+            slot = table_[-1] if self.unknown else None
+        else:
+            index, known, slot = self._kept().index(self.unit), table_, None
+        once = MODELS[self.model].once
+        scores = reading.score(table.documents, index, known, self._tokens(), once=once, unknown=slot)
+        return scores + constant + self._log_prior()
+
+    def explain(self, X: Any) -> Ledgers:
+        """For each text the ledger of its tokens: what each said, how often, and in which places."""
+        check_is_fitted(self, "seen_")
+        texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
+        return Ledgers([self._ledger(document) for document in texts.documents])
+
+    def _ledger(self, document: Document) -> Ledger:
+        table, constant = self._weights()
+        place = {token: j for j, token in enumerate(self._kept().tokens())}
+        found: dict[str, list[tuple[int, int]]] = {}
+        for token, start, end in reading.spans(document, self._tokens()):
+            name = token if token in place else UNKNOWN
+            if name in place:
+                found.setdefault(name, []).append((start, end))
+        once = MODELS[self.model].once
+        lines = [
+            Line(token, len(at), tuple((table[place[token]] * (1 if once else len(at))).tolist()), tuple(at))
+            for token, at in found.items()
+        ]
+        if constant.any():
+            lines.append(Line("(absent tokens)", "", tuple(constant.tolist())))
+        text = document if isinstance(document, str) else document.decode()
+        return Ledger(
+            tuple(self.classes_.tolist()), Line("prior", "", tuple(self._log_prior().tolist())), tuple(lines), text
+        )
+
+    def evidence(self, label: Any, most: int = 20) -> list[Evidence]:
+        """The tokens that speak most for a class: often seen there, and telling."""
+        check_is_fitted(self, "seen_")
+        labels = self.classes_.tolist()
+        if label not in labels:
+            raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
+        c, words = labels.index(label), self._kept()
+        two = Words(*_against(words, c))
+        table = self._bag().weights(two).table
+        weight = table[:, 0] - table[:, 1]
+        best = np.argsort(-(weight * words.counts[:, c]), kind="stable")[:most]
+        names = words.taken(best).tokens()
+        counts = words.counts[best]
+        return [
+            Evidence(name, float(weight[j] * DECIBAN), dict(zip(labels, row.tolist(), strict=True)))
+            for name, j, row in zip(names, best, counts, strict=True)
+            if weight[j] > 0
+        ]
+
+    def leave_one_out(self, X: Any, y: Any) -> Array:
+        """log p(c | text) of every learned text, from the model without it: words only it had vanish with it."""
+        check_is_fitted(self, "seen_")
+        texts = self._read(X, reset=False)
+        _, group = encoded(y, self.classes_)
+        prior = np.stack([self._prior_without(c) for c in range(len(self.classes_))])[group]
+        bag = self._bag()
+        if bag.alpha > 0 and not self._prunes() and self.vocabulary is None and self.alpha != "evidence":
+            words = self._kept()
+            indptr, ids, x = reading.encode(texts.documents, words.index(self.unit), self._tokens())
+            rows = Rows(indptr, ids, np.ones(len(x)) if bag.once else x, group, words)
+            return log_normalise(bag.without(words, rows) + prior, self._log_prior())
+        return self._leave_one_out_slowly(texts, group)
+
+    def _leave_one_out_slowly(self, texts: Texts, group: Array) -> Array:
+        """By plain subtraction: where what is left out may change the vocabulary or the smoothing."""
+        answers = np.empty((texts.rows, len(self.classes_)))
+        for i, document in enumerate(texts.documents):
+            one = Texts([document])
+            less = _copy_with(self, self.seen_ - self._observe(one, self.classes_, group[i : i + 1], None))
+            answers[i] = log_normalise(less._log_joint(one), less._log_prior())[0]
+        return answers
+
+    def _prior_without(self, c: int) -> Array:
+        one = np.zeros(len(self.classes_))
+        one[c] = 1.0
+        return _copy_with(self, Seen(self.classes_, self.seen_.n - one, ()))._log_prior()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+
+def _against(words: Words, c: int) -> tuple[Array, Array, Array, Array]:
+    """The record of class ``c`` beside all other classes together."""
+    others = np.arange(words.counts.shape[1]) != c
+    counts = np.column_stack([words.counts[:, c], words.counts[:, others].sum(axis=1)])
+    return np.array([words.n[c], words.n[others].sum()]), words.arena, words.ends, counts
+
+
+def _copy_with(model: TextClassifier, seen: Seen) -> TextClassifier:
+    twin = TextClassifier(**model.get_params())
+    twin.seen_, twin.n_features_in_ = seen, 1
+    return twin
+
+
+def _several(X: Any) -> Iterable[Any]:
+    if isinstance(X, (str, bytes, Path, Mapping)) or not hasattr(X, "__iter__"):
+        raise KindError(f"X is a {type(X).__name__}; give a list of texts: [text].")
+    return X.to_pylist() if hasattr(X, "to_pylist") else X
+
+
+def _opened(document: Any) -> Any:
+    return document.read_bytes() if isinstance(document, Path) else document
+
+
+def _stop_words(given: Any) -> frozenset[str] | None:
+    if given is None or isinstance(given, frozenset):
+        return given
+    if not isinstance(given, str):
+        return frozenset(given)
+    try:
+        from stopwordsiso import has_lang, stopwords
+    except ImportError:
+        raise Missing("stop words by language need stopwordsiso: pip install 'priory[text]'.") from None
+    if not has_lang(given):
+        raise DataError(f"stop_words is {given!r}; use a language code such as 'en', or give the words.")
+    return frozenset(stopwords(given))
