@@ -147,7 +147,7 @@ cdef int ready(Counter c, int64_t words, int64_t grams) noexcept nogil:
     if p == NULL:
         return NO_MEMORY
     c.origin = <uint64_t*>p
-    p = zeros(room * c.width * sizeof(double))
+    p = table(room * c.width * sizeof(double))
     if p == NULL:
         return NO_MEMORY
     if c.cells != NULL:
@@ -226,12 +226,12 @@ cdef int64_t numbered(Reader r, Counter c, int64_t k) noexcept nogil:
 
 
 cdef void counted(Reader r, Counter c, int64_t k, int64_t group, double weight, bint once) noexcept nogil:
-    cdef int64_t i, width = c.width, now = c.documents
+    cdef int64_t i, width = c.width, now = c.documents, often = not once
     cdef double* cells = c.cells
     cdef int64_t* mark
     for i in range(k):  # no branch: whether a document repeats a word cannot be foreseen
         mark = <int64_t*>(cells + r.nodes[i] * width)
-        (<double*>mark)[1 + group] += weight * <double>(mark[0] != now or not once)
+        (<double*>mark)[1 + group] += weight * <double>(often | (mark[0] != now))
         mark[0] = now
 
 

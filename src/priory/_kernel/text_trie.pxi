@@ -52,23 +52,25 @@ cdef extern from *:
     #endif
     #if defined(__linux__)
       #include <sys/mman.h>
-      /* A random walk over a large table costs a page-table walk each step unless the pages are large. */
-      static void *zeros(size_t size) {
-          char *p = calloc(size, 1);
-          if (p && size >= (size_t) 1 << 22) {
-              uintptr_t page = ((uintptr_t) p + 4095) & ~(uintptr_t) 4095;
-              madvise((void *) page, size - (page - (uintptr_t) p), MADV_HUGEPAGE);
-          }
-          return p; }
+      #include <string.h>
+      /* No slot across two cache lines; large pages, or each step of a random walk looks up its page as well. */
+      static void *table(size_t size) {
+          size_t large = (size_t) 1 << 21, unit = size < 2 * large ? 64 : large;
+          size = (size + unit - 1) & ~(unit - 1);
+          void *p = aligned_alloc(unit, size);
+          if (p && unit == large) madvise(p, size, MADV_HUGEPAGE);
+          return p ? memset(p, 0, size) : p; }
     #else
-      static void *zeros(size_t size) { return calloc(size, 1); }
+      static void *table(size_t size) { return calloc(size, 1); }
     #endif
+    static void *zeros(size_t size) { return calloc(size, 1); }
     """
     uint64_t folded(uint64_t a, uint64_t b) noexcept nogil
     uint64_t sixty_four(const uint8_t* text, uint8_t* low, bint lowers, uint64_t* high) noexcept nogil
     int lowest(uint64_t bits) noexcept nogil
     void soon(const void* place) noexcept nogil
     void* zeros(size_t size) noexcept nogil
+    void* table(size_t size) noexcept nogil
 
 
 cdef enum:
@@ -151,8 +153,8 @@ cdef class Trie:
     def __cinit__(self, *args):
         self.word_size = self.gram_size = 64
         self.arena_room = 1024
-        self.words = <Word*>zeros(self.word_size * sizeof(Word))
-        self.grams = <Gram*>zeros(self.gram_size * sizeof(Gram))
+        self.words = <Word*>table(self.word_size * sizeof(Word))
+        self.grams = <Gram*>table(self.gram_size * sizeof(Gram))
         self.arena = <uint8_t*>zeros(self.arena_room + PAD)
         if self.words == NULL or self.grams == NULL or self.arena == NULL:
             raise MemoryError
@@ -241,7 +243,7 @@ cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
         size = trie.word_size
         while 3 * (trie.word_used + words) > 2 * size:
             size *= 2
-        more_words = <Word*>zeros(size * sizeof(Word))
+        more_words = <Word*>table(size * sizeof(Word))
         if more_words == NULL:
             return NO_MEMORY
         more_words, trie.words = trie.words, more_words
@@ -255,7 +257,7 @@ cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
         size = trie.gram_size
         while 2 * (trie.gram_used + grams) > size:
             size *= 2
-        more_grams = <Gram*>zeros(size * sizeof(Gram))
+        more_grams = <Gram*>table(size * sizeof(Gram))
         if more_grams == NULL:
             return NO_MEMORY
         more_grams, trie.grams = trie.grams, more_grams
