@@ -1,6 +1,6 @@
 """Counting text: Priory beside scikit-learn and ``wc -w`` on the IMDB training texts, in one run. Writes a table.
 
-    python benchmarks/text_speed.py
+python benchmarks/text_speed.py
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ cdef int64_t numbered(Reader r, Counter c, int64_t k) noexcept nogil:
         if ready(c, 0, limit) < 0:
             return NO_MEMORY
         for i in range(limit):
-            soon(&c.grams[folded(pair(r.beginning[i], r.word[i + n - 1]) ^ SEEDS.a, SEEDS.c) & (c.gram_size - 1)])
+            soon(gram_home(c, pair(r.beginning[i], r.word[i + n - 1])))
         for i in range(limit):
             node = gram_number(c, r.beginning[i], r.word[i + n - 1])
             r.beginning[i] = node
@@ -254,6 +254,10 @@ cdef void absorb(Counter into, Counter other, keep) except *:
                 problem = ready(into, 1024, 1024)
                 if problem < 0:
                     break
+            if node + 16 < n:
+                key = other.origin[node + 16]
+                if key & PAIR and beginning_of(key) < node and last_of(key) < node:
+                    soon(gram_home(into, pair(where[beginning_of(key)], where[last_of(key)])))
             if not wanted[node]:
                 continue
             key = other.origin[node]

@@ -181,8 +181,13 @@ cdef inline Word* word_slot(Trie trie, const uint8_t* p, uint64_t n, uint64_t h)
         h = (h + 1) & mask
 
 
+cdef inline Gram* gram_home(Trie trie, uint64_t key) noexcept nogil:
+    return &trie.grams[folded(key ^ SEEDS.a, SEEDS.c) & (trie.gram_size - 1)]
+
+
 cdef inline Gram* gram_slot(Trie trie, uint64_t key) noexcept nogil:
-    cdef uint64_t mask = trie.gram_size - 1, h = folded(key ^ SEEDS.a, SEEDS.c) & mask
+    """Where the n-gram is, or the free slot where it would be."""
+    cdef uint64_t mask = trie.gram_size - 1, h = gram_home(trie, key) - trie.grams
     while trie.grams[h].key != key and trie.grams[h].key != 0:
         h = (h + 1) & mask
     return &trie.grams[h]
@@ -264,7 +269,7 @@ cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
         n, trie.gram_size = trie.gram_size, size
         for i in range(n):
             if i + 16 < n:
-                soon(&trie.grams[folded(more_grams[i + 16].key ^ SEEDS.a, SEEDS.c) & (size - 1)])
+                soon(gram_home(trie, more_grams[i + 16].key))
             if more_grams[i].key:
                 g = gram_slot(trie, more_grams[i].key)
                 g[0] = more_grams[i]
