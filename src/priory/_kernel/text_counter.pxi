@@ -133,7 +133,7 @@ cdef void raised(Reader r, int64_t problem, int64_t document) except *:
 
 cdef int ready(Counter c, int64_t words, int64_t grams) noexcept nogil:
     """Room for so many more tokens in the tables and in the cells."""
-    cdef int64_t room = c.room if c.room else 64, i
+    cdef int64_t room = c.room if c.room else 1, i
     cdef void* p
     if c.nodes + words + grams > MOST_NODES or make_room(c, words, grams) < 0:
         return NO_MEMORY
