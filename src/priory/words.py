@@ -128,7 +128,7 @@ def count(
     >>> words.vocabulary(), words.ordered().counts.tolist()
     (['cash', 'later', 'now', 'win'], [[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     """
-    classes = np.asarray(group)
+    classes = np.asarray(group, dtype=np.int32)
     arena, ends, counts, missed = reading.counted(documents, classes, groups, tokens or Tokens(), weight, once, most)
     n = np.bincount(classes, None if weight is None else np.asarray(weight, dtype=float), groups).astype(float)
     return Words(n, arena, ends, counts, missed)

@@ -71,8 +71,7 @@ cdef int64_t looked_up(Reader r, Trie trie, int64_t k, const double* rows, int64
         limit = total - n + 1
         for i in range(limit):
             if r.beginning[i] >= 0 and r.word[i + n - 1] >= 0:
-                soon(&trie.grams[folded(pair(r.beginning[i], r.word[i + n - 1]) ^ SEEDS.a, SEEDS.c)
-                                 & (trie.gram_size - 1)])
+                soon(gram_home(trie, pair(r.beginning[i], r.word[i + n - 1])))
         for i in range(limit):
             node = find_gram(trie, r.beginning[i], r.word[i + n - 1])
             r.beginning[i] = node

@@ -133,7 +133,7 @@ cdef void raised(Reader r, int64_t problem, int64_t document) except *:
 
 cdef int ready(Counter c, int64_t words, int64_t grams) noexcept nogil:
     """Room for so many more tokens in the tables and in the cells."""
-    cdef int64_t room = c.room if c.room else 64, i
+    cdef int64_t room = c.room if c.room else 1, i
     cdef void* p
     if c.nodes + words + grams > MOST_NODES or make_room(c, words, grams) < 0:
         return NO_MEMORY
@@ -147,7 +147,7 @@ cdef int ready(Counter c, int64_t words, int64_t grams) noexcept nogil:
     if p == NULL:
         return NO_MEMORY
     c.origin = <uint64_t*>p
-    p = zeros(room * c.width * sizeof(double))
+    p = table(room * c.width * sizeof(double))
     if p == NULL:
         return NO_MEMORY
     if c.cells != NULL:
@@ -213,7 +213,7 @@ cdef int64_t numbered(Reader r, Counter c, int64_t k) noexcept nogil:
         if ready(c, 0, limit) < 0:
             return NO_MEMORY
         for i in range(limit):
-            soon(&c.grams[folded(pair(r.beginning[i], r.word[i + n - 1]) ^ SEEDS.a, SEEDS.c) & (c.gram_size - 1)])
+            soon(gram_home(c, pair(r.beginning[i], r.word[i + n - 1])))
         for i in range(limit):
             node = gram_number(c, r.beginning[i], r.word[i + n - 1])
             r.beginning[i] = node
@@ -226,12 +226,12 @@ cdef int64_t numbered(Reader r, Counter c, int64_t k) noexcept nogil:
 
 
 cdef void counted(Reader r, Counter c, int64_t k, int64_t group, double weight, bint once) noexcept nogil:
-    cdef int64_t i, width = c.width, now = c.documents
+    cdef int64_t i, width = c.width, now = c.documents, often = not once
     cdef double* cells = c.cells
     cdef int64_t* mark
     for i in range(k):  # no branch: whether a document repeats a word cannot be foreseen
         mark = <int64_t*>(cells + r.nodes[i] * width)
-        (<double*>mark)[1 + group] += weight * <double>(mark[0] != now or not once)
+        (<double*>mark)[1 + group] += weight * <double>(often | (mark[0] != now))
         mark[0] = now
 
 
@@ -254,6 +254,10 @@ cdef void absorb(Counter into, Counter other, keep) except *:
                 problem = ready(into, 1024, 1024)
                 if problem < 0:
                     break
+            if node + 16 < n:
+                key = other.origin[node + 16]
+                if key & PAIR and beginning_of(key) < node and last_of(key) < node:
+                    soon(gram_home(into, pair(where[beginning_of(key)], where[last_of(key)])))
             if not wanted[node]:
                 continue
             key = other.origin[node]

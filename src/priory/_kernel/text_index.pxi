@@ -77,6 +77,9 @@ cdef class Index(Trie):
         cdef int32_t[::1] mark = np.zeros(self.size + 1 if once else 1, dtype=np.int32)
         cdef const double* rows = &table[0, 0] if table.shape[0] and groups else NULL
         cdef const double* row
+        cdef double[::1] nothing = np.zeros(groups + 1)
+        cdef const double* none = &nothing[0]
+        cdef int32_t* seen = &mark[0]
         cdef double* out
         cdef bint slot = unknown is not None
         if table.shape[0] != self.size or (slot and unknown.shape[0] != groups):
@@ -98,11 +101,10 @@ cdef class Index(Trie):
                             if not slot:
                                 continue
                             node = self.size
-                        if once:
-                            if mark[node] == i + 1:
-                                continue
-                            mark[node] = <int32_t>(i + 1)
                         row = rows + node * groups if node < self.size else &unknown[0]
+                        if once:  # no branch: whether a document repeats a word cannot be foreseen
+                            row = none if seen[node] == i + 1 else row
+                            seen[node] = <int32_t>(i + 1)
                         for c in range(groups):
                             out[c] += row[c]
                 if k < 0:

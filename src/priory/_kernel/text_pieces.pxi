@@ -163,11 +163,12 @@ cdef int64_t block(Reader r, Document* d) noexcept nogil:
 
 cdef bint plain(Reader r, Document* d, int64_t end, int64_t* found) noexcept nogil:
     """The ASCII that comes next: bits say where words begin and end, sixty-four at a time. False if there is none."""
-    cdef int64_t m = end - r.at, base = 0, k = found[0], nb = 0, i, step, length, least = r.rule.least
+    cdef int64_t m = end - r.at, base = 0, k = found[0], nb = 0, i, step, length, least = r.rule.least, longest = LONGEST
     cdef const uint8_t* text = d.data + r.at
     cdef const uint8_t* word = r.rule.word
     cdef uint8_t* low = r.low + r.used
     cdef uint32_t* bounds = r.bounds
+    cdef Piece* pieces = r.pieces
     cdef uint64_t bits, change, last = 0, ones, last_one = 0, high
     cdef uint8_t kind
     cdef uint8_t rest[64]
@@ -210,14 +211,20 @@ cdef bint plain(Reader r, Document* d, int64_t end, int64_t* found) noexcept nog
             nb -= 1
         else:
             r.inside = WORD
+    if not r.rule.singles:  # every other run is a word
+        i *= 2
     while i < nb:
         s = bounds[i]
         length = bounds[i + 1] - s
-        kind = r.rule.kind[text[s]]
-        r.pieces[k].at = low + s
-        r.pieces[k].n = length if length < LONGEST else LONGEST
-        k += (kind == WORD) & (length >= least) | (kind == SINGLE)
-        i += 1
+        pieces[k].at = low + s
+        pieces[k].n = length if length < longest else longest
+        if r.rule.singles:
+            kind = r.rule.kind[text[s]]
+            k += (kind == WORD) & (length >= least) | (kind == SINGLE)
+            i += 1
+        else:
+            k += length >= least
+            i += 2
     r.at += m
     r.used += m
     found[0] = k

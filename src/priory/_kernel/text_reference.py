@@ -6,6 +6,7 @@ its place in the text; a *token* is a piece, or several words joined by a space.
 
 from __future__ import annotations
 
+import os
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -15,7 +16,8 @@ import numpy as np
 from priory.logspace import Array
 
 LONGEST = 1024  # code points of a word that tell it from others; the longest in a dozen real collections has 304
-MOST_BYTES = 1 << 36  # of counts: a table of counts beyond this is a mistake, not a model
+MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 33
+MOST_BYTES = MEMORY // 4  # of counts: they are copied while they grow, so more would not fit
 
 SEPARATOR, WORD, SINGLE, SCRIPT, SPACE = range(5)  # kinds of code points
 

@@ -52,23 +52,25 @@ cdef extern from *:
     #endif
     #if defined(__linux__)
       #include <sys/mman.h>
-      /* A random walk over a large table costs a page-table walk each step unless the pages are large. */
-      static void *zeros(size_t size) {
-          char *p = calloc(size, 1);
-          if (p && size >= (size_t) 1 << 22) {
-              uintptr_t page = ((uintptr_t) p + 4095) & ~(uintptr_t) 4095;
-              madvise((void *) page, size - (page - (uintptr_t) p), MADV_HUGEPAGE);
-          }
-          return p; }
+      #include <string.h>
+      /* No slot across two cache lines; large pages, or each step of a random walk looks up its page as well. */
+      static void *table(size_t size) {
+          size_t large = (size_t) 1 << 21, unit = size < 2 * large ? 64 : large;
+          size = (size + unit - 1) & ~(unit - 1);
+          void *p = aligned_alloc(unit, size);
+          if (p && unit == large) madvise(p, size, MADV_HUGEPAGE);
+          return p ? memset(p, 0, size) : p; }
     #else
-      static void *zeros(size_t size) { return calloc(size, 1); }
+      static void *table(size_t size) { return calloc(size, 1); }
     #endif
+    static void *zeros(size_t size) { return calloc(size, 1); }
     """
     uint64_t folded(uint64_t a, uint64_t b) noexcept nogil
     uint64_t sixty_four(const uint8_t* text, uint8_t* low, bint lowers, uint64_t* high) noexcept nogil
     int lowest(uint64_t bits) noexcept nogil
     void soon(const void* place) noexcept nogil
     void* zeros(size_t size) noexcept nogil
+    void* table(size_t size) noexcept nogil
 
 
 cdef enum:
@@ -151,8 +153,8 @@ cdef class Trie:
     def __cinit__(self, *args):
         self.word_size = self.gram_size = 64
         self.arena_room = 1024
-        self.words = <Word*>zeros(self.word_size * sizeof(Word))
-        self.grams = <Gram*>zeros(self.gram_size * sizeof(Gram))
+        self.words = <Word*>table(self.word_size * sizeof(Word))
+        self.grams = <Gram*>table(self.gram_size * sizeof(Gram))
         self.arena = <uint8_t*>zeros(self.arena_room + PAD)
         if self.words == NULL or self.grams == NULL or self.arena == NULL:
             raise MemoryError
@@ -179,8 +181,13 @@ cdef inline Word* word_slot(Trie trie, const uint8_t* p, uint64_t n, uint64_t h)
         h = (h + 1) & mask
 
 
+cdef inline Gram* gram_home(Trie trie, uint64_t key) noexcept nogil:
+    return &trie.grams[folded(key ^ SEEDS.a, SEEDS.c) & (trie.gram_size - 1)]
+
+
 cdef inline Gram* gram_slot(Trie trie, uint64_t key) noexcept nogil:
-    cdef uint64_t mask = trie.gram_size - 1, h = folded(key ^ SEEDS.a, SEEDS.c) & mask
+    """Where the n-gram is, or the free slot where it would be."""
+    cdef uint64_t mask = trie.gram_size - 1, h = gram_home(trie, key) - trie.grams
     while trie.grams[h].key != key and trie.grams[h].key != 0:
         h = (h + 1) & mask
     return &trie.grams[h]
@@ -241,7 +248,7 @@ cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
         size = trie.word_size
         while 3 * (trie.word_used + words) > 2 * size:
             size *= 2
-        more_words = <Word*>zeros(size * sizeof(Word))
+        more_words = <Word*>table(size * sizeof(Word))
         if more_words == NULL:
             return NO_MEMORY
         more_words, trie.words = trie.words, more_words
@@ -255,14 +262,14 @@ cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
         size = trie.gram_size
         while 2 * (trie.gram_used + grams) > size:
             size *= 2
-        more_grams = <Gram*>zeros(size * sizeof(Gram))
+        more_grams = <Gram*>table(size * sizeof(Gram))
         if more_grams == NULL:
             return NO_MEMORY
         more_grams, trie.grams = trie.grams, more_grams
         n, trie.gram_size = trie.gram_size, size
         for i in range(n):
             if i + 16 < n:
-                soon(&trie.grams[folded(more_grams[i + 16].key ^ SEEDS.a, SEEDS.c) & (size - 1)])
+                soon(gram_home(trie, more_grams[i + 16].key))
             if more_grams[i].key:
                 g = gram_slot(trie, more_grams[i].key)
                 g[0] = more_grams[i]

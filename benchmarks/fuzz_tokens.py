@@ -1,0 +1,113 @@
+"""Random texts and random bytes through both twins of the text kernel: a million inputs, and not one difference.
+
+    python benchmarks/fuzz_tokens.py [inputs] [seed]
+
+Memory errors are looked for with the same inputs, a few thousand of them, the kernel rebuilt for it:
+
+    CFLAGS="-O1 -g -fsanitize=address" python -c "from setuptools import setup; setup()" build_ext --inplace --force
+    PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$(gcc -print-file-name=libasan.so) \\
+        python benchmarks/fuzz_tokens.py 20000
+
+    CFLAGS="-O1 -g" python -c "from setuptools import setup; setup()" build_ext --inplace --force
+    PYTHONMALLOC=malloc valgrind --error-exitcode=1 python benchmarks/fuzz_tokens.py 2000
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from itertools import pairwise
+from types import ModuleType
+
+import numpy as np
+
+from priory import tokens
+from priory._kernel import text as compiled
+from priory._kernel import text_reference as reference
+from priory.errors import DataError
+from priory.tokens import Index, Tokens, count_hashed, encode, score
+from priory.words import count
+
+BATCH = 250
+LETTERS = "aAbBzZ09_ \n\t\0.,!?-'éÉßẞΣσςİıǅﬁ中国語กำ٣²ªKÅ\u0301\u0307\u00a0\u200d\u2028\x1c\x85😀𝔘𐐀\U0010ffff"
+RULES = [
+    Tokens(),
+    Tokens(least=1, ngrams=(1, 3)),
+    Tokens(lowercase=False, ngrams=(2, 2)),
+    Tokens(unit="char", ngrams=(1, 4)),
+    Tokens(unit="char_wb", ngrams=(2, 5)),
+    Tokens(extra="!?_é", cjk=True, ngrams=(1, 2)),
+    Tokens(stop_words=frozenset({"aa", "中", "zz", "σς"}), least=1, ngrams=(1, 2)),
+]
+
+
+def text(rng: random.Random) -> str:
+    """Few letters often, any code point sometimes, and now and then a text longer than a block."""
+    if rng.random() < 0.002:
+        return text(rng) * rng.randrange(1, 2000)
+    if rng.random() < 0.2:
+        return "".join(chr(rng.choice((rng.randrange(0xD800), rng.randrange(0xE000, 0x110000)))) for _ in range(9))
+    few = rng.sample(LETTERS, rng.randrange(1, 9))
+    return "".join(rng.choices(few, k=rng.randrange(40)))
+
+
+def noise(rng: random.Random) -> bytes:
+    """Bytes that are nearly text."""
+    blob = bytearray(text(rng)[:60].encode() + rng.randbytes(rng.randrange(4)))
+    if rng.random() < 0.3:
+        rng.shuffle(blob)
+    return bytes(blob)
+
+
+def said(
+    twin: ModuleType, documents: list[str | bytes], rule: Tokens, vocabulary: list[str], once: bool
+) -> list[object]:
+    """All that one twin says of the documents."""
+    tokens.kernel = twin
+    tokens._rule.cache_clear()
+    group, weight = np.arange(len(documents)) % 3, np.arange(len(documents)) % 4.0
+    words = count(documents, group, 3, rule, weight, once=once, most=None).ordered()
+    index = Index.of(vocabulary, rule.unit)
+    ends, columns, times = encode(documents, index, rule, unknown=True)
+    rows = [sorted(zip(columns[a:b].tolist(), times[a:b].tolist(), strict=True)) for a, b in pairwise(ends)]
+    table = np.arange(2.0 * len(vocabulary)).reshape(-1, 2)
+    scores = score(documents, index, table, rule, once=once, unknown=np.ones(2))
+    hashed = count_hashed(documents, group, 3, rule, 61, 12345, weight, once=once)
+    return [words.tokens(), words.counts.tolist(), words.n.tolist(), rows, scores.tolist(), hashed.tolist()]
+
+
+def readable(blob: bytes) -> bool:
+    try:
+        blob.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def main(inputs: int = 1_000_000, seed: int = 0) -> None:
+    rng = random.Random(seed)
+    refused = 0
+    for start in range(0, inputs, BATCH):
+        rule, once = rng.choice(RULES), rng.random() < 0.5
+        texts = [text(rng) for _ in range(BATCH // 2)]
+        documents = [t.encode() if rng.random() < 0.5 else t for t in texts]
+        blobs = [noise(rng) for _ in range(BATCH - len(documents))]
+        documents += [blob for blob in blobs if readable(blob)]
+        tokens.kernel = compiled
+        tokens._rule.cache_clear()
+        vocabulary = count(documents[::3], np.zeros(len(documents[::3])), 1, rule).tokens()
+        if said(reference, documents, rule, vocabulary, once) != said(compiled, documents, rule, vocabulary, once):
+            raise SystemExit(f"the twins differ at input {start}, seed {seed}, {rule}")
+        for blob in blobs:
+            if not readable(blob):
+                refused += 1
+                try:
+                    count([blob], np.zeros(1), 1, rule)
+                except DataError:
+                    continue
+                raise SystemExit(f"{blob!r} was counted")
+    print(f"{inputs:,} inputs, {refused:,} of them no text and refused; no difference")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
