@@ -14,8 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import priory as pr
+from priory.data import inbox
 from priory.errors import DataError, KindError, NotSeen, PrioryWarning, Stale
-from priory.families import Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson
+from priory.families import Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text
 
 
 def mixed(rows=60, seed=0):
@@ -399,3 +400,62 @@ def test_after_an_error_the_model_is_as_it_was(act, error, message):
 def test_bernoulli_columns_may_be_given_a_strong_prior():
     strong = pr.NaiveBayes(Bernoulli(100.0, 100.0)).fit([[1.0], [0.0]], [0, 1])
     assert strong.predict_proba([[1.0]])[0] == pytest.approx([0.5, 0.5], abs=0.01)
+
+
+# -- texts among the columns -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mail():
+    return inbox()
+
+
+def test_texts_categories_and_numbers_are_used_together(mail):
+    rows, labels = mail
+    model = pr.NaiveBayes().fit(rows, labels)
+    assert model.schema_["text"].family == "Text"
+    assert model.schema_["sender"].family == "Categorical"
+    truth = np.searchsorted(model.classes_, labels)
+
+    def honest(columns):
+        table = [{name: row[name] for name in columns} for row in rows]
+        return (pr.NaiveBayes().fit(table, labels).leave_one_out(table, labels).argmax(axis=1) == truth).mean()
+
+    together = honest(["sender", "hour", "links", "text"])
+    assert together > honest(["text"]) + 0.02
+    assert together > honest(["sender", "hour", "links"]) + 0.2
+
+
+def test_a_text_column_is_the_text_classifier(mail):
+    rows, labels = mail
+    texts = [row["text"] for row in rows]
+    column = pr.NaiveBayes().fit([{"text": t} for t in texts], labels)
+    alone = pr.TextClassifier().fit(texts, labels)
+    assert np.allclose(column.predict_log_proba([{"text": t} for t in texts]), alone.predict_log_proba(texts))
+    assert np.allclose(column.leave_one_out([{"text": t} for t in texts], labels), alone.leave_one_out(texts, labels))
+
+
+@pytest.mark.parametrize("model", ["binary", "bernoulli", "poisson", "complement"])
+def test_tables_with_texts_forget_and_leave_out_exactly(mail, model):
+    rows, labels = mail
+    families = {"text": Text(model)}
+    fitted = pr.NaiveBayes(families).fit(rows, labels)
+    honest = fitted.leave_one_out(rows, labels)
+    for i in range(0, len(rows), 61):
+        others = [j for j in range(len(rows)) if j != i]
+        refitted = pr.NaiveBayes(families).fit([rows[j] for j in others], [labels[j] for j in others])
+        assert np.allclose(honest[i], refitted.predict_log_proba([rows[i]])[0], atol=1e-9)
+    never = pr.NaiveBayes(families).fit(rows[:200], labels[:200])
+    fitted.forget(rows[200:], labels[200:])
+    assert np.allclose(fitted.predict_log_proba(rows), never.predict_log_proba(rows), atol=1e-9)
+
+
+def test_a_missing_text_says_nothing_and_the_ledger_still_sums(mail):
+    rows, labels = mail
+    model = pr.NaiveBayes({"text": Text("bernoulli")}).fit(rows, labels)
+    bare = {**rows[0], "text": None}
+    without = pr.NaiveBayes().fit([{k: v for k, v in row.items() if k != "text"} for row in rows], labels)
+    expected = without.predict_log_proba([{k: v for k, v in bare.items() if k != "text"}])
+    assert np.allclose(model.predict_log_proba([bare]), expected, atol=1e-9)
+    ledger, row = model.explain(rows[:1])[0], model.predict_log_proba(rows[:1])[0]
+    assert ledger.log_odds("spam", "normal") == pytest.approx(row[1] - row[0], abs=1e-9)

@@ -16,7 +16,7 @@ from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 import priory as pr
 from priory.bags import MODELS
 from priory.data import inbox
-from priory.errors import DataError, KindError, NotSeen
+from priory.errors import DataError, KindError, NotSeen, Stale
 
 ROWS, LABELS = inbox()
 TEXTS = [row["text"] for row in ROWS]
@@ -291,3 +291,30 @@ def test_it_lives_in_scikit_learn():
     assert search.fit(TEXTS, LABELS).best_score_ > 0.7
     model = pr.TextClassifier(alpha=0.3)
     assert clone(model).get_params() == model.get_params()
+
+
+# -- hashed ----------------------------------------------------------------------------------------------------------
+
+
+def test_hashed_models_forget_merge_and_agree_with_spelt_ones():
+    options = {"buckets": 2**16, "salt": 7}
+    whole = pr.TextClassifier(**options).fit(TEXTS, LABELS)
+    a = pr.TextClassifier(**options).fit(TEXTS[:150], LABELS[:150])
+    b = pr.TextClassifier(**options).fit(TEXTS[150:], LABELS[150:])
+    assert np.array_equal((a + b).counts_, whole.counts_)
+    assert np.array_equal(whole.forget(TEXTS[150:], LABELS[150:]).counts_, a.counts_)
+    spelt = pr.TextClassifier().fit(TEXTS, LABELS)
+    hashed = pr.TextClassifier(buckets=2**16).fit(TEXTS, LABELS)
+    assert (hashed.predict(TEXTS) == spelt.predict(TEXTS)).mean() > 0.9
+    assert hashed.counts_.sum() == pytest.approx(spelt.counts_.sum(), rel=0.02)
+
+
+def test_hashed_models_keep_no_words_and_have_a_salt_of_their_own():
+    one, other = (pr.TextClassifier(buckets=1024).fit(TEXTS, LABELS) for _ in range(2))
+    assert one.salt_ != other.salt_
+    with pytest.raises(Stale, match="a hashed model keeps no words"):
+        one.explain("win cash")
+    with pytest.raises(DataError, match="the models read texts differently"):
+        one + other
+    honest = one.leave_one_out(TEXTS[:20], LABELS[:20])
+    assert np.allclose(np.exp(honest).sum(axis=1), 1.0)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from priory.families import Family
+from priory.families.family import Columns
 from priory.logspace import Array, log
 
 CERTAIN = 1e-12  # nearer to 0 or 1 than this, a column is simply out or in
@@ -27,7 +27,7 @@ def pooled(seen: Any) -> Any:
     return tuple(tally.pooled() for tally in seen) if isinstance(seen, tuple) else seen.pooled()
 
 
-def inclusion(family: Family, seen: Any, prior: float = 0.5) -> Array:
+def inclusion(family: Columns, seen: Any, prior: float = 0.5) -> Array:
     """The probability that each column depends on the class."""
     together = family.evidence(pooled(seen))
     with np.errstate(invalid="ignore"):
@@ -35,7 +35,7 @@ def inclusion(family: Family, seen: Any, prior: float = 0.5) -> Array:
     return np.asarray(expit(np.nan_to_num(apart, nan=0.0, posinf=1e9, neginf=-1e9) + np.log(prior) - np.log1p(-prior)))
 
 
-def averaged(family: Family, seen: Any, x: Any, estimate: str, matters: Array) -> Array:
+def averaged(family: Columns, seen: Any, x: Any, estimate: str, matters: Array) -> Array:
     """Terms (rows, classes, columns): each column as far as it matters."""
     apart = family.log_likelihood(seen, x, estimate)
     together = family.log_likelihood(pooled(seen), x, estimate)

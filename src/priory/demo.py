@@ -15,13 +15,13 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from priory.classifier import NaiveBayes
 from priory.data import inbox
 from priory.logspace import Array
+from priory.text import TextClassifier
 
 
 def main() -> None:
     print("posterior = prior + statistics(data)\n")
-    rows, labels = inbox()
-    messages = [{name: row[name] for name in ("sender", "hour", "links")} for row in rows]
-    mail = learn("inbox (hand-written; sender, hour and links only)", messages, labels)
+    messages, labels = inbox()
+    mail = learn("inbox (hand-written: sender, hour, links and text)", messages, labels)
     print("\n  what each column was taken for, by evidence:")
     for column in mail.schema_.values():
         print(f"    {column}")
@@ -33,8 +33,10 @@ def main() -> None:
     verdicts = scans.target_names[scans.target]
     tumours = learn("breast cancer", scans.data, verdicts)
 
-    print("\nWhy? The ledger of one message and of one tumour, in decibans:\n")
+    print("\nWhy? The ledger of one message, of its words, and of one tumour, in decibans:\n")
     shown(str(mail.explain(messages[2:3])[0]))
+    words = TextClassifier().fit([row["text"] for row in messages], labels)
+    shown(str(words.explain(messages[2]["text"])[0]))
     shown(str(tumours.explain(scans.data.iloc[:1])[0]))
     forgetting(messages, labels)
 

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from priory.averaging import averaged, inclusion
-from priory.families import Family
+from priory.families import Text
+from priory.families.family import Columns
 from priory.families.tally import Coded, Tally
 from priory.logspace import Array
 from priory.model import Seen, first_best, log_prior
 from priory.schema import Block, Schema, columns_of, observed, with_prior
 from priory.table import Table
 
-Ask = Callable[[Family, Any, Any], Array]  # the terms of a family for some rows
+Ask = Callable[[Columns, Any, Any], Array]  # the terms of a family for some rows
 
 CELLS = 1 << 20  # as many at a time as fit in a few hundred megabytes
 
@@ -29,7 +30,7 @@ def leave_one_out(
 ) -> Array:
     """log p(c, x) for each row from the model that has not learned it (rows of weight one)."""
 
-    def ask(family: Family, record: Any, x: Any) -> Array:
+    def ask(family: Columns, record: Any, x: Any) -> Array:
         if average:
             return averaged(family, record, x, estimate, inclusion(family, record))
         return family.log_likelihood(record, x, estimate)
@@ -39,7 +40,12 @@ def leave_one_out(
         step = max(1, CELLS // (len(block.names) * len(seen.n)))
         for start in range(0, table.rows, step):
             part = slice(start, start + step)
-            joint[part] += _terms_without(block, records, cells[part], group[part], ask).sum(axis=-1)
+            if block.kind == "text":
+                text = with_prior(block.candidates[0], records[0])
+                assert isinstance(text, Text)
+                joint[part] += text.without(records[0], cells[part], group[part], estimate)[:, :, 0]
+            else:
+                joint[part] += _terms_without(block, records, cells[part], group[part], ask).sum(axis=-1)
     return joint
 
 
@@ -95,5 +101,5 @@ def _by_value(candidate: Any, record: tuple[Tally, ...], x: Any, group: Array, a
 
 def _one_value(candidate: Any, tally: Tally, cell: Any, group: Array, groups: int, ask: Ask) -> tuple[float, Array]:
     left = (tally - observed(candidate).observe(cell, group, groups)[0],)
-    family: Family = with_prior(candidate, left)
+    family = with_prior(candidate, left)
     return float(family.evidence(left)[0]), ask(family, left, cell)[0, :, 0]

@@ -13,6 +13,7 @@ import numpy as np
 from priory.logspace import Array
 
 MOST = 20  # lines shown
+WIDEST = 40  # characters of a cell shown
 DECIBAN = 10 / math.log(10)  # nats to decibans
 
 
@@ -205,7 +206,7 @@ def shown(value: Any) -> str:
         return "missing"
     if isinstance(value, float):
         return f"{value:.6g}"
-    text = str(value)
+    text = str(value) if len(str(value)) <= WIDEST else str(value)[: WIDEST - 1] + "…"
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -17,13 +17,13 @@ import numpy as np
 from priory.averaging import CERTAIN, averaged, inclusion
 from priory.counting import scored
 from priory.errors import DataError, KindError, NotSeen
-from priory.families import Family
-from priory.families.family import Grouped
+from priory.families.family import Columns, Grouped
 from priory.families.tally import Coded
 from priory.logspace import Array, log
 from priory.schema import Block, Schema, columns_of, is_candidate, observed, with_prior
 from priory.statistics import Statistics
 from priory.table import Table
+from priory.words import Words
 
 TIE = 1e-6  # nats
 
@@ -59,7 +59,7 @@ class Choice(NamedTuple):
 
     block: int
     places: Array  # within the block
-    family: Family
+    family: Columns
     seen: Any
     matters: Array | None = None
 
@@ -103,7 +103,7 @@ def widened(schema: Schema, seen: Seen) -> Seen:
     return replace(seen, parts=seen.parts + zero.parts[len(seen.parts) :])
 
 
-def evidence(schema: Schema, seen: Seen) -> list[list[tuple[Family, Array]]]:
+def evidence(schema: Schema, seen: Seen) -> list[list[tuple[Columns, Array]]]:
     """For each block, each candidate with its prior and its log evidence of every column."""
     blocks = []
     for block, records in zip(schema.blocks, seen.parts, strict=True):
@@ -172,7 +172,9 @@ def names_seen(schema: Schema, seen: Seen) -> set[str]:
     """The columns of which at least one cell was seen."""
     names: set[str] = set()
     for block, (record, *_) in zip(schema.blocks, seen.parts, strict=True):
-        if isinstance(record, tuple):
+        if isinstance(record, Words):
+            shown = [len(record) > 0]
+        elif isinstance(record, tuple):
             shown = [len(tally.values) > 0 for tally in record]
         else:
             shown = (record.n + getattr(record, "outside", 0.0)).any(axis=0)
@@ -238,6 +240,8 @@ def named(error: NotSeen, classes: Array) -> NotSeen:
 
 
 def _columns(block: Any, places: Array) -> Any:
+    if isinstance(block, list):  # texts are one column
+        return block
     if isinstance(block, Coded):
         return Coded(block.codes[:, places], tuple(block.values[int(j)] for j in places))
     return block[:, places]
@@ -245,6 +249,8 @@ def _columns(block: Any, places: Array) -> Any:
 
 def _no_rows(block: Block) -> Any:
     d = len(block.names)
+    if block.kind == "text":
+        return []
     if block.kind == "label":
         return Coded(np.zeros((0, d), dtype=np.int32), tuple(np.array([], dtype=object) for _ in range(d)))
     return np.zeros((0, d))

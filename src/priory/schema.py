@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from priory.errors import DataError, KindError
-from priory.families import Bernoulli, Categorical, Family, Gamma, Gaussian, Histogram, Poisson
+from priory.families import Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text
+from priory.families.family import Columns
 from priory.logspace import Array
 from priory.table import Kind, Table
+from priory.words import Words
 
-Candidate = type[Family] | Family  # a class takes its prior from the data; an instance is a declared prior
+Candidate = type[Columns] | Columns  # a class takes its prior from the data; an instance is a declared prior
 
-FAMILIES: dict[str, type[Family]] = {
-    f.__name__.lower(): f for f in (Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson)
+FAMILIES: dict[str, type[Columns]] = {
+    f.__name__.lower(): f for f in (Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text)
 }
 AUTO: dict[str, tuple[Candidate, ...]] = {
     "number": (Bernoulli, Poisson, Gaussian, Gamma, Histogram),  # the simplest first: it wins a tie
@@ -38,6 +40,8 @@ class Block:
 
     def cells(self, table: Table, places: Mapping[str, int]) -> Any:
         wanted = [places[name] for name in self.names]
+        if self.kind == "text":
+            return table.texts(wanted[0])
         return table.labels(wanted) if self.kind == "label" else table.numbers(wanted)
 
 
@@ -63,8 +67,15 @@ class Schema:
         for name in self.names:
             kind = kinds[table.names[places[name]]]
             if name not in known and kind != "empty":
-                groups.setdefault(_candidates(wanted.get(name, "auto"), name, kind, alpha), []).append(name)
-        new = (Block(tuple(names), kind, candidates) for (kind, candidates), names in groups.items())
+                family = wanted.get(name, "auto")
+                if isinstance(family, str) and family == "auto" and kind == "label" and table.is_prose(places[name]):
+                    family = Text
+                groups.setdefault(_candidates(family, name, kind, alpha), []).append(name)
+        new = [
+            Block(block, kind, candidates)
+            for (kind, candidates), names in groups.items()
+            for block in ([tuple(names)] if kind != "text" else [(name,) for name in names])
+        ]
         return replace(self, blocks=self.blocks + tuple(new))
 
     def cells(self, table: Table) -> list[Any]:
@@ -96,7 +107,7 @@ def _candidates(wanted: Any, name: str, kind: Kind, alpha: float | None) -> tupl
         chosen: tuple[Candidate, ...] = AUTO[kind]
     elif isinstance(wanted, str) and wanted in FAMILIES:
         chosen = (FAMILIES[wanted],)
-    elif isinstance(wanted, Family) or (isinstance(wanted, type) and issubclass(wanted, Family)):
+    elif isinstance(wanted, Columns) or (isinstance(wanted, type) and issubclass(wanted, Columns)):
         chosen = (wanted,)
     else:
         raise DataError(
@@ -104,13 +115,13 @@ def _candidates(wanted: Any, name: str, kind: Kind, alpha: float | None) -> tupl
         )
     if alpha is not None:
         chosen = tuple(_smoothed(c, alpha) for c in chosen)
-    labels = any(_class(c) is Categorical for c in chosen)
-    if kind == "label" and not labels:
+    counted: Kind = {Categorical: "label", Text: "text"}.get(_class(chosen[0]), "number")  # type: ignore[assignment]
+    if kind == "label" and counted == "number":
         raise KindError(f"column {name!r} holds labels; {_class(chosen[0]).__name__} needs {chosen[0].holds}.")
-    return ("label" if labels else "number"), chosen
+    return counted, chosen
 
 
-def _class(candidate: Candidate) -> type[Family]:
+def _class(candidate: Candidate) -> type[Columns]:
     return candidate if isinstance(candidate, type) else type(candidate)
 
 
@@ -120,25 +131,29 @@ def _smoothed(candidate: Candidate, alpha: float) -> Candidate:
         return Categorical(alpha)
     if candidate is Bernoulli:
         return Bernoulli(alpha, alpha)
+    if candidate is Text:
+        return Text(alpha=alpha)
     return Histogram(alpha=alpha) if candidate is Histogram else candidate
 
 
-def is_candidate(family: Family, candidate: Candidate) -> bool:
+def is_candidate(family: Columns, candidate: Candidate) -> bool:
     return type(family) is _class(candidate)
 
 
-def observed(candidate: Candidate) -> Family:
+def observed(candidate: Candidate) -> Columns:
     """A family that can observe: the statistics do not depend on the prior."""
     return candidate() if isinstance(candidate, type) else candidate
 
 
-def with_prior(candidate: Candidate, seen: Any) -> Family:
+def with_prior(candidate: Candidate, seen: Any) -> Columns:
     """The candidate with its declared prior, or the one it takes from the data."""
     return candidate.prior_from(seen) if isinstance(candidate, type) else candidate
 
 
 def columns_of(record: Any, places: Array) -> Any:
-    """The record of some columns of a block."""
+    """The record of some columns of a block; a text is a block of its own."""
+    if isinstance(record, Words):
+        return record
     if isinstance(record, tuple):
         return tuple(record[int(j)] for j in places)
     return replace(

@@ -20,7 +20,7 @@ from priory.errors import DataError, KindError
 from priory.families.tally import Coded, factorised, missing_in
 from priory.logspace import Array
 
-Kind = Literal["number", "label", "empty"]
+Kind = Literal["number", "label", "text", "empty"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,18 @@ class Table:
         if column.labels is not None:
             return column.labels
         return factorised(np.full(self.rows, np.nan) if column.numbers is None else column.numbers)
+
+    def texts(self, place: int) -> list[str]:
+        """One column as texts; a missing one is empty."""
+        codes, values = self._labelled(place)
+        words = [str(value) for value in values] + [""]  # the last is where -1 points
+        return [words[code] for code in codes]
+
+    def is_prose(self, place: int) -> bool:
+        """Whether a column of labels is texts: most cells differ, and have three words or more."""
+        codes, values = self._labelled(place)
+        words = [str(value).count(" ") + 1 for value in values]
+        return 2 * len(values) > int((codes >= 0).sum()) and sum(words) >= 3 * len(words)
 
     def cell(self, row: int, place: int) -> Any:
         """One value, for people; None where it is missing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from priory import tokens as reading
 from priory import words as counting
 from priory.bags import MODELS, Bag, Rows, Weights
+from priory.buckets import Buckets
 from priory.documents import Document
-from priory.errors import DataError, KindError, Missing
+from priory.errors import DataError, KindError, Missing, Stale
 from priory.estimator import Classifier, encoded
 from priory.ledger import DECIBAN, Ledger, Ledgers, Line
 from priory.logspace import Array, log_normalise
@@ -63,6 +65,10 @@ class TextClassifier(Classifier):
         Only tokens in at least / at most so many documents (a float: such a share of them).
     max_features : int, optional
         Only the tokens that occur most.
+    buckets : int, optional
+        Hash the tokens into so many buckets instead of keeping them: fixed memory, no words to read in the model.
+    salt : int, optional
+        The key of the hash; by default drawn anew for each model. Models that are to be merged share it.
     most : int, optional
         Keep no more distinct tokens than this while learning; rare ones are dropped with a known error bound.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
@@ -76,6 +82,7 @@ class TextClassifier(Classifier):
     ['at', 'cash', 'lunch', 'noon', 'now', 'win']
     """
 
+    salt_: int
     _closed = False
 
     def __init__(
@@ -96,6 +103,8 @@ class TextClassifier(Classifier):
         min_df: float = 1,
         max_df: float = 1.0,
         max_features: int | None = None,
+        buckets: int | None = None,
+        salt: int | None = None,
         most: int | None = None,
         class_prior: Any = "estimated",
     ) -> None:
@@ -114,6 +123,8 @@ class TextClassifier(Classifier):
         self.min_df = min_df
         self.max_df = max_df
         self.max_features = max_features
+        self.buckets = buckets
+        self.salt = salt
         self.most = most
         self.class_prior = class_prior
 
@@ -147,6 +158,8 @@ class TextClassifier(Classifier):
             value = getattr(self, name)
             if not value >= 0 or (isinstance(value, float) and value > 1):
                 raise DataError(f"{name} is {value!r}; use a number of documents, or a share of them from 0.0 to 1.0.")
+        if self.buckets is not None and (not self.buckets >= 1 or self.vocabulary is not None or self._prunes()):
+            raise DataError(f"buckets is {self.buckets!r}; it must be 1 or more, without a vocabulary or pruning.")
         self._tokens()
 
     # -- learning ------------------------------------------------------------------------------------------------
@@ -158,6 +171,7 @@ class TextClassifier(Classifier):
             if not texts.rows:
                 raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
             self.n_features_in_ = 1
+            self.salt_ = secrets.randbits(63) if self.salt is None else self.salt
         return texts
 
     def _classes_for(self, classes: Any, first: bool) -> Array | None:
@@ -174,7 +188,13 @@ class TextClassifier(Classifier):
             parts.append(self._count(table, classes, group, weight, True))
         return Seen(classes, documents, tuple(parts))
 
-    def _count(self, table: Texts, classes: Array, group: Array, weight: Array | None, once: bool) -> Words:
+    def _count(self, table: Texts, classes: Array, group: Array, weight: Array | None, once: bool) -> Any:
+        if self.buckets is not None:
+            n = np.bincount(group, weight, minlength=len(classes)).astype(float)
+            counts = reading.count_hashed(
+                table.documents, group, len(classes), self._tokens(), self.buckets, self.salt_, weight, once=once
+            )
+            return Buckets(n, counts)
         if self.vocabulary is None:
             return counting.count(
                 table.documents, group, len(classes), self._tokens(), weight, once=once, most=self.most
@@ -199,7 +219,8 @@ class TextClassifier(Classifier):
 
     def _check_alike(self, other: Self) -> None:
         super()._check_alike(other)
-        if self._tokens() != other._tokens() or MODELS[self.model].once != MODELS[other.model].once:
+        hashed = self.buckets is not None and (self.buckets, self.salt_) != (other.buckets, other.salt_)
+        if hashed or self._tokens() != other._tokens() or MODELS[self.model].once != MODELS[other.model].once:
             raise DataError("the models read texts differently; only models with the same tokens can be merged.")
 
     # -- what was learned ----------------------------------------------------------------------------------------
@@ -214,6 +235,8 @@ class TextClassifier(Classifier):
 
     def _prune(self, seen: Seen) -> Words:
         words: Words = seen.parts[0]
+        if self.buckets is not None:
+            return words
         if self.vocabulary is not None:
             return self._declared(len(seen.classes)) + words
         if not self._prunes():
@@ -232,12 +255,19 @@ class TextClassifier(Classifier):
     @property
     def vocabulary_(self) -> list[str]:
         """The tokens in use: sorted, or in the order they were declared."""
+        self._check_spelt()
         return self._kept().vocabulary() if self.vocabulary is None else self._kept().tokens()
 
     @property
     def counts_(self) -> Array:
         """For each token and class the documents that show it, or its occurrences, as the model asks."""
+        if self.buckets is not None:
+            return self._kept().counts
         return self._kept().ordered().counts if self.vocabulary is None else self._kept().counts
+
+    def _check_spelt(self) -> None:
+        if self.buckets is not None:
+            raise Stale("a hashed model keeps no words; leave out buckets to have them.")
 
     def _weights(self) -> Weights:
         return self._kept().derived("weights", lambda words: self._bag().weights(words), self.model, self.alpha)
@@ -251,6 +281,10 @@ class TextClassifier(Classifier):
 
     def _log_joint(self, table: Texts) -> Array:
         table_, constant = self._weights()
+        if self.buckets is not None:
+            once = MODELS[self.model].once
+            scores = reading.score_hashed(table.documents, table_, self._tokens(), self.salt_, once=once)
+            return scores + constant + self._log_prior()
         if self.vocabulary is not None:
             index, known = self._fixed_index(), table_[: len(self.vocabulary)]
             slot = table_[-1] if self.unknown else None
@@ -263,6 +297,7 @@ class TextClassifier(Classifier):
     def explain(self, X: Any) -> Ledgers:
         """For each text the ledger of its tokens: what each said, how often, and in which places."""
         check_is_fitted(self, "seen_")
+        self._check_spelt()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
         return Ledgers([self._ledger(document) for document in texts.documents])
 
@@ -289,6 +324,7 @@ class TextClassifier(Classifier):
     def evidence(self, label: Any, most: int = 20) -> list[Evidence]:
         """The tokens that speak most for a class: often seen there, and telling."""
         check_is_fitted(self, "seen_")
+        self._check_spelt()
         labels = self.classes_.tolist()
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
@@ -312,7 +348,8 @@ class TextClassifier(Classifier):
         _, group = encoded(y, self.classes_)
         prior = np.stack([self._prior_without(c) for c in range(len(self.classes_))])[group]
         bag = self._bag()
-        if bag.alpha > 0 and not self._prunes() and self.vocabulary is None and self.alpha != "evidence":
+        grows = self.vocabulary is None and self.buckets is None and not self._prunes()
+        if grows and bag.alpha > 0 and self.alpha != "evidence":
             words = self._kept()
             indptr, ids, x = reading.encode(texts.documents, words.index(self.unit), self._tokens())
             rows = Rows(indptr, ids, np.ones(len(x)) if bag.once else x, group, words)
@@ -349,7 +386,7 @@ def _against(words: Words, c: int) -> tuple[Array, Array, Array, Array]:
 
 def _copy_with(model: TextClassifier, seen: Seen) -> TextClassifier:
     twin = TextClassifier(**model.get_params())
-    twin.seen_, twin.n_features_in_ = seen, 1
+    twin.seen_, twin.n_features_in_, twin.salt_ = seen, 1, model.salt_
     return twin
 
 

@@ -10,6 +10,7 @@ from priory.families.histogram import Histogram
 from priory.families.multinomial import Multinomial
 from priory.families.multivariate import MultivariateGaussian
 from priory.families.poisson import Poisson
+from priory.families.text import Text
 
 __all__ = [
     "Bernoulli",
@@ -22,4 +23,5 @@ __all__ = [
     "Multinomial",
     "MultivariateGaussian",
     "Poisson",
+    "Text",
 ]

@@ -24,20 +24,41 @@ Estimate = Literal["ml", "map", "mean", "predictive"]
 ESTIMATES: tuple[str, ...] = ("ml", "map", "mean", "predictive")
 
 
-class Family(ABC):
+class Columns(ABC):
+    """What naive Bayes asks of whatever explains columns: a record, and what it says of new cells, class by class."""
+
+    holds: ClassVar[str] = ""  # what a column must hold for this family to fit it, for people
+
+    @abstractmethod
+    def observe(self, x: Any, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
+        """The statistics of the rows."""
+
+    @classmethod
+    @abstractmethod
+    def prior_from(cls, seen: Any) -> Self:
+        """A weak prior on the scale of the data: a function of what all classes saw together (empirical Bayes)."""
+
+    @abstractmethod
+    def log_likelihood(self, seen: Any, x: Any, estimate: str) -> Array:
+        """Terms (rows, classes, columns): log p(x | class). A missing cell, or a class without rows, says nothing."""
+
+    @abstractmethod
+    def score(self, seen: Any, x: Any, estimate: str) -> Array:
+        """The terms summed over the columns: (rows, classes), up to what all classes of a row share."""
+
+    @abstractmethod
+    def evidence(self, seen: Any) -> Array:
+        """Log evidence of each column, over all classes; -inf where a value was seen that the family cannot hold."""
+
+
+class Family(Columns):
     """A likelihood with its conjugate prior.
 
     ``x`` is one column (rows,) or a block of columns (rows, columns). Without ``group`` a record describes all rows;
     with it, the record's first axis is the class. A NaN cell is missing and leaves no trace.
     """
 
-    holds: ClassVar[str] = ""  # what a column must hold for this family to fit it, for people
-
     # -- learning ------------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def observe(self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
-        """The statistics of the rows."""
 
     @abstractmethod
     def posterior(self, seen: Any) -> Self:
@@ -45,11 +66,6 @@ class Family(ABC):
 
     def __add__(self, seen: Any) -> Self:
         return self.posterior(seen)
-
-    @classmethod
-    @abstractmethod
-    def prior_from(cls, seen: Any) -> Self:
-        """A weak prior on the scale of the data: a function of what all classes saw together (empirical Bayes)."""
 
     # -- estimates -----------------------------------------------------------------------------------------------
 

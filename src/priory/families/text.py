@@ -1,0 +1,67 @@
+"""Text: a column of texts inside a table, explained by a bag of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from priory import tokens as reading
+from priory import words as counting
+from priory.bags import MODELS, Bag, Rows
+from priory.families import dirichlet
+from priory.families.family import Columns
+from priory.logspace import Array
+from priory.tokens import Tokens
+from priory.words import Words
+
+
+@final
+@dataclass(frozen=True)
+class Text(Columns):
+    """One column of texts; ``model``, ``alpha`` and ``tokens`` as `priory.TextClassifier` has them.
+
+    >>> seen = Text().observe(["win cash", "lunch?"], np.array([0, 1]), 2)
+    >>> Text().log_likelihood(seen, ["win lunch"], "predictive").round(3).tolist()
+    [[[-2.526], [-2.079]]]
+    """
+
+    model: str = "binary"
+    alpha: float = 1.0
+    tokens: Tokens = field(default_factory=Tokens)
+
+    holds: ClassVar[str] = "texts"
+
+    def observe(self, x: Any, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Words:
+        classes = np.zeros(len(x), dtype=np.int32) if group is None else group
+        return counting.count(x, classes, groups, self.tokens, weight, once=MODELS[self.model].once)
+
+    @classmethod
+    def prior_from(cls, seen: Words) -> Self:
+        return cls()
+
+    def _bag(self, estimate: str) -> Bag:
+        return MODELS[self.model](0.0 if estimate == "ml" else self.alpha)
+
+    def log_likelihood(self, seen: Words, x: Any, estimate: str) -> Array:
+        return self.score(seen, x, estimate)[:, :, None]
+
+    def score(self, seen: Words, x: Any, estimate: str) -> Array:
+        """A text without a single known word says nothing."""
+        bag = self._bag(estimate)
+        table, constant = seen.derived("weights", bag.weights, bag)
+        index = seen.index(self.tokens.unit)
+        scores = reading.score(x, index, table, self.tokens, once=bag.once)
+        return scores + constant * np.array([[bool(text)] for text in x]) if constant.any() else scores
+
+    def without(self, seen: Words, x: Any, group: Array, estimate: str) -> Array:
+        """The terms of each text from the record that has not seen it."""
+        bag = self._bag(estimate)
+        indptr, ids, times = reading.encode(x, seen.index(self.tokens.unit), self.tokens)
+        rows = Rows(indptr, ids, np.ones(len(times)) if bag.once else times, group, seen)
+        return bag.without(seen, rows)[:, :, None]
+
+    def evidence(self, seen: Words) -> Array:
+        """Of the tokens, as drawn one by one by each class."""
+        return np.array([dirichlet.log_evidence(np.asarray(max(self.alpha, 1e-3)), seen.counts.T).sum()])
