@@ -23,7 +23,9 @@ cdef extern from "Python.h":
     Py_ssize_t PyUnicode_GET_LENGTH(object)
 
 include "text_trie.pxi"
+include "text_rule.pxi"
 include "text_pieces.pxi"
+include "text_characters.pxi"
 
 
 cdef inline int64_t rewritten(Reader r, int64_t k) noexcept nogil:

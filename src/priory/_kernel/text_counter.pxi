@@ -238,7 +238,8 @@ cdef void counted(Reader r, Counter c, int64_t k, int64_t group, double weight, 
 cdef void absorb(Counter into, Counter other, keep) except *:
     """Every token of the other, or of those kept, with its counts; what a kept n-gram is made of stays as its bones."""
     cdef int64_t node, n = other.nodes, j, to
-    cdef uint64_t key, place
+    cdef uint64_t key
+    cdef const uint8_t* p
     cdef int64_t[::1] where = np.full(n + 1, -1, dtype=np.int64)
     cdef uint8_t[::1] wanted = np.ones(n + 1, dtype=np.uint8) if keep is None else np.append(keep, keep[:1])
     cdef double* cell
@@ -264,8 +265,8 @@ cdef void absorb(Counter into, Counter other, keep) except *:
             if key & PAIR:
                 to = gram_number(into, where[beginning_of(key)], where[last_of(key)])
             else:
-                place = key & LENGTH
-                to = word_number(into, other.arena + (key >> 24), place, hash_of(other.arena + (key >> 24), place, &SEEDS))
+                p = other.arena + (key >> 24)
+                to = word_number(into, p, key & LENGTH, hash_of(p, key & LENGTH, &SEEDS))
             if to < 0:
                 problem = NO_MEMORY
                 break

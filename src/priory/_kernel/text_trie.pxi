@@ -13,7 +13,8 @@ cdef extern from *:
       #define soon(place) ((void) (place))
     #else
       static inline uint64_t folded(uint64_t a, uint64_t b) {
-          unsigned __int128 product = (unsigned __int128) a * b; return (uint64_t) product ^ (uint64_t) (product >> 64); }
+          unsigned __int128 product = (unsigned __int128) a * b;
+          return (uint64_t) product ^ (uint64_t) (product >> 64); }
       #define lowest(bits) __builtin_ctzll(bits)
       #define soon(place) __builtin_prefetch(place)
     #endif
@@ -239,7 +240,7 @@ cdef int64_t put_word(Trie trie, Word* w, const uint8_t* p, uint64_t n, int64_t 
 
 
 cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
-    """Room for so many more, so that the loops need not ask: a table of words is at most two thirds full."""
+    """Room for so many more, so that the loops need not ask: words fill two thirds of their table, n-grams half."""
     cdef uint64_t size, i, n, mask
     cdef Word* more_words
     cdef Gram* more_grams

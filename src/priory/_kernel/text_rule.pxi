@@ -1,0 +1,147 @@
+# What reading needs: the declared tokenizer as tables, the documents as pointers, and the scratch of one pass. Nothing
+# is allocated per word, and the memory does not depend on the length of a word.
+
+cdef enum:
+    SEPARATOR = 0
+    WORD = 1
+    SINGLE = 2  # a token of its own, such as "!"
+    SCRIPT = 3  # a script written without spaces: its runs become pairs of characters
+    SPACE = 4
+    BLOCK = 16384
+
+cdef int64_t LONGEST = _reference.LONGEST
+
+cdef struct Document:
+    const uint8_t* data
+    int64_t n
+    int width  # bytes of a character; nought for UTF-8
+
+cdef struct Piece:
+    const uint8_t* at
+    uint64_t n, hash
+
+
+cdef class Rule:
+    """The declared tokenizer, as tables: what each code point is, and what it is in lower case."""
+    cdef public object unit, rewrites
+    cdef int64_t least, low, high
+    cdef uint8_t kind[128]
+    cdef uint8_t word[256]
+    cdef uint8_t single[256]
+    cdef bint lowers, singles, words, padded
+    cdef const uint8_t[::1] kinds
+    cdef const uint32_t[::1] lowered
+    cdef Rewrites known
+
+    def __init__(self, unit, least, ngrams, kinds, lowered, rewrites=None):
+        cdef int c
+        self.unit, self.rewrites, self.least, (self.low, self.high) = unit, rewrites, least, ngrams
+        self.words, self.padded = unit == "word", unit == "char_wb"
+        self.kinds, self.lowered, self.lowers = kinds, lowered, lowered[65] == 97
+        if self.kinds.shape[0] < 128 or self.lowered.shape[0] != self.kinds.shape[0]:
+            raise ValueError("a rule needs the kind and the lower case of every code point")
+        for c in range(128):
+            self.kind[c] = self.kinds[c]
+            self.word[c], self.single[c] = self.kinds[c] == WORD, self.kinds[c] == SINGLE
+            self.word[c + 128] = self.single[c + 128] = 0
+            self.singles |= self.single[c]
+        self.known = Rewrites(rewrites) if rewrites else None
+
+
+@cython.final
+cdef class Rewrites(Trie):
+    """Words that are replaced before they count (a stem), or left out (a stop word)."""
+    cdef Piece* into
+    cdef bytes texts
+
+    def __init__(self, rewrites):
+        cdef bytes word, text, padded
+        cdef Word* w
+        cdef uint64_t start
+        self.into = <Piece*>zeros(max(len(rewrites), 1) * sizeof(Piece))
+        if self.into == NULL or make_room(self, 2 * len(rewrites), 0) < 0:
+            raise MemoryError
+        starts = []
+        for surface, target in rewrites.items():
+            word, text = surface.encode(), (target or "").encode()
+            if 0 < len(word) < <int64_t>LENGTH:
+                padded = word + bytes(PAD)
+                w = word_slot(self, padded, len(word), hash_of(padded, len(word), &SEEDS))
+                if w.place == 0 and put_word(self, w, padded, len(word), len(starts)) < 0:
+                    raise MemoryError
+                starts.append(text)
+        self.texts, start = b"".join([text + bytes(PAD) for text in starts]), 0
+        for i, text in enumerate(starts):
+            self.into[i].at = <const uint8_t*>self.texts + start
+            self.into[i].n = len(text)
+            start += len(text) + PAD
+            self.into[i].hash = hash_of(self.into[i].at, self.into[i].n, &SEEDS)
+
+    def __dealloc__(self):
+        free(self.into)
+
+
+cdef class Reader:
+    """The scratch of one pass: the folded bytes of a block, its pieces, and the numbers of its tokens."""
+    cdef Rule rule
+    cdef Rewrites known
+    cdef uint8_t* low
+    cdef uint32_t* bounds
+    cdef uint32_t* starts       # of the characters in `low`, for n-grams of characters
+    cdef uint32_t* stops        # where each run of characters ends
+    cdef Piece* pieces
+    cdef int64_t* word          # numbers of the words, the last few of the block before in front
+    cdef int64_t* beginning
+    cdef uint64_t* hashes
+    cdef int64_t* nodes
+    cdef int64_t starts_room
+    cdef Document* documents
+    cdef object kept
+    cdef int64_t count, at, used, carry, bad
+    cdef uint8_t inside         # a run of this kind goes on from the block before
+    cdef int64_t runs, run, first, gram
+
+    def __cinit__(self, Rule rule, list documents):
+        cdef int64_t i
+        cdef Document* d
+        if rule.high > 64:
+            raise ValueError("n-grams of more than 64 words")
+        self.rule, self.known, self.kept, self.count = rule, rule.known, documents, len(documents)
+        self.low = <uint8_t*>zeros(4 * BLOCK + 64 + PAD)
+        self.bounds = <uint32_t*>zeros((BLOCK + 2) * sizeof(uint32_t))
+        self.pieces = <Piece*>zeros((BLOCK + 2) * sizeof(Piece))
+        self.word = <int64_t*>zeros((BLOCK + 80) * sizeof(int64_t))
+        self.beginning = <int64_t*>zeros((BLOCK + 80) * sizeof(int64_t))
+        self.hashes = <uint64_t*>zeros((BLOCK + 80) * sizeof(uint64_t))
+        self.nodes = <int64_t*>zeros((BLOCK + 80) * rule.high * sizeof(int64_t))
+        self.documents = <Document*>zeros((self.count + 1) * sizeof(Document))
+        if not (self.low and self.bounds and self.pieces and self.word and self.beginning and self.hashes
+                and self.nodes and self.documents):
+            raise MemoryError
+        for i in range(self.count):
+            d = &self.documents[i]
+            document = documents[i]
+            if isinstance(document, str):
+                d.data, d.n = <const uint8_t*>PyUnicode_DATA(document), PyUnicode_GET_LENGTH(document)
+                d.width = PyUnicode_KIND(document)
+            elif isinstance(document, bytes):
+                d.data, d.n, d.width = <const uint8_t*>PyBytes_AS_STRING(document), PyBytes_GET_SIZE(document), 0
+            else:
+                raise TypeError(f"document {i} is {type(document).__name__}, not str or bytes")
+
+    def __dealloc__(self):
+        free(self.low)
+        free(self.bounds)
+        free(self.starts)
+        free(self.stops)
+        free(self.pieces)
+        free(self.word)
+        free(self.beginning)
+        free(self.hashes)
+        free(self.nodes)
+        free(self.documents)
+
+
+cdef void opened(Reader r) noexcept nogil:
+    r.at = r.carry = 0
+    r.inside = SEPARATOR
