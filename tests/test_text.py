@@ -318,3 +318,55 @@ def test_hashed_models_keep_no_words_and_have_a_salt_of_their_own():
         one + other
     honest = one.leave_one_out(TEXTS[:20], LABELS[:20])
     assert np.allclose(np.exp(honest).sum(axis=1), 1.0)
+
+
+# -- the procedures of the lecture, word for word -----------------------------------------------------------------------
+
+
+def tokens_of(text):
+    return CountVectorizer().build_analyzer()(text)
+
+
+def lecture(model, texts, labels):
+    """P(c) and P(w | c) as the lecture's two learning procedures say, with loops."""
+    vocabulary = sorted({word for text in texts for word in tokens_of(text)})
+    prior, chance = {}, {}
+    for c in sorted(set(labels)):
+        docs = [tokens_of(text) for text, label in zip(texts, labels, strict=True) if label == c]
+        prior[c] = len(docs) / len(texts)
+        for word in vocabulary:
+            if model == "bernoulli":
+                chance[word, c] = (sum(word in doc for doc in docs) + 1) / (len(docs) + 2)
+            else:
+                times, total = sum(doc.count(word) for doc in docs), sum(map(len, docs))
+                chance[word, c] = (times + 1) / (total + len(vocabulary))
+    return prior, chance, vocabulary
+
+
+@pytest.mark.parametrize("model", ["bernoulli", "multinomial"])
+def test_learning_and_classifying_as_the_lecture_says(model):
+    texts, labels, new = TEXTS[:60], LABELS[:60], TEXTS[60:70]
+    prior, chance, vocabulary = lecture(model, texts, labels)
+    fitted = pr.TextClassifier(model).fit(texts, labels)
+    for text, joint in zip(new, fitted.predict_joint_log_proba(new), strict=True):
+        words = [word for word in tokens_of(text) if word in vocabulary]  # words never seen are removed
+        for c, score in zip(fitted.classes_, joint, strict=True):
+            expected = np.log(prior[c])
+            if model == "bernoulli":
+                present = set(words)
+                expected += sum(np.log(chance[w, c] if w in present else 1 - chance[w, c]) for w in vocabulary)
+            else:
+                expected += sum(np.log(chance[w, c]) for w in words)
+            assert score == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_learned_model_can_be_copied_and_kept():
+    import copy
+    import pickle
+
+    model = pr.TextClassifier(ngrams=(1, 2)).fit(TEXTS, LABELS)
+    model.predict(TEXTS)
+    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert np.array_equal(twin.predict_proba(TEXTS), model.predict_proba(TEXTS))
+        twin.forget(TEXTS[:9], LABELS[:9])
+        assert twin.class_count_.sum() == model.class_count_.sum() - 9

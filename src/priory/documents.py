@@ -26,16 +26,43 @@ def batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[in
     """Documents ready to be read, a batch at a time, each batch with the number of its first document."""
     if isinstance(documents, str | bytes):
         raise KindError(f"documents is one {type(documents).__name__}; give a list of documents: [text].")
+    start = 0
+    for batch in [documents] if isinstance(documents, list) and _fits(documents) else _read_ahead(documents):
+        yield start, all_prepared(batch, start, lowercase)
+        start += len(batch)
+
+
+def _fits(documents: list[Document]) -> bool:
+    """Whether a list of texts is one batch; what is not text is said where it is read."""
+    return set(map(type, documents)) <= {str, bytes} and len(documents) > 0 and sum(map(len, documents)) <= BATCH
+
+
+def _read_ahead(documents: Iterable[Document]) -> Iterator[list[Document]]:
     batch: list[Document] = []
-    start = size = 0
-    for number, document in enumerate(documents):
-        batch.append(prepared(document, number, lowercase))
-        size += len(document)
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += len(document) if isinstance(document, str | bytes) else 0
         if size >= BATCH:
-            yield start, batch
-            batch, start, size = [], number + 1, 0
+            yield batch
+            batch, size = [], 0
     if batch:
-        yield start, batch
+        yield batch
+
+
+def all_prepared(batch: list[Document], start: int, lowercase: bool) -> list[Document]:
+    """The batch with those documents replaced that the kernel cannot lower by itself; most are ASCII, and stay."""
+    if set(map(type, batch)) == {str}:
+        plain = list(map(str.isascii, batch))  # type: ignore[arg-type]  # they are all str
+        if all(plain):
+            return batch
+        odd: Iterable[int] = [i for i, ascii_only in enumerate(plain) if not ascii_only]
+    else:
+        odd = range(len(batch))
+    ready = list(batch)
+    for i in odd:
+        ready[i] = prepared(batch[i], start + i, lowercase)
+    return ready
 
 
 def prepared(document: Document, number: int, lowercase: bool) -> Document:
@@ -77,7 +104,7 @@ def shards(batch: list[Document], most: int) -> list[int]:
     >>> shards(["a short one", "another"], 2)
     [0, 2]
     """
-    sizes = np.cumsum([len(document) for document in batch])
+    sizes = np.cumsum(np.fromiter(map(len, batch), dtype=np.int64, count=len(batch)))
     threads = max(1, min(most, int(sizes[-1]) // SHARD))
     cuts = np.searchsorted(sizes, sizes[-1] * np.arange(1, threads) / threads, side="right")
     return [0, *cuts.tolist(), len(batch)]

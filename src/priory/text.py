@@ -166,7 +166,7 @@ class TextClassifier(Classifier):
 
     def _read(self, X: Any, reset: bool) -> Texts:
         self._check_parameters()
-        texts = Texts([_opened(document) for document in _several(X)])
+        texts = Texts(_opened(list(_several(X))))
         if reset:
             if not texts.rows:
                 raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
@@ -396,8 +396,11 @@ def _several(X: Any) -> Iterable[Any]:
     return X.to_pylist() if hasattr(X, "to_pylist") else X
 
 
-def _opened(document: Any) -> Any:
-    return document.read_bytes() if isinstance(document, Path) else document
+def _opened(documents: list[Any]) -> list[Any]:
+    """The documents, paths replaced by what the files hold."""
+    if not any(issubclass(kind, Path) for kind in set(map(type, documents))):
+        return documents
+    return [document.read_bytes() if isinstance(document, Path) else document for document in documents]
 
 
 def _stop_words(given: Any) -> frozenset[str] | None:
