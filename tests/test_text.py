@@ -263,6 +263,11 @@ def test_bad_texts(texts, error, message):
         ({"alpha": -1}, "alpha is -1; use a number from 0, or 'evidence'."),
         ({"alpha": "some"}, "alpha is 'some'; use a number from 0, or 'evidence'."),
         ({"max_df": 1.5}, "max_df is 1.5; use a number of documents, or a share of them from 0.0 to 1.0."),
+        ({"buckets": 0}, "buckets is 0; it must be 1 or more."),
+        (
+            {"buckets": 64, "min_df": 2},
+            "buckets, vocabulary and pruning by min_df, max_df or max_features exclude each other; use one.",
+        ),
         ({"ngrams": (2, 1)}, "ngrams=(2, 1): give the shortest and the longest, from (1, 1) to (32, 32)."),
     ],
 )
@@ -320,7 +325,7 @@ def test_hashed_models_keep_no_words_and_have_a_salt_of_their_own():
     assert np.allclose(np.exp(honest).sum(axis=1), 1.0)
 
 
-# -- the procedures of the lecture, word for word -----------------------------------------------------------------------
+# -- the procedures of the lecture, word for word ----------------------------------------------------------------
 
 
 def tokens_of(text):

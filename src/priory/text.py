@@ -12,19 +12,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from priory import tokens as reading
-from priory import words as counting
 from priory.bags import MODELS, Bag, Rows, Weights
-from priory.buckets import Buckets
 from priory.documents import Document
 from priory.errors import DataError, KindError, Missing, Stale
 from priory.estimator import Classifier, encoded
 from priory.ledger import DECIBAN, Ledger, Ledgers, Line
 from priory.logspace import Array, log_normalise
 from priory.model import Seen, given_prior, log_prior
-from priory.tokens import Index, Tokens
+from priory.tokens import Tokens
+from priory.vocabularies import UNKNOWN, Fixed, Growing, Hashed, Vocabulary
 from priory.words import Words
-
-UNKNOWN = "<unknown>"  # no word is spelt like this
 
 
 class Evidence(NamedTuple):
@@ -130,37 +127,33 @@ class TextClassifier(Classifier):
 
     # -- what was declared ---------------------------------------------------------------------------------------
 
-    def _tokens(self) -> Tokens:
-        return Tokens(
-            self.lowercase,
-            self.unit,
-            self.least,
-            (self.ngrams[0], self.ngrams[1]),
-            _stop_words(self.stop_words),
-            self.stem,
-            self.extra,
-            self.cjk,
-        )
+    def _vocabulary(self) -> Vocabulary:
+        """Which tokens are remembered, as declared."""
+        span = (self.ngrams[0], self.ngrams[1])
+        stop = _stop_words(self.stop_words)
+        tokens = Tokens(self.lowercase, self.unit, self.least, span, stop, self.stem, self.extra, self.cjk)
+        grown = Growing(tokens, self.min_df, self.max_df, self.max_features, self.most)
+        if self.buckets is None and self.vocabulary is None:
+            return grown
+        if not grown.grows or (self.buckets is not None and self.vocabulary is not None):
+            raise DataError(
+                "buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one."
+            )
+        if self.buckets is not None:
+            return Hashed(tokens, self.buckets, getattr(self, "salt_", 0))
+        return Fixed(tokens, tuple(self.vocabulary), self.unknown)
 
     def _bag(self) -> Bag:
         kind = MODELS[self.model]
-        return kind(kind.strength(self._kept()) if self.alpha == "evidence" else float(self.alpha))
+        return kind(kind.strength(self._used()) if self.alpha == "evidence" else float(self.alpha))
 
     def _check_parameters(self) -> None:
         if self.model not in MODELS:
             raise DataError(f"model is {self.model!r}; use one of {', '.join(MODELS)}.")
-        good = self.alpha == "evidence" or (
-            isinstance(self.alpha, (int, float)) and np.isfinite(self.alpha) and self.alpha >= 0
-        )
-        if not good:
+        number = isinstance(self.alpha, (int, float)) and np.isfinite(self.alpha) and self.alpha >= 0
+        if not number and self.alpha != "evidence":
             raise DataError(f"alpha is {self.alpha!r}; use a number from 0, or 'evidence'.")
-        for name in ("min_df", "max_df"):
-            value = getattr(self, name)
-            if not value >= 0 or (isinstance(value, float) and value > 1):
-                raise DataError(f"{name} is {value!r}; use a number of documents, or a share of them from 0.0 to 1.0.")
-        if self.buckets is not None and (not self.buckets >= 1 or self.vocabulary is not None or self._prunes()):
-            raise DataError(f"buckets is {self.buckets!r}; it must be 1 or more, without a vocabulary or pruning.")
-        self._tokens()
+        self._vocabulary()
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -181,96 +174,44 @@ class TextClassifier(Classifier):
         return None if first else self.classes_
 
     def _observe(self, table: Texts, classes: Array, group: Array, weight: Array | None) -> Seen:
-        once = MODELS[self.model].once
         documents = np.bincount(group, weight, minlength=len(classes)).astype(float)
-        parts = [self._count(table, classes, group, weight, once)]
-        if not once and self._prunes():
-            parts.append(self._count(table, classes, group, weight, True))
-        return Seen(classes, documents, tuple(parts))
-
-    def _count(self, table: Texts, classes: Array, group: Array, weight: Array | None, once: bool) -> Any:
-        if self.buckets is not None:
-            n = np.bincount(group, weight, minlength=len(classes)).astype(float)
-            counts = reading.count_hashed(
-                table.documents, group, len(classes), self._tokens(), self.buckets, self.salt_, weight, once=once
-            )
-            return Buckets(n, counts)
-        if self.vocabulary is None:
-            return counting.count(
-                table.documents, group, len(classes), self._tokens(), weight, once=once, most=self.most
-            )
-        declared = self._declared(len(classes))
-        index = declared.index(self.unit)
-        indptr, ids, x = reading.encode(table.documents, self._fixed_index(), self._tokens(), unknown=self.unknown)
-        row = np.repeat(np.arange(table.rows), np.diff(indptr))
-        counts = np.zeros((len(index), len(classes)))
-        value = np.ones(len(ids)) if once else x
-        np.add.at(counts, (ids, group[row]), value if weight is None else value * weight[row])
-        n = np.bincount(group, weight, minlength=len(classes)).astype(float)
-        return Words(n, declared.arena, declared.ends, counts).shown()
-
-    def _declared(self, classes: int) -> Words:
-        """The fixed dictionary, nothing counted."""
-        arena, ends = reading.packed([*self.vocabulary, *([UNKNOWN] if self.unknown else [])])
-        return Words(np.zeros(classes), arena, ends, np.zeros((len(ends), classes)))
-
-    def _fixed_index(self) -> Index:
-        return Index.of(self.vocabulary, self.unit)
+        once = MODELS[self.model].once
+        return Seen(classes, documents, self._vocabulary().count(table.documents, group, len(classes), weight, once))
 
     def _check_alike(self, other: Self) -> None:
         super()._check_alike(other)
-        hashed = self.buckets is not None and (self.buckets, self.salt_) != (other.buckets, other.salt_)
-        if hashed or self._tokens() != other._tokens() or MODELS[self.model].once != MODELS[other.model].once:
+        alike = self._vocabulary() == other._vocabulary() and MODELS[self.model].once == MODELS[other.model].once
+        if not alike:
             raise DataError("the models read texts differently; only models with the same tokens can be merged.")
 
     # -- what was learned ----------------------------------------------------------------------------------------
 
-    def _prunes(self) -> bool:
-        return not (self.min_df in (0, 1) and self.max_df == 1.0 and self.max_features is None)
+    def _used(self) -> Any:
+        """The counts of the tokens in use."""
+        vocabulary = self._vocabulary()
+        return self._seen().derived("in use", lambda s: vocabulary.in_use(s.parts, float(s.n.sum())), vocabulary)
 
-    def _kept(self) -> Words:
-        """The counts of the tokens in use: a function of the record, so a forgotten document takes its tokens along."""
-        key = (self.min_df, self.max_df, self.max_features, id(self.vocabulary))
-        return self._seen().derived("kept", self._prune, *key)
-
-    def _prune(self, seen: Seen) -> Words:
-        words: Words = seen.parts[0]
+    def _words(self) -> Words:
+        """The same, in a model that can spell them; sorted, or in the order they were declared."""
         if self.buckets is not None:
-            return words
-        if self.vocabulary is not None:
-            return self._declared(len(seen.classes)) + words
-        if not self._prunes():
-            return words
-        presence: Words = words if len(seen.parts) == 1 else words.aligned(seen.parts[1])[1]
-        documents = presence.counts.sum(axis=1)
-        low, high = (v * seen.n.sum() if isinstance(v, float) else v for v in (self.min_df, self.max_df))
-        keep = (documents >= low) & (documents <= high)
-        if self.max_features is not None and keep.sum() > self.max_features:
-            total = np.where(keep, words.counts.sum(axis=1), -1.0)
-            order = np.lexsort((np.argsort(np.argsort(np.array(words.tokens(), dtype=object))), -total))
-            keep = np.zeros(len(keep), dtype=bool)
-            keep[order[: self.max_features]] = True
-        return words.taken(keep)
+            raise Stale("a hashed model keeps no words; leave out buckets to have them.")
+        used: Words = self._used()
+        return used.ordered() if self.vocabulary is None else used
 
     @property
     def vocabulary_(self) -> list[str]:
-        """The tokens in use: sorted, or in the order they were declared."""
-        self._check_spelt()
-        return self._kept().vocabulary() if self.vocabulary is None else self._kept().tokens()
+        """The tokens in use."""
+        return self._words().tokens()
 
     @property
     def counts_(self) -> Array:
-        """For each token and class the documents that show it, or its occurrences, as the model asks."""
-        if self.buckets is not None:
-            return self._kept().counts
-        return self._kept().ordered().counts if self.vocabulary is None else self._kept().counts
-
-    def _check_spelt(self) -> None:
-        if self.buckets is not None:
-            raise Stale("a hashed model keeps no words; leave out buckets to have them.")
+        """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
+        counts: Array = self._used().counts if self.buckets is not None else self._words().counts
+        return counts
 
     def _weights(self) -> Weights:
-        return self._kept().derived("weights", lambda words: self._bag().weights(words), self.model, self.alpha)
+        weights: Weights = self._used().derived("weights", lambda u: self._bag().weights(u), self.model, self.alpha)
+        return weights
 
     def _log_prior(self) -> Array:
         if not MODELS[self.model].prior and len(self.classes_) > 1:
@@ -280,32 +221,22 @@ class TextClassifier(Classifier):
     # -- answering -----------------------------------------------------------------------------------------------
 
     def _log_joint(self, table: Texts) -> Array:
-        table_, constant = self._weights()
-        if self.buckets is not None:
-            once = MODELS[self.model].once
-            scores = reading.score_hashed(table.documents, table_, self._tokens(), self.salt_, once=once)
-            return scores + constant + self._log_prior()
-        if self.vocabulary is not None:
-            index, known = self._fixed_index(), table_[: len(self.vocabulary)]
-            slot = table_[-1] if self.unknown else None
-        else:
-            index, known, slot = self._kept().index(self.unit), table_, None
-        once = MODELS[self.model].once
-        scores = reading.score(table.documents, index, known, self._tokens(), once=once, unknown=slot)
-        return scores + constant + self._log_prior()
+        weights, once = self._weights(), MODELS[self.model].once
+        scores = self._vocabulary().score(table.documents, self._used(), weights.table, once)
+        return scores + weights.constant + self._log_prior()
 
     def explain(self, X: Any) -> Ledgers:
         """For each text the ledger of its tokens: what each said, how often, and in which places."""
         check_is_fitted(self, "seen_")
-        self._check_spelt()
+        self._words()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
         return Ledgers([self._ledger(document) for document in texts.documents])
 
     def _ledger(self, document: Document) -> Ledger:
         table, constant = self._weights()
-        place = {token: j for j, token in enumerate(self._kept().tokens())}
+        place = self._used().derived("places", lambda u: {token: j for j, token in enumerate(u.tokens())})
         found: dict[str, list[tuple[int, int]]] = {}
-        for token, start, end in reading.spans(document, self._tokens()):
+        for token, start, end in reading.spans(document, self._vocabulary().tokens):
             name = token if token in place else UNKNOWN
             if name in place:
                 found.setdefault(name, []).append((start, end))
@@ -324,11 +255,10 @@ class TextClassifier(Classifier):
     def evidence(self, label: Any, most: int = 20) -> list[Evidence]:
         """The tokens that speak most for a class: often seen there, and telling."""
         check_is_fitted(self, "seen_")
-        self._check_spelt()
         labels = self.classes_.tolist()
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
-        c, words = labels.index(label), self._kept()
+        c, words = labels.index(label), self._words()
         two = Words(*_against(words, c))
         table = self._bag().weights(two).table
         weight = table[:, 0] - table[:, 1]
@@ -348,10 +278,10 @@ class TextClassifier(Classifier):
         _, group = encoded(y, self.classes_)
         prior = np.stack([self._prior_without(c) for c in range(len(self.classes_))])[group]
         bag = self._bag()
-        grows = self.vocabulary is None and self.buckets is None and not self._prunes()
-        if grows and bag.alpha > 0 and self.alpha != "evidence":
-            words = self._kept()
-            indptr, ids, x = reading.encode(texts.documents, words.index(self.unit), self._tokens())
+        vocabulary = self._vocabulary()
+        if vocabulary.grows and bag.alpha > 0 and self.alpha != "evidence":
+            words = self._used()
+            indptr, ids, x = reading.encode(texts.documents, words.index(self.unit), vocabulary.tokens)
             rows = Rows(indptr, ids, np.ones(len(x)) if bag.once else x, group, words)
             return log_normalise(bag.without(words, rows) + prior, self._log_prior())
         return self._leave_one_out_slowly(texts, group)
