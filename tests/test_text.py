@@ -266,7 +266,7 @@ def test_bad_texts(texts, error, message):
         ({"buckets": 0}, "buckets is 0; it must be 1 or more."),
         (
             {"buckets": 64, "min_df": 2},
-            "buckets, vocabulary and pruning by min_df, max_df or max_features exclude each other; use one.",
+            "buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one.",
         ),
         ({"ngrams": (2, 1)}, "ngrams=(2, 1): give the shortest and the longest, from (1, 1) to (32, 32)."),
     ],
