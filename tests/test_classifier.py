@@ -1,5 +1,7 @@
 """NaiveBayes on tables as they are: the laws, the choice of families, the ledger, every way a table can come."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import priory as pr
 from priory.data import inbox
-from priory.errors import DataError, KindError, NotSeen, PrioryWarning, Stale
+from priory.errors import DataError, KindError, Missing, NotSeen, PrioryWarning, Stale
 from priory.families import Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text
 
 
@@ -350,6 +352,13 @@ def test_the_ledger_can_be_read_shown_and_tabulated():
     assert list(frame.columns) == ["name", "value", "log p(ham)", "log p(spam)", "decibans", "row"]
     first = frame[frame["row"] == 0]
     assert first["decibans"].sum() == pytest.approx(ledgers[0].log_odds() * 10 / np.log(10))
+
+
+def test_without_pandas_the_ledger_says_what_to_install(monkeypatch):
+    ledgers = pr.NaiveBayes().fit(FRAME, LABELS).explain(FRAME.iloc[:1])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(Missing, match=r"to_frame needs pandas: pip install 'priory\[pandas\]'"):
+        ledgers.to_frame()
 
 
 def test_what_the_ledger_shows_is_escaped():

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from priory.errors import Missing
 from priory.logspace import Array
 
 MOST = 20  # lines shown
@@ -76,8 +77,7 @@ class Ledger:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame: the entries as rows; a column for each class, and the weight of evidence in decibans."""
-        import pandas as pd
-
+        pd = _pandas()
         rows = [
             {"name": line.name, "value": line.value}
             | {f"log p({label})": line.log_likelihood[c] for c, label in enumerate(self.classes)}
@@ -176,10 +176,17 @@ class Ledgers(Sequence[Ledger]):
 
     def to_frame(self) -> Any:
         """All entries in one pandas DataFrame, with the row they explain."""
-        import pandas as pd
-
+        pd = _pandas()
         frames = [ledger.to_frame().assign(row=row) for row, ledger in enumerate(self._ledgers)]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise Missing("to_frame needs pandas: pip install 'priory[pandas]'.", name=error.name) from None
+    return pd
 
 
 def probability(ledger: Ledger) -> str:
