@@ -22,6 +22,8 @@ tests: $(READY)
 
 benchmark: $(READY)
 	$(PYTHON) benchmarks/tables.py
+	$(PYTHON) benchmarks/text.py
+	$(PYTHON) benchmarks/trees.py
 	$(PYTHON) benchmarks/regression.py
 
 clean:
