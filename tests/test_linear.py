@@ -310,3 +310,9 @@ def test_collinear_columns_need_a_prior():
 def test_a_prior_for_other_columns_is_refused():
     with pytest.raises(DataError, match=r"^the prior is for 2 columns, the rows have 1 terms\.$"):
         NormalInverseGamma.isotropic(2) + observe([[1.0]], [1.0])
+
+
+def test_a_column_with_one_value_has_no_spread_wherever_the_origin_is():
+    seen = observe(*rows(8670, 3, 3, gaps=True))
+    moved = seen.rebased(seen.origin + np.where(seen.origin != 0, 0.25, 0.0))
+    np.testing.assert_allclose(spreads(seen), spreads(moved))

@@ -23,6 +23,7 @@ from scipy.special import gammaln, stdtrit
 from priory.errors import DataError
 from priory.logspace import Array, log
 from priory.products import Products
+from priory.statistics import DUST
 
 LOG_2PI = float(np.log(2 * np.pi))
 RANK = 1e-13  # of a column's length: what is left of it beside the other columns is rounding
@@ -190,9 +191,10 @@ class NormalInverseGamma:
 
 def spreads(seen: Products) -> Array:
     """The unit of each term's weight: a value's standard deviation; a level or a flag counts as it is."""
-    variance = np.diag(seen.rebased(seen.centre()).second)[1:] / max(float(seen.n), 1.0)
+    about_mean, about_origin = np.diag(seen.rebased(seen.centre()).second)[1:], np.diag(seen.second)[1:]
     values = np.array([term.kind == "value" for term in seen.terms], dtype=bool)
-    return np.where(values & (variance > 0), np.sqrt(np.maximum(variance, 0.0)), 1.0)
+    spread = values & (about_mean > DUST * about_origin)  # what is left of one value alone is rounding
+    return np.where(spread, np.sqrt(np.maximum(about_mean, 0.0) / max(float(seen.n), 1.0)), 1.0)
 
 
 def strength_by_evidence(seen: Products, unit: Array, level: bool = True) -> float:
