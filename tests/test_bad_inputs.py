@@ -206,6 +206,7 @@ def test_missing_cells_can_be_forbidden():
         pr.NaiveBayes(missing="error").fit([{"c": None}, {"c": "x"}], [0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:no class has two rows")
 def test_an_empty_column_is_named_in_a_warning():
     with pytest.warns(PrioryWarning, match=r"columns without a single value say nothing: \['b'\]"):
         pr.NaiveBayes().fit(pd.DataFrame({"a": [1.0, 2.0], "b": [None, None]}), [0, 1])
@@ -223,6 +224,7 @@ def test_too_many_classes_for_the_memory_are_refused_before_anything_is_built(mo
         pr.NaiveBayes().fit(MANY[:, None], MANY)
 
 
+@pytest.mark.filterwarnings("ignore:no class has two rows")
 def test_a_hundred_thousand_classes_work():
     y = np.arange(100_000)
     model = pr.NaiveBayes("gaussian").fit(y[:, None].astype(float), y)

@@ -108,6 +108,7 @@ def test_scaling_a_column_changes_nothing(factor):
     assert np.allclose(pr.NaiveBayes(families).fit(scaled, y).predict_log_proba(scaled), before, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:no class has two rows")
 def test_a_new_class_and_a_new_category_may_come_later():
     model = pr.NaiveBayes().fit([{"c": "a"}, {"c": "b"}], ["x", "y"])
     model.partial_fit([{"c": "new"}] * 5, ["z"] * 5)
@@ -321,10 +322,13 @@ def test_one_wide_noisy_column_does_not_ruin_the_others():
     assert score > cross_val_score(pr.NaiveBayes(), X, y, cv=5).mean() - 0.01
 
 
-def test_one_row_of_each_class_is_enough():
-    model = pr.NaiveBayes().fit([{"c": "a", "v": 1.0}, {"c": "b", "v": 2.0}], ["x", "y"])
+def test_one_row_of_each_class_is_enough_and_said_to_be_few():
+    with pytest.warns(PrioryWarning, match="no class has two rows: how far each spreads is guessed"):
+        model = pr.NaiveBayes().fit([{"c": "a", "v": 1.0}, {"c": "b", "v": 2.0}], ["x", "y"])
     assert model.predict([{"c": "a", "v": 1.0}]).tolist() == ["x"]
-    assert pr.NaiveBayes().fit([[1.0]], ["only"]).predict_proba([[5.0]]).tolist() == [[1.0]]
+    with pytest.warns(PrioryWarning, match="no class has two rows"):
+        only = pr.NaiveBayes().fit([[1.0]], ["only"])
+    assert only.predict_proba([[5.0]]).tolist() == [[1.0]]
 
 
 # -- the ledger --------------------------------------------------------------------------------------------------
@@ -361,6 +365,7 @@ def test_without_pandas_the_ledger_says_what_to_install(monkeypatch):
         ledgers.to_frame()
 
 
+@pytest.mark.filterwarnings("ignore:no class has two rows")
 def test_what_the_ledger_shows_is_escaped():
     model = pr.NaiveBayes().fit([{"<b>": "x\x1b[31m"}, {"<b>": "<script>"}], ["a&b", "c"])
     ledger = model.explain([{"<b>": "x\x1b[31m"}])[0]
@@ -394,7 +399,11 @@ def test_it_lives_in_scikit_learn():
         (lambda m: m.partial_fit(FRAME.drop(columns="size"), LABELS), DataError, "the table has no column 'size'"),
         (lambda m: m.fit(FRAME.assign(size=np.inf), LABELS), DataError, "row 0, column 'size' is infinity"),
         (lambda m: m.decay(1.5), DataError, "factor is 1.5; it must be above 0 and at most 1"),
-        (lambda m: m.merge(pr.NaiveBayes("gaussian").fit([[1.0]], [0])), DataError, "only such can be merged"),
+        (
+            lambda m: m.merge(pr.NaiveBayes("gaussian").fit([[1.0], [2.0]], [0, 0])),
+            DataError,
+            "only such can be merged",
+        ),
     ],
 )
 def test_after_an_error_the_model_is_as_it_was(act, error, message):
@@ -406,6 +415,7 @@ def test_after_an_error_the_model_is_as_it_was(act, error, message):
     assert np.array_equal(answers(model), before)
 
 
+@pytest.mark.filterwarnings("ignore:no class has two rows")
 def test_bernoulli_columns_may_be_given_a_strong_prior():
     strong = pr.NaiveBayes(Bernoulli(100.0, 100.0)).fit([[1.0], [0.0]], [0, 1])
     assert strong.predict_proba([[1.0]])[0] == pytest.approx([0.5, 0.5], abs=0.01)

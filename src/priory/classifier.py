@@ -97,6 +97,8 @@ class NaiveBayes(Classifier):
             raise DataError("every cell of X is missing; there is nothing to learn from.")
         if silent:
             warnings.warn(f"columns without a single value say nothing: {silent[:10]}", PrioryWarning, stacklevel=3)
+        if (self.class_count_ <= 1).all():
+            warnings.warn("no class has two rows: how far each spreads is guessed", PrioryWarning, stacklevel=3)
         return self
 
     def _read(self, X: Any, reset: bool) -> Table:

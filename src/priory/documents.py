@@ -124,7 +124,7 @@ def malformed(document: Document, number: int) -> DataError:
     try:
         document.decode() if isinstance(document, bytes) else document.encode()
     except UnicodeError as error:
-        at: int = error.start  # type: ignore[attr-defined]
+        at: int = error.start  # type: ignore[attr-defined]  # coding errors have it
         if isinstance(document, bytes):
             return DataError(f"document {number}: byte {at} is not UTF-8; decode it first, or replace what is broken.")
         return DataError(f"document {number}: character {at} is half a surrogate pair; remove or replace it.")

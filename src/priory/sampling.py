@@ -129,7 +129,7 @@ def variational(
         state = inference.init(jax.numpy.zeros(around.mean.size))
         last, *keys = jax.random.split(jax.random.key(seed), 1 + BLOCKS)
 
-        @jax.jit  # type: ignore[untyped-decorator]
+        @jax.jit  # type: ignore[untyped-decorator]  # JAX has no types
         def block(key: Any, state: Any) -> Any:
             return jax.lax.scan(lambda s, k: inference.step(k, s), state, jax.random.split(key, STEPS // BLOCKS))
 

@@ -48,7 +48,7 @@ def folded(document: Document, rule: Rule, number: int = 0) -> str:
     try:
         text = text_of(document)
     except UnicodeError as error:
-        raise UnicodeError(number, error.start) from None  # type: ignore[attr-defined]
+        raise UnicodeError(number, error.start) from None  # type: ignore[attr-defined]  # a decoding error has it
     return "".join(chr(rule.lowered[ord(c)]) for c in text)
 
 
