@@ -106,6 +106,12 @@ def value_counts(x: Array, group: Array, weight: Array | None, groups: int, bits
         return list(pool.map(count, columns))
 
 
+def rounded(x: Array, bits: int) -> Array:
+    """To ``bits`` significant binary digits, as `value_counts` rounds."""
+    mantissa, exponent = np.frexp(x)
+    return np.asarray(np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits) + 0.0)
+
+
 def scored(function: Callable[[slice], Array], rows: int, groups: int) -> Array:
     """Scores (rows, classes) filled shard by shard."""
     scores = np.empty((rows, groups))

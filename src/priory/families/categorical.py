@@ -10,6 +10,7 @@ import numpy as np
 from priory import counting
 from priory.families import dirichlet
 from priory.families.family import Family, Grouped, known
+from priory.families.leaving import Left, Removals, of_labels
 from priory.families.tally import Coded, Tally
 from priory.logspace import Array, log
 
@@ -148,3 +149,13 @@ class Categorical(Family):
 
     def evidence(self, seen: tuple[Tally, ...]) -> Array:
         return np.array([self._column(j).log_evidence(tally).sum() for j, tally in enumerate(seen)])
+
+    @staticmethod
+    def without(seen: Tally, x: Coded, group: Array, declared: Categorical | None) -> Left | None:
+        """Evidence and terms of each cell with its row left out, in closed form where there is one."""
+        place = seen.places(x.values[0])[x.codes[:, 0]]
+        if declared is not None and (declared.values is not None or np.ndim(declared.alpha) or declared.alpha == 0):
+            return None
+        if (place == len(seen.values)).any() or not (gone := Removals(seen, place, group)).learned():
+            return None
+        return of_labels(gone, None if declared is None else float(declared.alpha))

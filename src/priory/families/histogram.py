@@ -17,11 +17,12 @@ from priory import counting
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.family import Family, Grouped, known
+from priory.families.leaving import Left, Removals
+from priory.families.rebinning import of_bins, outer_edge
 from priory.families.tally import Tally
 from priory.logspace import Array, log
 
 NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
-LARGEST = float(np.finfo(float).max)
 QUANTILES = np.concatenate([np.arange(bins + 1) / bins for bins in NUMBERS_OF_BINS])
 CANDIDATE = np.repeat(np.arange(len(NUMBERS_OF_BINS)), np.array(NUMBERS_OF_BINS) + 1)
 
@@ -84,17 +85,9 @@ class Histogram(Family):
     def _edges(self, values: Array) -> Array:
         """Where a bin may begin or end: halfway between values, and as far beyond the first and the last."""
         between = values[1:] / 2 + values[:-1] / 2
-        low, high = self._ends(values, between)
-        return np.concatenate([[low], between, [high]])
-
-    def _ends(self, values: Array, between: Array) -> tuple[float, float]:
-        """As far beyond the first and last value as the next value is on their other side."""
-        if len(between):
-            with np.errstate(over="ignore"):
-                ends = values[0] + (values[0] - between[0]), values[-1] + (values[-1] - between[-1])
-            return float(np.maximum(ends[0], -LARGEST)), float(np.minimum(ends[1], LARGEST))
-        half = max(abs(float(values[0])), 2.0**-1000) * 2.0 ** -(self.bits + 1)
-        return float(values[0]) - half, float(values[0]) + half
+        low = outer_edge(values[:1], values[1:2] if len(between) else values[:1], -1, self.bits)
+        high = outer_edge(values[-1:], values[-2:-1] if len(between) else values[-1:], 1, self.bits)
+        return np.concatenate([low, between, high])
 
     # -- beliefs -------------------------------------------------------------------------------------------------
 
@@ -168,6 +161,18 @@ class Histogram(Family):
 
     def evidence(self, seen: tuple[Tally, ...]) -> Array:
         return np.array([self.log_evidence(tally).sum() for tally in seen])
+
+    @staticmethod
+    def without(seen: Tally, x: Array, group: Array, declared: Histogram | None) -> Left | None:
+        """Evidence and terms of each cell with its row left out, the bins chosen anew."""
+        own = Histogram() if declared is None else declared
+        place = seen.places(counting.rounded(x[:, 0], own.bits))
+        if (place == len(seen.values)).any() or not (gone := Removals(seen, place, group)).learned():
+            return None
+        alpha = None if own.alpha is None else float(np.asarray(own.alpha))
+        return (
+            None if alpha == 0 else of_bins(gone, x[:, 0], QUANTILES, CANDIDATE, NUMBERS_OF_BINS[-1], own.bits, alpha)
+        )
 
 
 def _cuts(content: Array) -> tuple[Array, Array]:
