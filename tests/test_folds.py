@@ -11,7 +11,8 @@ from priory.families import Categorical, Histogram
 
 
 def terms(model, table, y):
-    return folds.terms_without(model._schema, model.seen_, model._read(table, False), np.asarray(y), "predictive")
+    cells = model._schema.cells(model._read(table, False))
+    return folds.terms_without(model._schema, model.seen_, cells, np.asarray(y), "predictive")
 
 
 @pytest.mark.parametrize("family", [Histogram, Histogram(alpha=0.7), Histogram(bits=4), Categorical, Categorical(0.3)])

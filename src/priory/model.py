@@ -223,8 +223,12 @@ def log_joint(schema: Schema, seen: Seen, table: Table, estimate: str, prior: An
 
 def terms(schema: Schema, seen: Seen, table: Table, estimate: str, average: bool = False) -> Array:
     """log p(x_j | c) for each row, class and column, the columns in the order of the schema."""
-    cells = schema.cells(table)
-    out = np.zeros((table.rows, len(seen.classes), len(schema.names)))
+    return terms_of(schema, seen, schema.cells(table), table.rows, estimate, average)
+
+
+def terms_of(schema: Schema, seen: Seen, cells: list[Any], rows: int, estimate: str, average: bool = False) -> Array:
+    """The same for the cells of each block."""
+    out = np.zeros((rows, len(seen.classes), len(schema.names)))
     place = {name: j for j, name in enumerate(schema.names)}
     for choice in chosen(schema, seen, average):
         names = schema.blocks[choice.block].names
