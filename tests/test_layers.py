@@ -13,7 +13,7 @@ LAYERS = [  # from the ground up; a module may import from lower layers and from
     {"averaging", "table", "schema", "model", "ledger"}
     | {"codelength", "likelihoods", "space", "hypotheses", "continuum"}
     | {"products", "linear", "design", "weights", "logistic", "sampling"},
-    {"folds", "plots"},
+    {"folds", "plots"} | {"intervals", "curves", "reliability", "scores", "scorecard"},
     {"estimator", "classifier", "naive_bayes", "text"}
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"},

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from priory.logistic_regression import BayesianLogisticRegression
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.regression import BayesianLinearRegression
+    from priory.scores import Scores
     from priory.text import TextClassifier
     from priory.trees import MDLTreeClassifier
 
@@ -27,6 +28,7 @@ __all__ = [
     "MDLDiscretiser",
     "MDLTreeClassifier",
     "NaiveBayes",
+    "Scores",
     "TextClassifier",
     "families",
     "naive_bayes",
@@ -44,6 +46,7 @@ _HOME = {
     "MDLDiscretiser": "discretise",
     "MDLTreeClassifier": "trees",
     "NaiveBayes": "classifier",
+    "Scores": "scores",
     "TextClassifier": "text",
 }
 
