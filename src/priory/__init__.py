@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from priory import families, naive_bayes, plots
+    from priory.calibrated import Calibrated
     from priory.classifier import NaiveBayes
     from priory.continuum import Continuum
+    from priory.decisions import ABSTAIN, decide
     from priory.discretise import MDLDiscretiser
     from priory.hypotheses import Hypotheses
     from priory.logistic_regression import BayesianLogisticRegression
+    from priory.neighbours import bayes_rate
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.regression import BayesianLinearRegression
     from priory.scores import Scores
@@ -19,9 +22,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ABSTAIN",
     "BayesOptimalClassifier",
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
+    "Calibrated",
     "Continuum",
     "GibbsClassifier",
     "Hypotheses",
@@ -30,6 +35,8 @@ __all__ = [
     "NaiveBayes",
     "Scores",
     "TextClassifier",
+    "bayes_rate",
+    "decide",
     "families",
     "naive_bayes",
     "plots",
@@ -37,9 +44,11 @@ __all__ = [
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
 _HOME = {
+    "ABSTAIN": "decisions",
     "BayesOptimalClassifier": "optimal",
     "BayesianLinearRegression": "regression",
     "BayesianLogisticRegression": "logistic_regression",
+    "Calibrated": "calibrated",
     "Continuum": "continuum",
     "GibbsClassifier": "optimal",
     "Hypotheses": "hypotheses",
@@ -48,6 +57,8 @@ _HOME = {
     "NaiveBayes": "classifier",
     "Scores": "scores",
     "TextClassifier": "text",
+    "bayes_rate": "neighbours",
+    "decide": "decisions",
 }
 
 
