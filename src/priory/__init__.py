@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from priory.neighbours import bayes_rate
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.regression import BayesianLinearRegression
+    from priory.reporting import report
     from priory.scores import Scores
     from priory.text import TextClassifier
     from priory.trees import MDLTreeClassifier
@@ -40,6 +41,7 @@ __all__ = [
     "families",
     "naive_bayes",
     "plots",
+    "report",
 ]
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
@@ -59,6 +61,7 @@ _HOME = {
     "TextClassifier": "text",
     "bayes_rate": "neighbours",
     "decide": "decisions",
+    "report": "reporting",
 }
 
 
