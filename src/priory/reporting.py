@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -17,13 +18,14 @@ from priory import plots
 from priory.calibration import fitted
 from priory.errors import Missing, PrioryError
 from priory.intervals import Interval
-from priory.ledger import DECIBAN, Ledger, shown
+from priory.ledger import DECIBAN, Ledger, Line, shown
 from priory.plots.canvas import inline_svg
 from priory.scorecard import OVERALL
 from priory.scores import Scores
 
-CLASSES = 12  # classes and pieces of evidence shown
-MISTAKES = 8
+CLASSES = 12  # classes shown
+EVIDENCE = 10  # pieces of evidence for each
+MISTAKES = 8  # and pieces of evidence for each
 SAMPLE = 300  # rows asked for the evidence of columns
 LONGEST = 5000  # characters of a text shown
 
@@ -161,13 +163,15 @@ def _strongest(model: Any, X: Any, scores: Scores) -> dict[str, Any]:
     """What speaks most for each class: tokens of a model of texts, columns of a table."""
     labels = [one.label for one in scores.worst(CLASSES)]
     if hasattr(model, "evidence") and getattr(model, "buckets", None) is None:
-        how = "Tokens that are often seen in a class and seldom elsewhere, and in how many of its texts they are."
-        found = {label: _tokens(model.evidence(label, CLASSES), label) for label in labels}
+        how = (
+            "Tokens seen often in a class and seldom elsewhere; beside them how much of what was seen of them is there."
+        )
+        found = {label: _tokens(model.evidence(label, EVIDENCE), label) for label in labels}
     elif hasattr(model, "explain") and not hasattr(model, "evidence"):
         how = "How much each column says for a class, on average over its rows, against the strongest other class."
         found = _average_columns(model, X, scores, labels)
     else:
-        return {}
+        how, found = "", {}
     return {"strongest": [(shown(label), lines) for label, lines in found.items() if lines], "strongest_how": how}
 
 
@@ -180,14 +184,14 @@ def _tokens(evidence: Sequence[Any], label: Any) -> list[dict[str, Any]]:
 
 def _average_columns(model: Any, X: Any, scores: Scores, labels: list[Any]) -> dict[Any, list[dict[str, Any]]]:
     rows = np.random.default_rng(0).permutation(len(scores.truth))[:SAMPLE]
-    ledgers = list(zip(model.explain(_safe_indexing(X, rows)), scores.truth[rows], strict=True))
+    ledgers = list(zip(model.explain(_rows(X, rows)), scores.truth[rows], strict=True))
     found = {}
     for label in labels:
         of_class = [ledger for ledger, c in ledgers if scores.classes[c] == label]
         if of_class:
             weights = np.mean([ledger.weights(label)[1:] for ledger in of_class], axis=0)
             lines = [_line(line.name, "", w) for line, w in zip(of_class[0].lines, weights, strict=True)]
-            found[label] = _largest(lines, CLASSES)
+            found[label] = _largest(lines, EVIDENCE)
     return found
 
 
@@ -203,16 +207,31 @@ def _mistakes(model: Any, X: Any, scores: Scores) -> dict[str, Any]:
 
 def _mistake(model: Any, X: Any, scores: Scores, row: int) -> dict[str, Any]:
     truth, answer = scores.classes[scores.truth[row]], scores.classes[scores.answer[row]]
-    told = {"row": row, "truth": shown(truth), "answer": shown(answer), "rival": shown(truth)}
+    told = {"row": row, "truth": shown(truth), "answer": shown(answer), "text": None, "lines": []}
     told["p"] = f"p = {np.exp(-scores.surprise[row]):.2g}"
     if not hasattr(model, "explain"):
         return told
-    example = _safe_indexing(X, [row])
+    example = _rows(X, [row])
     ledger: Ledger = _without(model, example, truth).explain(example)[0]
     weights = ledger.weights(answer, truth)
-    lines = [_line(line.name, line.value, w) for line, w in zip(ledger.entries(), weights, strict=True)]
+    values = [_times(line) if line.places else line.value for line in ledger.entries()]
+    lines = [_line(line.name, v, w) for line, v, w in zip(ledger.entries(), values, weights, strict=True)]
+    largest = _largest(lines[1:], MISTAKES)
+    rest = math.fsum(weights) * DECIBAN - lines[0]["decibans"] - math.fsum(line["decibans"] for line in largest)
+    others = [_line(f"{len(lines) - 1 - len(largest)} others", "", rest / DECIBAN)] if len(lines) - 1 > MISTAKES else []
     text = None if ledger.text is None else _markup(ledger.marked(answer, truth, LONGEST))
-    return told | {"lines": [lines[0], *_largest(lines[1:], MISTAKES)], "text": text}
+    return told | {"lines": [lines[0], *largest, *others], "text": text, "total": f"{sum(weights) * DECIBAN:+.1f}"}
+
+
+def _rows(X: Any, rows: Any) -> Any:
+    """Some rows of a table of any kind."""
+    if isinstance(X, Mapping):
+        return {name: [column[row] for row in rows] for name, column in X.items()}
+    return _safe_indexing(X, rows)
+
+
+def _times(token: Line) -> str:
+    return "" if len(token.places) == 1 else f"{len(token.places)} times"
 
 
 def _without(model: Any, example: Any, label: Any) -> Any:

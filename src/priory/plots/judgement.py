@@ -62,8 +62,8 @@ def reliability_diagram(scores: Scores | Mapping[str, Scores], bins: int = 10) -
         below.bar([b.low + 0.05 / bins + (n + 0.5) * wide for b in seen], [b.rows for b in seen], wide, color=colour)
         lowest = min(lowest, seen[0].low)
     above.set(xlim=(lowest - 0.01, 1.01), ylim=(-0.02, 1.02), ylabel="share of right answers")
-    above.legend(frameon=False, loc="upper left")
     below.set(xlabel="certainty", ylabel="rows")
+    figure.legend(frameon=False, loc="outside upper left")
     for axes in (above, below):
         axes.spines[["top", "right"]].set_visible(False)
     return figure
