@@ -2,6 +2,7 @@
 
 import io
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,3 +113,10 @@ def test_the_ink_is_that_of_the_page_and_the_bytes_are_the_same_each_time():
     assert one == two
     assert "currentColor" in one
     assert "#333333" not in one
+
+
+@pytest.mark.parametrize("name", ["confusion_matrix", "score_histogram", "reliability"])
+def test_the_page_shows_them(name):
+    page = Path(__file__).parents[1] / "docs" / "probabilities.md"
+    assert f"figures/{name}.svg" in page.read_text()
+    assert (page.parent / "figures" / f"{name}.svg").stat().st_size > 1000
