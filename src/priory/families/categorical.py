@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
@@ -122,7 +123,7 @@ class Categorical(Family):
 
     def _tables(self, seen: tuple[Tally, ...], estimate: str) -> list[Array]:
         return [
-            tally.derived("table", lambda t, j=j: self._column(j)._table(t, estimate), self, estimate)  # type: ignore[misc]
+            tally.derived("table", partial(self._column(j)._table, estimate=estimate), self, estimate)
             for j, tally in enumerate(seen)
         ]
 
