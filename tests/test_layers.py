@@ -9,11 +9,11 @@ SOURCE = Path(__file__).parents[1] / "src" / "priory"
 
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
     {"errors", "logspace", "statistics", "_kernel", "counting", "threads", "probability", "documents"},
-    {"families", "tokens", "words", "buckets", "bags", "vocabularies"},
+    {"families", "tokens", "words", "buckets", "bags", "tokensets", "vocabularies"},
     {"averaging", "table", "schema", "model", "ledger"}
     | {"codelength", "likelihoods", "space", "hypotheses", "continuum"}
     | {"products", "linear", "design", "weights", "logistic", "sampling"},
-    {"folds", "plots"},
+    {"folds", "strengths", "plots"},
     {"estimator", "classifier", "naive_bayes", "text"}
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"},

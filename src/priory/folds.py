@@ -43,6 +43,7 @@ def leave_one_out(
             if block.kind == "text":
                 text = with_prior(block.candidates[0], records[0])
                 assert isinstance(text, Text)
+                text = text.averaged() if average else text
                 joint[part] += text.without(records[0], cells[part], group[part], estimate)[:, :, 0]
             else:
                 joint[part] += _terms_without(block, records, cells[part], group[part], ask).sum(axis=-1)

@@ -58,6 +58,14 @@ class Family(Columns):
     with it, the record's first axis is the class. A NaN cell is missing and leaves no trace.
     """
 
+    def __eq__(self, other: object) -> bool:
+        """Beliefs are the same if their hyperparameters are."""
+        mine, yours = vars(self), vars(other) if type(other) is type(self) else {}
+        return self is other or (mine.keys() == yours.keys() and all(np.array_equal(mine[k], yours[k]) for k in mine))
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
     # -- learning ------------------------------------------------------------------------------------------------
 
     @abstractmethod
