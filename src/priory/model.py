@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from priory.averaging import CERTAIN, averaged, inclusion
-from priory.counting import scored
+from priory.averaging import CERTAIN, averaged, inclusion, pooled
+from priory.counting import Picked
 from priory.errors import DataError, KindError, NotSeen
 from priory.families import Text
 from priory.families.family import Columns, Grouped
@@ -74,8 +74,7 @@ class Choice(NamedTuple):
         """The terms summed over the columns."""
         if self.matters is None:
             return self.family.score(self.seen, x, estimate)
-        groups = len(self.seen[0].n if isinstance(self.seen, tuple) else self.seen.n)
-        return scored(lambda part: self.terms(x[part], estimate).sum(axis=-1), len(x), groups)
+        return self.family.mixed(self.seen, pooled(self.seen), x, estimate, self.matters)
 
 
 def observe(schema: Schema, table: Table, classes: Array, group: Array, weight: Array | None) -> Seen:
@@ -239,7 +238,7 @@ def log_joint(schema: Schema, seen: Seen, table: Table, estimate: str, prior: An
     for choice in chosen(schema, seen, average):
         block = cells[choice.block]
         if len(choice.places) < len(schema.blocks[choice.block].names):
-            block = _columns(block, choice.places)
+            block = Picked(block, choice.places) if isinstance(block, np.ndarray) else _columns(block, choice.places)
         joint += choice.score(block, estimate)
     return joint
 

@@ -147,5 +147,13 @@ class Categorical(Family):
         coded = x if isinstance(x, Coded) else Coded.of(x)
         return counting.lookup(lambda part: self._codes(seen, coded[part]), len(coded), self._tables(seen, estimate))
 
+    def mixed(
+        self, seen: tuple[Tally, ...], together: tuple[Tally, ...], x: Any, estimate: str, matters: Array
+    ) -> Array:
+        coded = x if isinstance(x, Coded) else Coded.of(x)
+        pairs = zip(self._tables(seen, estimate), self._tables(together, estimate), matters, strict=True)
+        tables = [np.logaddexp(log(r) + apart, log(1 - r) + shared) for apart, shared, r in pairs]
+        return counting.lookup(lambda part: self._codes(seen, coded[part]), len(coded), tables)
+
     def evidence(self, seen: tuple[Tally, ...]) -> Array:
         return np.array([self._column(j).log_evidence(tally).sum() for j, tally in enumerate(seen)])
