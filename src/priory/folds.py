@@ -36,7 +36,8 @@ def leave_one_out(
     step = max(1, CELLS // (len(schema.names) * len(seen.n)))
     for start in range(0, table.rows, step):
         part = slice(start, start + step)
-        joint[part] += terms_without(schema, seen, [block[part] for block in cells], group[part], estimate, average).sum(-1)
+        some = [block[part] for block in cells]
+        joint[part] += terms_without(schema, seen, some, group[part], estimate, average).sum(axis=2)
     return joint
 
 
@@ -88,6 +89,7 @@ def terms_without(
         if block.kind == "text":
             text = with_prior(block.candidates[0], records[0])
             assert isinstance(text, Text)
+            text = text.averaged() if average else text
             own = text.without(records[0], x, group, estimate)
         else:
             own = _terms_without(block, records, x, group, ask, closed)

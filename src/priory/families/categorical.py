@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
@@ -123,7 +124,7 @@ class Categorical(Family):
 
     def _tables(self, seen: tuple[Tally, ...], estimate: str) -> list[Array]:
         return [
-            tally.derived("table", lambda t, j=j: self._column(j)._table(t, estimate), self, estimate)  # type: ignore[misc]
+            tally.derived("table", partial(self._column(j)._table, estimate=estimate), self, estimate)
             for j, tally in enumerate(seen)
         ]
 
@@ -146,6 +147,14 @@ class Categorical(Family):
     def score(self, seen: tuple[Tally, ...], x: Any, estimate: str) -> Array:
         coded = x if isinstance(x, Coded) else Coded.of(x)
         return counting.lookup(lambda part: self._codes(seen, coded[part]), len(coded), self._tables(seen, estimate))
+
+    def mixed(
+        self, seen: tuple[Tally, ...], together: tuple[Tally, ...], x: Any, estimate: str, matters: Array
+    ) -> Array:
+        coded = x if isinstance(x, Coded) else Coded.of(x)
+        pairs = zip(self._tables(seen, estimate), self._tables(together, estimate), matters, strict=True)
+        tables = [np.logaddexp(log(r) + apart, log(1 - r) + shared) for apart, shared, r in pairs]
+        return counting.lookup(lambda part: self._codes(seen, coded[part]), len(coded), tables)
 
     def evidence(self, seen: tuple[Tally, ...]) -> Array:
         return np.array([self._column(j).log_evidence(tally).sum() for j, tally in enumerate(seen)])

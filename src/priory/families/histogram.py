@@ -147,17 +147,20 @@ class Histogram(Family):
         return np.where(np.isnan(x)[:, None], 0.0, np.stack(columns, axis=-1).transpose(1, 0, 2))
 
     def score(self, seen: tuple[Tally, ...], x: Array, estimate: str) -> Array:
-        tables = self._tables(seen, estimate)
+        return _looked_up(x, self._tables(seen, estimate))
 
-        def codes(part: slice) -> Array:
-            block = np.asarray(x[part], dtype=float)
-            found = np.empty(block.shape, dtype=np.int32)
-            for j, (edges, _) in enumerate(tables):
-                found[:, j] = _bin_of(block[:, j], edges)
-            found[np.isnan(block)] = -1
-            return found
-
-        return counting.lookup(codes, len(x), [table for _, table in tables])
+    def mixed(
+        self, seen: tuple[Tally, ...], together: tuple[Tally, ...], x: Array, estimate: str, matters: Array
+    ) -> Array:
+        """The classes apart and all together may have different bins: they are asked on the cuts of both."""
+        tables = []
+        for (edges, apart), (others, shared), r in zip(
+            self._tables(seen, estimate), self._tables(together, estimate), matters, strict=True
+        ):
+            cuts = np.union1d(edges, others)
+            a, s = apart[:, _bin_of(cuts[:-1], edges)], shared[:, _bin_of(cuts[:-1], others)]
+            tables.append((cuts, np.logaddexp(log(r) + a, log(1 - r) + s)))
+        return _looked_up(x, tables)
 
     def evidence(self, seen: tuple[Tally, ...]) -> Array:
         return np.array([self.log_evidence(tally).sum() for tally in seen])
@@ -173,6 +176,20 @@ class Histogram(Family):
         return (
             None if alpha == 0 else of_bins(gone, x[:, 0], QUANTILES, CANDIDATE, NUMBERS_OF_BINS[-1], own.bits, alpha)
         )
+
+
+def _looked_up(x: Array, tables: list[tuple[Array, Array]]) -> Array:
+    """Scores (rows, classes) from the edges and the log densities (classes, bins) of each column."""
+
+    def codes(part: slice) -> Array:
+        block = np.asarray(x[part], dtype=float)
+        found = np.empty(block.shape, dtype=np.int32)
+        for j, (edges, _) in enumerate(tables):
+            found[:, j] = _bin_of(block[:, j], edges)
+        found[np.isnan(block)] = -1
+        return found
+
+    return counting.lookup(codes, len(x), [table for _, table in tables])
 
 
 def _cuts(content: Array) -> tuple[Array, Array]:
