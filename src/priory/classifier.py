@@ -56,7 +56,7 @@ class NaiveBayes(Classifier):
     alpha : float or "loo", optional
         Virtual examples of each label or bin, the same for all columns; by default as many as the evidence of each
         column asks for. "loo" lets ``fit`` take as many (``alpha_``) as make rows most probable of their own class when
-        they are left out; from then on that is as good as declared, until the next ``fit``.
+        they are left out (at most 100 of them); from then on that is as good as declared, until the next ``fit``.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
     missing : "ignore" or "error"
 
@@ -112,7 +112,7 @@ class NaiveBayes(Classifier):
     def _choose_alpha(self, X: Any, y: Any, sample_weight: Any) -> None:
         """By leaving rows out: what was seen is the same under any prior, only the schema differs."""
         table = self._read(X, reset=False)
-        rows = sample(table.rows, sample_weight, 300)
+        rows = sample(table.rows, sample_weight, 100)
         some, (_, group) = table.taken(rows), encoded(np.asarray(y)[rows], self.classes_)
 
         def honest(alpha: float) -> Array:

@@ -59,8 +59,8 @@ class TextClassifier(Classifier):
         "complement".
     alpha : float, "evidence" or "loo"
         Virtual occurrences of every token; "evidence" takes as many as make what was seen most probable. "loo" lets
-        ``fit`` take as many as make texts most probable of their own class when they are left out (a thousand of
-        them); from then on that is as good as declared, whatever is learned or forgotten, until the next ``fit``.
+        ``fit`` take as many as make texts most probable of their own class when they are left out (at most 500
+        of them); from then on that is as good as declared, whatever is learned or forgotten, until the next ``fit``.
     ngrams, unit, lowercase, least, stem, extra, cjk
         What a token is: see `priory.tokens.Tokens`. The defaults are those of scikit-learn's ``CountVectorizer()``.
     stop_words : a language such as "en", or the words themselves, optional
@@ -187,7 +187,7 @@ class TextClassifier(Classifier):
             return super().fit(X, y, sample_weight)
         texts = _opened(list(_several(X)))
         super().fit(texts, y, sample_weight)
-        rows = sample(len(texts), sample_weight, 1000 if self._vocabulary().grows else 100)
+        rows = sample(len(texts), sample_weight, 500 if self._vocabulary().grows else 100)
         some, labels = [texts[i] for i in rows], np.asarray(y)[rows]
 
         def honest(alpha: float) -> Array:
