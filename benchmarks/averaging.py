@@ -57,7 +57,7 @@ def texts() -> None:
             continue
         train, labels, test, truth = found
         parts = [(train, labels, test, np.asarray(truth))] if test else list(folds(train, labels))
-        for model in ("bernoulli", "binary", "poisson", "multinomial"):
+        for model in ("bernoulli", "binary", "poisson", "multinomial")[: 1 if name.startswith("20") else None]:
             cells = []
             for alpha in (1.0, "loo"):
                 for average in (False, True):
@@ -74,8 +74,8 @@ def folds(x: Any, y: Any) -> Iterator[tuple[list[str], Any, list[str], Any]]:
 
 def tables() -> None:
     say("\n## Tables: accuracy in per cent / log loss\n")
-    say("The strength is that of each column by evidence; in the last column one for all, by leaving rows out.\n")
-    say("| table | columns | of which matter | plain | averaged | averaged, α chosen |\n|---|---|---|---|---|---|")
+    say("The strength of the prior is that of each column by evidence.\n")
+    say("| table | columns | of which matter | plain | averaged |\n|---|---|---|---|---|")
     for name in TABLES:
         found = datasets.table(name)
         if found is None:
@@ -85,8 +85,8 @@ def tables() -> None:
             (x.iloc[a], y.iloc[a], x.iloc[b], y.iloc[b].to_numpy())
             for a, b in StratifiedKFold(5, shuffle=True, random_state=0).split(x, y)
         ]
-        builds = [pr.NaiveBayes(), pr.NaiveBayes(average=True), pr.NaiveBayes(average=True, alpha="loo")]
-        cells = [cell([judged(b, *part) for part in parts], b.alpha == "loo") for b in builds]
+        builds = [pr.NaiveBayes(), pr.NaiveBayes(average=True)]
+        cells = [cell([judged(b, *part) for part in parts], False) for b in builds]
         matter = pr.NaiveBayes().fit(x, y).inclusion_probability_
         say(f"| {name} | {len(matter)} | {matter.sum():.1f} | {' | '.join(cells)} |")
 
