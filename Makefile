@@ -24,6 +24,7 @@ benchmark: $(READY)
 	$(PYTHON) benchmarks/tables.py
 	$(PYTHON) benchmarks/text.py
 	$(PYTHON) benchmarks/trees.py
+	$(PYTHON) benchmarks/averaging.py
 	$(PYTHON) benchmarks/regression.py
 
 clean:

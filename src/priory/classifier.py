@@ -67,7 +67,7 @@ class NaiveBayes(Judged):
     alpha : float or "loo", optional
         Virtual examples of each label or bin, the same for all columns; by default as many as the evidence of each
         column asks for. "loo" lets ``fit`` take as many (``alpha_``) as make rows most probable of their own class when
-        they are left out; from then on that is as good as declared, until the next ``fit``.
+        they are left out (at most 100 of them); from then on that is as good as declared, until the next ``fit``.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
     missing : "ignore" or "error"
     calibrate : "loo" or False
@@ -131,7 +131,7 @@ class NaiveBayes(Judged):
 
     def _choose_alpha(self, table: Table, group: Array, weight: Array | None) -> None:
         """By leaving rows out: what was seen is the same under any prior, only the schema differs."""
-        rows = sample(table.rows, weight, 300)
+        rows = sample(table.rows, weight, 100)
         some, own = table.taken(rows), group[rows]
 
         def honest(alpha: float) -> Array:

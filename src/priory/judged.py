@@ -31,8 +31,8 @@ from priory.scores import Scores
 from priory.tempering import Tempering, Terms
 from priory.weights import row_weights
 
-FOLDS = 5
-LEAST = 20  # rows: fewer say nothing about themselves
+FOLDS = 4
+LEAST = 50  # rows: fewer say nothing about themselves
 BATCH = 512  # rows of a batch that the tempering learns from
 CELLS = 1 << 20  # answered at a time
 

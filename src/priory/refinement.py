@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from priory.descent import lowest
 from priory.logspace import Array, log_normalise
 
-STRENGTHS = tuple(10.0 ** (e / 2) for e in range(5, -7, -1))  # from 316 to 0.001
+STRENGTHS = (300.0, 30.0, 3.0, 0.3, 0.03, 0.003)
 STEPS = 60
 
 
@@ -58,7 +58,6 @@ def refined(x: csr_array, model: Array, group: Array, weight: Array, fold: Array
     rows, folds = np.arange(len(group)), np.unique(fold)
     starts: dict[int, Array | None] = dict.fromkeys(folds.tolist())
     best: tuple[float, float, Array] | None = None
-    worse = 0
     for strength in STRENGTHS:
         honest = np.empty(model.shape)
         for k in folds.tolist():
@@ -68,10 +67,8 @@ def refined(x: csr_array, model: Array, group: Array, weight: Array, fold: Array
             honest[out] = log_normalise(model[out] + x[out] @ d)
         loss = -float(weight @ honest[rows, group])
         if best is None or loss < best[0]:
-            best, worse = (loss, strength, honest), 0
+            best = (loss, strength, honest)
         else:
-            worse += 1
-        if worse == 2:
             break
     assert best is not None
     return Refined(corrected(x, model, group, weight, best[1]), best[1], best[2])

@@ -14,7 +14,7 @@ import numpy as np
 from priory.errors import DataError
 from priory.logspace import Array
 
-STRENGTHS = 4.0 ** np.arange(-5, 2)
+STRENGTHS = 4.0 ** np.arange(-6, 4)
 
 
 def sample(rows: int, sample_weight: Any, most: int) -> Array:

@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 from priory.descent import lowest
 from priory.logspace import Array, log_normalise
 
-STRENGTHS = (1000.0, 100.0, 10.0, 1.0, 0.1)  # how near the weights are to their common one
+STRENGTHS = (1000.0, 30.0, 1.0)  # how near the weights are to their common one
 LEAST = -1e3  # what is called impossible may still be true
 
 
@@ -110,7 +110,7 @@ def chosen(terms: Terms, group: Array, weight: Array, fold: Array) -> Chosen:
     """The tempering of the strength that judges rows of another fold best; if in doubt, the stronger prior."""
     parts, rows = terms.values.shape[2], np.arange(len(group))
     answers, losses = [], []
-    for strength in STRENGTHS if parts > 2 else STRENGTHS[2:3]:
+    for strength in STRENGTHS if parts > 2 else STRENGTHS[1:2]:
         prior, honest = Tempering.prior(parts, strength), np.empty(terms.values.shape[:2])
         for k in np.unique(fold):
             out = fold == k

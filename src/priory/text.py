@@ -69,8 +69,8 @@ class TextClassifier(Judged):
         "complement".
     alpha : float, "evidence" or "loo"
         Virtual occurrences of every token; "evidence" takes as many as make what was seen most probable. "loo" lets
-        ``fit`` take as many as make texts most probable of their own class when they are left out (a thousand of
-        them); from then on that is as good as declared, whatever is learned or forgotten, until the next ``fit``.
+        ``fit`` take as many as make texts most probable of their own class when they are left out (at most 500
+        of them); from then on that is as good as declared, whatever is learned or forgotten, until the next ``fit``.
     ngrams, unit, lowercase, least, stem, extra, cjk
         What a token is: see `priory.tokens.Tokens`. The defaults are those of scikit-learn's ``CountVectorizer()``.
     stop_words : a language such as "en", or the words themselves, optional
@@ -200,7 +200,7 @@ class TextClassifier(Judged):
     def _finish(self, table: Texts, group: Array, weight: Array | None) -> None:
         self.__dict__.pop("alpha_", None)
         if self.alpha == "loo":
-            rows = sample(table.rows, weight, 1000 if self._vocabulary().grows else 100)
+            rows = sample(table.rows, weight, 500 if self._vocabulary().grows else 100)
             some, own = Texts([table.documents[i] for i in rows]), group[rows]
 
             def honest(alpha: float) -> Array:

@@ -49,7 +49,7 @@ class Averaged(Bag):
 
     @abstractmethod
     def untold(self, counts: Array, chances: Chances) -> Array:
-        """Log evidence of the counts, but for Γ(count + alpha) / Γ(alpha)."""
+        """Log evidence of each token, all classes taken together, but for Γ(count + alpha) / Γ(alpha)."""
 
     @abstractmethod
     def mean(self, counts: Array, chances: Chances) -> Array:
@@ -78,7 +78,7 @@ class Averaged(Bag):
     def log_odds(self, counts: Array, chances: Chances, told: Array | None = None) -> Array:
         """Evidence of each token with the classes apart, less that with the classes together."""
         pooled = counts.sum(axis=1, keepdims=True)
-        apart = self.untold(counts, chances).sum(axis=1) - self.untold(pooled, chances.together())[:, 0]
+        apart = self.untold(counts, chances) - self.untold(pooled, chances.together())
         return apart + (self.told(counts) if told is None else told)
 
     def rates(self, counts: Array, chances: Chances, told: Array | None = None) -> Array:
@@ -86,6 +86,10 @@ class Averaged(Bag):
         matters = expit(self.log_odds(counts, chances, told))[:, None]
         shared = self.mean(counts.sum(axis=1, keepdims=True), chances.together())
         return matters * self.mean(counts, chances) + (1 - matters) * shared
+
+    def total(self, counts: Array, times: Array, chances: Chances, told: Array | None = None) -> Array:
+        """What the tokens add to each class whether or not a document shows them; so many have these counts."""
+        return np.asarray(times @ self.silent(self.rates(counts, chances, told)))
 
     def inclusion(self, words: Words) -> Array:
         """The probability that each token depends on the class."""
@@ -102,8 +106,8 @@ class Averaged(Bag):
     def log_evidence(self, counts: Array, words: Words) -> Array:
         """Log evidence of tokens with these counts: half of it apart, half of it together."""
         chances, pooled = self.chances(words), counts.sum(axis=1, keepdims=True)
-        together = gammaln(pooled + self.alpha) - gammaln(self.alpha) + self.untold(pooled, chances.together())
-        return together[:, 0] + np.logaddexp(self.log_odds(counts, chances), 0.0) - np.log(2)
+        together = gammaln(pooled[:, 0] + self.alpha) - gammaln(self.alpha) + self.untold(pooled, chances.together())
+        return together + np.logaddexp(self.log_odds(counts, chances), 0.0) - np.log(2)
 
     # -- what a bag is asked -------------------------------------------------------------------------------------
 
@@ -111,13 +115,13 @@ class Averaged(Bag):
         kinds, back, times = _alike(words)
         rate = self.rates(kinds, self.chances(words))
         nothing = np.zeros((1, rate.shape[1]))
-        total = times @ self.silent(rate)
+        total = self.total(kinds, times, self.chances(words))
         constant = self.joined(nothing, np.zeros(1), total)
         return Weights((self.joined(self.spoken(rate), np.ones(1), total) - constant)[back], constant[0])
 
     def without(self, words: Words, rows: Rows) -> Array:
         """Documents that take the same from the same class are judged by the same rates, but for their own tokens."""
-        kinds, back, times = _alike(words)
+        kinds, _, times = _alike(words)
         told, (n, _) = self.told(kinds), self.chances(words)
         scores = np.empty((len(rows.group), len(n)))
         settings, of = np.unique(
@@ -127,24 +131,25 @@ class Averaged(Bag):
         cuts = np.searchsorted(of[rows.row][by_setting], np.arange(settings.shape[1] + 1))
         for s, (g, taken, b) in enumerate(settings.T):
             chances = Chances(n - taken * (np.arange(len(n)) == g), b)
-            silent = self.silent(self.rates(np.minimum(kinds, self._most(chances)), chances, told))
             documents, own = np.flatnonzero(of == s), by_setting[cuts[s] : cuts[s + 1]]
             place, ids, x = np.searchsorted(documents, rows.row[own]), rows.ids[own], rows.x[own]
             left = words.counts[ids]
+            before = self.rates(self._possible(left, chances), chances, self.told(left))
             left[:, int(g)] -= x
             stays = left.any(axis=1)
             rate = self.rates(left[stays], chances)
-            total = np.tile(times @ silent, (len(documents), 1))
-            np.add.at(total, place, -silent[back[ids]])
+            everything = self.total(self._possible(kinds, chances), times, chances, told)
+            total = np.tile(everything, (len(documents), 1))
+            np.add.at(total, place, -self.silent(before))
             np.add.at(total, place[stays], self.silent(rate))
             spoken = np.zeros_like(total)
             np.add.at(spoken, place[stays], x[stays, None] * self.spoken(rate))
             scores[documents] = self.joined(spoken, rows.left[documents], total)
         return scores
 
-    def _most(self, chances: Chances) -> Array:
-        """The largest count that is possible; only a document's own tokens can have more, and they are replaced."""
-        return np.full(len(chances.n), np.inf)
+    def _possible(self, counts: Array, chances: Chances) -> Array:
+        """Counts that the chances allow; only a document's own tokens can have more, and they are replaced."""
+        return counts
 
 
 @final
@@ -161,9 +166,8 @@ class AveragedBernoulli(Averaged):
 
     def untold(self, counts: Array, chances: Chances) -> Array:
         n, b = chances
-        return np.asarray(
-            gammaln(n - counts + b) - gammaln(n + self.alpha + b) + gammaln(self.alpha) - betaln(self.alpha, b)
-        )
+        lacking = gammaln(n - counts + b).sum(axis=1) - gammaln(n + self.alpha + b).sum()
+        return np.asarray(lacking + len(n) * (gammaln(self.alpha) - betaln(self.alpha, b)))
 
     def mean(self, counts: Array, chances: Chances) -> Array:
         return np.asarray((counts + self.alpha) / (chances.n + self.alpha + chances.b))
@@ -177,8 +181,8 @@ class AveragedBernoulli(Averaged):
     def joined(self, spoken: Array, length: Array, total: Array) -> Array:
         return spoken + total
 
-    def _most(self, chances: Chances) -> Array:
-        return chances.n
+    def _possible(self, counts: Array, chances: Chances) -> Array:
+        return np.minimum(counts, chances.n)
 
 
 class AveragedRates(Averaged):
@@ -186,7 +190,8 @@ class AveragedRates(Averaged):
 
     def untold(self, counts: Array, chances: Chances) -> Array:
         n, b = chances
-        return np.asarray(self.alpha * np.log(b) - (counts + self.alpha) * np.log(n + b))
+        wait = np.log(n + b)
+        return np.asarray(len(n) * self.alpha * np.log(b) - counts @ wait - self.alpha * wait.sum())
 
     def mean(self, counts: Array, chances: Chances) -> Array:
         return np.asarray((counts + self.alpha) / (chances.n + chances.b))
@@ -196,6 +201,12 @@ class AveragedRates(Averaged):
 
     def spoken(self, rate: Array) -> Array:
         return np.log(rate)
+
+    def total(self, counts: Array, times: Array, chances: Chances, told: Array | None = None) -> Array:
+        """Rates are added as they are: no need to have them one by one."""
+        apart = times * expit(self.log_odds(counts, chances, told))
+        shared = (times - apart) @ (counts.sum(axis=1) + self.alpha) / (chances.n.sum() + chances.b)
+        return np.asarray((apart @ counts + self.alpha * apart.sum()) / (chances.n + chances.b) + shared)
 
 
 @final
