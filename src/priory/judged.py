@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, TimeSeriesSplit, check_cv
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from priory import corrections as correcting
 from priory.corrections import Corrections, Kind, Rows
@@ -94,7 +95,8 @@ class Judged(Classifier):
         counts = np.ones(len(used)) if weight is None else weight[used]
         whole = self._leaves_one_out() and bool((counts == np.floor(counts)).all())
         rows = self._rows(some, encoding, own) if whole else self._apart(some, encoding, own, counts, fold)
-        self.corrections_ = correcting.fitted(rows, own, counts, fold, kinds)
+        with threadpool_limits(1, "blas"):  # many small problems: threads would only wait for each other
+            self.corrections_ = correcting.fitted(rows, own, counts, fold, kinds)
 
     def _apart(self, cells: list[Any], encoding: Encoding, group: Array, weight: Array, fold: Array) -> Rows:
         """Rows that weigh a fraction cannot be left out one by one: each fold is judged by the model without it."""
