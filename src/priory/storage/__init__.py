@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from priory.errors import BadModel, KindError
+from priory.errors import BadModel, KindError, Missing
 from priory.storage.container import Contents, Sections, packed
 from priory.storage.encoding import Decoder, built_estimator, built_record, encoded
 from priory.storage.files import WAIT, locked, opened, replaced
+from priory.storage.fitted import check_model
 from priory.storage.registry import ESTIMATORS, name_of
 
 __all__ = ["load", "save", "updating"]
@@ -41,11 +42,24 @@ def load(path: str | os.PathLike[str], *, mapped: bool = False) -> Any:
     try:
         with opened(place) as file:
             contents = Contents(file, mapped)
-        model = Decoder(contents, built_record, built_estimator).decoded(contents.tree)
-        contents.finish()
-        return model
+        return _built(contents)
     except BadModel as error:
         raise BadModel(f"{place}: {error}") from None
+
+
+def _built(contents: Contents) -> Any:
+    """The model; whatever goes wrong in making it, the file is to blame."""
+    try:
+        model = Decoder(contents, built_record, built_estimator).decoded(contents.tree)
+        contents.finish()
+        if name_of(type(model)) not in ESTIMATORS:
+            raise BadModel(f"it holds a {type(model).__name__}, which is no model.")
+        check_model(model)
+    except (BadModel, Missing, MemoryError):
+        raise
+    except Exception as error:
+        raise BadModel(f"a part of it makes no sense: {type(error).__name__}, {error}") from error
+    return model
 
 
 @dataclass
@@ -72,6 +86,7 @@ def updating(path: str | os.PathLike[str], *, wait: float = WAIT) -> Iterator[Up
 def _write(model: Any, place: Path) -> None:
     if name_of(type(model)) not in ESTIMATORS:
         raise KindError(f"cannot save a {type(model).__name__}; a model file holds one of {', '.join(ESTIMATORS)}.")
+    check_model(model)
     sections = Sections()
     tree = encoded(model, sections, type(model).__name__)
     replaced(place, packed(tree, sections))
