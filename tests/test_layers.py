@@ -17,7 +17,7 @@ LAYERS = [  # from the ground up; a module may import from lower layers and from
     {"estimator", "classifier", "naive_bayes", "text"}
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"},
-    {"data", "demo"},
+    {"data", "demo", "storage"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ALLOWED_ONLY_IN = {

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import families, naive_bayes, plots
+    from priory import families, naive_bayes, plots, storage
     from priory.classifier import NaiveBayes
     from priory.continuum import Continuum
     from priory.discretise import MDLDiscretiser
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from priory.logistic_regression import BayesianLogisticRegression
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.regression import BayesianLinearRegression
+    from priory.storage import load, save
     from priory.text import TextClassifier
     from priory.trees import MDLTreeClassifier
 
@@ -29,8 +30,11 @@ __all__ = [
     "NaiveBayes",
     "TextClassifier",
     "families",
+    "load",
     "naive_bayes",
     "plots",
+    "save",
+    "storage",
 ]
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
@@ -45,6 +49,8 @@ _HOME = {
     "MDLTreeClassifier": "trees",
     "NaiveBayes": "classifier",
     "TextClassifier": "text",
+    "load": "storage",
+    "save": "storage",
 }
 
 

@@ -58,6 +58,13 @@ class Family(Columns):
     with it, the record's first axis is the class. A NaN cell is missing and leaves no trace.
     """
 
+    def __eq__(self, other: object) -> bool:
+        """The same family with the same hyperparameters is the same belief."""
+        return type(other) is type(self) and all(map(np.array_equal, vars(self).values(), vars(other).values()))
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
     # -- learning ------------------------------------------------------------------------------------------------
 
     @abstractmethod
