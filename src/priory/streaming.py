@@ -1,4 +1,4 @@
-"""Learning from more rows than fit into memory: chunks are counted on lanes, one to a thread, and what they saw is added.
+"""Learning from more rows than fit into memory: chunks are counted on lanes, one to a thread, and added up.
 
 Statistics add, so neither the chunks nor the lanes change what is learned. A uniform sample of the rows is kept, on
 which a model is judged and made honest.

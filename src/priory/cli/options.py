@@ -100,7 +100,9 @@ def _listed(text: str | None) -> list[str]:
 def _pair(text: str) -> tuple[str, str]:
     name, _, kind = text.rpartition("=")
     if not name or kind not in TYPES:
-        raise click.BadParameter(f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(TYPES)}.", param_hint="--type")
+        raise click.BadParameter(
+            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(TYPES)}.", param_hint="--type"
+        )
     return name, kind
 
 

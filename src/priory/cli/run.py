@@ -92,7 +92,9 @@ def message_of(error: Exception) -> str:
         return f"{os.fspath(where)}: {reason}" if isinstance(where, str | os.PathLike) else reason
     if isinstance(error, TooLarge) or not isinstance(error, MemoryError):
         known = isinstance(error, PrioryError)
-        return str(error) if known else f"{type(error).__name__}: {error}; set PRIORY_DEBUG=1 to see where, and report it"
+        return (
+            str(error) if known else f"{type(error).__name__}: {error}; set PRIORY_DEBUG=1 to see where, and report it"
+        )
     return "not enough memory; give fewer rows at a time"
 
 

@@ -1,4 +1,4 @@
-"""What a person sees: notes and progress on standard error, tables on standard output, and nothing that is not printable."""
+"""What a person sees: notes and progress on standard error, answers on standard output, nothing unprintable."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ def documents(column: Any) -> list[bytes]:
     _, ends, data = text.buffers()
     edges = np.frombuffer(ends, dtype=np.int32)[text.offset : text.offset + len(text) + 1].tolist()
     memory = data.to_pybytes() if data is not None else b""
-    return [memory[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [memory[a:b] for a, b in pairwise(edges)]
 
 
 def shortened(cell: str, most: int = 40) -> str:

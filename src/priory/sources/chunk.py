@@ -43,6 +43,9 @@ class Faults:
     skip_bad: int = 0  # so many bad lines of JSON are left out
 
 
+STRICT = Faults()
+
+
 def checked_names(path: str, names: list[str]) -> tuple[str, ...]:
     """Column names, each there once; blanks are allowed for columns that nobody uses."""
     for place, name in enumerate(names):

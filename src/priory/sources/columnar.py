@@ -73,7 +73,9 @@ class Parquet(Columnar):
         for number in range(self.file.metadata.num_row_groups):
             size = self.file.metadata.row_group(number).total_byte_size
             if size > MOST_BYTES:
-                raise TooLarge(f"{shown(self.path)}: row group {number} unpacks to {size:,} bytes; write smaller groups")
+                raise TooLarge(
+                    f"{shown(self.path)}: row group {number} unpacks to {size:,} bytes; write smaller groups"
+                )
         return self.file.schema_arrow
 
     def _batches(self, wanted: list[str]) -> Iterator[Any]:

@@ -1,11 +1,10 @@
-"""Files that are documents: a tree of texts by class, mboxes, maildirs, single messages. A row is a text and its label."""
+"""Files that are documents: a tree of texts by class, mboxes, maildirs, messages. A row is a text and its label."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from priory.errors import DataError, TooLarge
 from priory.sources import mail
@@ -35,7 +34,10 @@ class Documents(File):
 
         rows, start = self._rows(), 0
         while block := list(_some(rows)):
-            columns = {name: pa.array(cells, pa.string()) for name, cells in zip(self.names, zip(*block, strict=True))}
+            columns = {
+                name: pa.array(cells, pa.string())
+                for name, cells in zip(self.names, zip(*block, strict=True), strict=True)
+            }
             yield Chunk(pa.RecordBatch.from_arrays([columns[n] for n in wanted], names=list(wanted)), self, start)
             start += len(block)
         if not start:
@@ -118,5 +120,3 @@ def by_class(root: Path, kind: str) -> list[tuple[str, Path]]:
 
 def _maildir(folder: Path) -> list[Path]:
     return sorted(file for part in ("cur", "new") for file in (folder / part).iterdir() if file.is_file())
-
-

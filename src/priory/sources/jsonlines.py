@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from priory.errors import DataError, TooLarge
-from priory.sources.chunk import Chunk, Faults, File
+from priory.sources.chunk import STRICT, Chunk, Faults, File
 from priory.sources.separated import MOST_IN_A_CELL
 from priory.sources.streams import Decoding, Told, opened, shown, untold, utf8
 
@@ -19,7 +19,7 @@ LARGEST = 2**63 - 1
 
 
 class JSONLines(File):
-    def __init__(self, path: str, how: Decoding, faults: Faults = Faults(), told: Told = untold) -> None:
+    def __init__(self, path: str, how: Decoding, faults: Faults = STRICT, told: Told = untold) -> None:
         self.path, self.how, self.faults = path, how, faults
         self.jumps: list[tuple[int, int]] = []  # (row, line) where the distance between them grows
         self.count = 0
@@ -105,7 +105,7 @@ class JSONLines(File):
         if str in kinds and len(kinds) > 1:
             row = next(i for i, cell in enumerate(cells) if cell is not None and type(cell) is not type(cells[0]))
             raise DataError(
-                f"{self.place(start + row, name)} is {_kind(cells[row])} and other rows hold something else; use one kind"
+                f"{self.place(start + row, name)} is {_kind(cells[row])} and other rows hold other things; use one kind"
             )
         return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
 

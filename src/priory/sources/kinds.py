@@ -56,7 +56,9 @@ class Said:
             where = f"{shown(rows.files[0].path)}:1:{blank}"
             raise DataError(f"{where}: the column has no name; name it, or leave it out with --ignore ''")
         if not names:
-            raise DataError(f"{shown(rows.files[0].path)}: has no column beside the target; there is nothing to learn from")
+            raise DataError(
+                f"{shown(rows.files[0].path)}: has no column beside the target; there is nothing to learn from"
+            )
         return names
 
 
@@ -182,7 +184,9 @@ class Labels:
         if self.places or self.said.labels_as_text or len(found) <= FRACTIONS:
             return
         column = pa.array(found, pa.string())
-        if all(pc.fill_null(cells.looks_numeric(column), False).to_pylist()) and sum("." in f for f in found) * 2 > len(found):
+        if all(pc.fill_null(cells.looks_numeric(column), False).to_pylist()) and sum("." in f for f in found) * 2 > len(
+            found
+        ):
             raise DataError(
                 f"the target {self.target!r} looks like a number to predict; bin it, or pass --labels-as-text"
             )

@@ -1,7 +1,7 @@
 """Mail: raw RFC 822 messages, mboxes and maildirs as rows of text.
 
-A message becomes one text: its subject and addresses, then what a person would read of it. Everything is capped, so that
-no message takes long or much; what had to be cut or guessed is said in ``flags``, words that are counted like others.
+A message becomes one text: its subject and addresses, then what a person would read of it. Everything is capped, so
+that no message takes long or much; what had to be cut or guessed is said in ``flags``.
 """
 
 from __future__ import annotations

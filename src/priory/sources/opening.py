@@ -136,5 +136,3 @@ def format_of(path: str) -> str:
 def listed(names: tuple[str, ...] | list[str], most: int = 10) -> str:
     listed = ", ".join(map(repr, names[:most]))
     return f"{listed} and {len(names) - most} more" if len(names) > most else listed
-
-

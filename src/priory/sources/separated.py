@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from priory.errors import DataError, TooLarge
-from priory.sources.chunk import Chunk, Faults, File, checked_names
+from priory.sources.chunk import STRICT, Chunk, Faults, File, checked_names
 from priory.sources.streams import BLOCK, STDIN, Decoding, Stream, Told, opened, shown, untold, utf8
 
 MOST_IN_A_CELL = 25 << 20
@@ -19,7 +19,7 @@ class Separated(File):
     """A table of text: a header, and rows of as many cells."""
 
     def __init__(
-        self, path: str, delimiter: str | None, how: Decoding, faults: Faults = Faults(), told: Told = untold
+        self, path: str, delimiter: str | None, how: Decoding, faults: Faults = STRICT, told: Told = untold
     ) -> None:
         self.path, self.how, self.faults, self.told = path, how, faults, told
         self.blocks = self._checked(utf8(path, opened(path, told), how))
@@ -136,8 +136,8 @@ class Separated(File):
                     if not cell.isascii() and any("\udc80" <= c <= "\udcff" for c in cell):
                         at = self._first_bad_byte()
                         raise DataError(
-                            f"{name}:{line}:{place}: byte {at} of the file is not UTF-8; use --encoding latin-1 (or what "
-                            "it is), or --errors replace"
+                            f"{name}:{line}:{place}: byte {at} of the file is not UTF-8; use --encoding latin-1 (or "
+                            "what it is), or --errors replace"
                         )
                     if "\0" in cell:
                         raise DataError(f"{name}:{line}:{place}: holds a NUL byte; remove it")
@@ -145,7 +145,7 @@ class Separated(File):
         except csv.Error as error:
             if "field larger than" in str(error):
                 raise TooLarge(
-                    f"{name}:{last[0] + 1}: a cell has more than {MOST_IN_A_CELL >> 20} MB; split it, or close its quote"
+                    f"{name}:{last[0] + 1}: a cell has over {MOST_IN_A_CELL >> 20} MB; split it, or close its quote"
                 ) from None
             raise DataError(f"{name}:{last[0] + 1}: {error}; mend the row") from None
         try:

@@ -1,4 +1,4 @@
-"""Bytes in: a file or standard input, unpacked and turned into UTF-8 a block at a time, with a cap on what it unpacks to.
+"""Bytes in: a file or standard input, unpacked and turned into UTF-8 a block at a time, with a cap on unpacking.
 
 What a file is, is read off its first bytes and not off its name.
 """
@@ -162,7 +162,7 @@ def capped(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
 
 
 def utf8(path: str, blocks: Iterator[bytes], how: Decoding) -> Iterator[bytes]:
-    """The same text in UTF-8 without a byte-order mark. What comes as UTF-8 is passed on, and checked by who reads it."""
+    """The same text in UTF-8 without a byte-order mark. What comes as UTF-8 is passed on; who reads it checks it."""
     first = next(blocks, b"")
     for start, what in FOREIGN.items():
         if first.startswith(start):
@@ -187,9 +187,7 @@ def utf8(path: str, blocks: Iterator[bytes], how: Decoding) -> Iterator[bytes]:
         yield decoder.decode(b"", final=True).encode()
     except UnicodeError as error:
         where = read + getattr(error, "start", 0)
-        raise DataError(
-            f"{shown(path)}: byte {where} is not {encoding}; say --encoding, or --errors replace"
-        ) from None
+        raise DataError(f"{shown(path)}: byte {where} is not {encoding}; say --encoding, or --errors replace") from None
 
 
 class Stream:

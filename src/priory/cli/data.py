@@ -1,0 +1,124 @@
+"""Rows of files as a model takes them, and models as files: what commands do between options and answer."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from priory.classifier import NaiveBayes
+from priory.cli.show import note
+from priory.errors import DataError, KindError
+from priory.logspace import Array
+from priory.sources import Chunk, Rows
+from priory.sources.ahead import ahead
+from priory.sources.documents import LABEL, TEXT
+from priory.sources.kinds import Columns, Labels, Said
+from priory.sources.opening import listed
+from priory.sources.streams import shown
+from priory.storage import load
+from priory.streaming import Batch, Sample
+from priory.text import TextClassifier
+
+Model = NaiveBayes | TextClassifier
+
+
+def loaded(path: str) -> Model:
+    """The model of a file, if it is one the commands know how to feed."""
+    return known(load(path), path)
+
+
+def known(model: Any, path: str) -> Model:
+    if not isinstance(model, NaiveBayes | TextClassifier):
+        raise KindError(
+            f"{shown(path)}: is a {type(model).__name__}; the command line knows NaiveBayes and TextClassifier"
+        )
+    return model
+
+
+def remember(model: Model, columns: Columns, target: str) -> None:
+    """The model knows by name what it was learned from, and goes into its file with it."""
+    model.feature_names_in_ = np.array(columns.names, dtype=object)
+    model.target_, model.missing_ = target, tuple(sorted(columns.missing))
+
+
+def target_of(model: Model, said: Said) -> Said:
+    """What was said, with the target the model was trained for where nothing was."""
+    from dataclasses import replace
+
+    return said if said.target else replace(said, target=getattr(model, "target_", LABEL))
+
+
+def columns_of(model: Model) -> Columns:
+    """The columns a model was trained on."""
+    missing = frozenset(getattr(model, "missing_", ()))
+    if isinstance(model, TextClassifier):
+        names = getattr(model, "feature_names_in_", [TEXT])
+        return Columns({str(names[0]): "text"}, missing)
+    kinds = {name: block.kind for block in model._schema.blocks for name in block.names}
+    return Columns({name: kinds.get(name, "label") for name in model._schema.names}, missing)
+
+
+def wanted(rows: Rows, columns: Columns, *more: str) -> tuple[str, ...]:
+    """The columns of the files that a model needs, and these; what is there beside them is said once."""
+    absent = [name for name in columns.names if name not in rows.names]
+    if absent:
+        where = shown(rows.files[0].path)
+        raise DataError(f"{where}: has no column {listed(absent)}, which the model needs; it has {listed(rows.names)}")
+    return tuple(dict.fromkeys([*more, *columns.names]))
+
+
+def note_extra(rows: Rows, columns: Columns, *more: str) -> None:
+    extra = [name for name in rows.names if name not in {*columns.names, *more}]
+    if extra and not rows.is_documents:
+        note(f"columns the model does not know are left out: {listed(extra)}")
+
+
+def batches(chunks: Iterator[Chunk], columns: Columns, labels: Labels, sample: Sample | None = None) -> Iterator[Batch]:
+    """Chunks as batches to be learned; a sample of the rows is kept on the way."""
+    for chunk in chunks:
+        group, labelled = labels.read(chunk)
+        if not len(group):
+            continue
+        if sample is not None:
+            sample.add(labelled.batch)
+        yield Batch(columns.read(labelled), group, labels.names)
+
+
+def labelled(rows: Rows, columns: Columns, said: Said, target: str) -> Iterator[tuple[Any, Array]]:
+    """Chunk by chunk what a model learns from: rows, and their labels."""
+    labels = Labels(target, said)
+    if target not in rows.names:
+        raise DataError(f"{shown(rows.files[0].path)}: has no column {target!r}; it has {listed(rows.names)}")
+    for batch in batches(ahead(rows.chunks(wanted(rows, columns, target))), columns, labels):
+        yield batch.rows, batch.classes[batch.group]
+
+
+def peeked(chunks: Iterator[Chunk]) -> tuple[Chunk, Iterator[Chunk]]:
+    """The first chunk, and all of them."""
+    first = next(chunks)
+    return first, itertools.chain([first], chunks)
+
+
+def joined(parts: list[Any]) -> Any:
+    """Several pieces of rows as one: lists of documents, or tables of the same columns."""
+    from priory.table import Column, Table
+
+    if isinstance(parts[0], list):
+        return [document for part in parts for document in part]
+    if len(parts) == 1:
+        return parts[0]
+    columns = []
+    for place, column in enumerate(parts[0].columns):
+        pieces = [part.columns[place] for part in parts]
+        if column.kind == "number":
+            columns.append(Column("number", numbers=np.concatenate([p.numbers for p in pieces])))
+        elif column.kind == "text":
+            columns.append(Column("text", texts=[t for p in pieces for t in p.texts]))
+        else:
+            values = np.unique(np.concatenate([p.labels[1] for p in pieces]))
+            codes = [np.append(np.searchsorted(values, p.labels[1]), -1)[p.labels[0]] for p in pieces]
+            columns.append(Column("label", labels=(np.concatenate(codes).astype(np.int32), values)))
+    return Table(sum(part.rows for part in parts), parts[0].names, True, tuple(columns))

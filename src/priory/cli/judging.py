@@ -1,0 +1,51 @@
+"""Scores of a model on the rows of files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priory.cli.data import Model, columns_of, joined, labelled, loaded, target_of
+from priory.errors import DataError
+from priory.logspace import Array
+from priory.sources import Rows
+from priory.sources.kinds import Said
+
+
+def labelled_rows(path: str, rows: Rows, said: Said) -> tuple[Model, Any, Array]:
+    """The model of a file, and all labelled rows as it takes them."""
+    model = loaded(path)
+    said = target_of(model, said)
+    parts = list(labelled(rows, columns_of(model), said, str(said.target)))
+    if not parts:
+        raise DataError("no row has a label; there is nothing to judge by")
+    return model, joined([part for part, _ in parts]), np.concatenate([labels for _, labels in parts])
+
+
+def scored(path: str, rows: Rows, said: Said, learned: bool) -> tuple[Any, int]:
+    """The scores, and of how many rows."""
+    from priory.scores import Scores
+
+    model = loaded(path)
+    if learned:
+        model, table, labels = labelled_rows(path, rows, said)
+        return model.evaluate(table, labels), len(labels)
+    said = target_of(model, said)
+    answers = [
+        (model.predict_proba(part), labels)
+        for part, labels in labelled(rows, columns_of(model), said, str(said.target))
+    ]
+    probabilities, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
+    unknown = sorted(set(labels.tolist()) - set(model.classes_.tolist()))
+    if unknown:
+        raise DataError(f"the model knows no class {unknown[0]!r}; it knows {model.classes_.tolist()[:10]}")
+    return Scores.of(labels, probabilities, model.classes_), len(labels)
+
+
+def whole_table(rows: Rows, said: Said) -> Any:
+    """All rows of the wanted columns as one Arrow table: an audit compares every row with every other."""
+    import pyarrow as pa
+
+    names = tuple(name for name in rows.names if name.strip() and name not in said.ignore)
+    return pa.Table.from_batches([chunk.batch for chunk in rows.chunks(names)])

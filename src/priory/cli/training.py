@@ -1,0 +1,165 @@
+"""Training in one pass: columns by a first chunk, all rows counted on lanes, a sample to be honest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from priory import model as naive
+from priory.classifier import NaiveBayes
+from priory.cli.data import Model, batches, peeked, remember
+from priory.cli.show import note, saying
+from priory.errors import DataError
+from priory.ledger import DECIBAN
+from priory.logspace import Array
+from priory.sources import Chunk, Rows
+from priory.sources.ahead import ahead
+from priory.sources.kinds import Columns, Labels, Said, families, inferred
+from priory.sources.streams import shown
+from priory.streaming import Sample, learn
+from priory.text import TextClassifier
+
+TELLING = 500  # rows of the sample that say which columns tell most
+
+
+@dataclass
+class Trained:
+    """A model, the sample it was judged on, and what there is to say."""
+
+    model: Model
+    rows: int
+    empty: list[str]
+    unlabelled: int
+    families: dict[str, str]
+    sample: Any = None
+    labels: Array | None = None
+    raw: Any = None  # the sample as it stands in the files
+    scores: Any = None
+    findings: Any = None
+    evidence: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+
+    @property
+    def classes(self) -> dict[str, float]:
+        counts = zip(self.model.classes_.tolist(), self.model.class_count_.tolist(), strict=True)
+        return dict(sorted(counts, key=lambda pair: -pair[1]))
+
+    @property
+    def sampled(self) -> int:
+        return 0 if self.labels is None else len(self.labels)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "rows": self.rows,
+            "classes": self.classes,
+            "columns": self.families,
+            "left_out": self.empty,
+            "sampled": self.sampled,
+            "scores": None if self.scores is None else self.scores.to_dict(),
+            "evidence": self.evidence,
+            "audit": None if self.findings is None else self.findings.to_json(),
+        }
+
+    def report(self) -> Any:
+        import priory
+
+        return priory.report(self.model, self.sample, self.labels, findings=self.findings)
+
+
+def trained(rows: Rows, said: Said, options: dict[str, Any]) -> Trained:
+    """Everything ``train`` does between reading options and writing files."""
+    from priory.cli.train import described
+
+    target, names = said.target_in(rows), said.features_in(rows)
+    first, chunks = peeked(ahead(rows.chunks((target, *names))))
+    columns, empty = inferred(first, names, said)
+    model, labels, sample = _new(columns, said, options), Labels(target, said), Sample()
+    learn(model, batches(chunks, columns, labels, sample))
+    _check_classes(model, rows)
+    remember(model, columns, target)
+    done = Trained(model, sample.rows, empty, labels.unlabelled, described(model))
+    if not options["plain_"]:
+        _judge(done, sample, columns, said, first, options)
+    return done
+
+
+def _new(columns: Columns, said: Said, options: dict[str, Any]) -> Model:
+    """A model for these columns, its families declared so that every chunk is read alike."""
+    alpha = options["alpha"]
+    if columns.is_one_text:
+        return TextClassifier(
+            alpha=1.0 if alpha is None else alpha, ngrams=(1, options["ngrams"]), most=options["most"]
+        )
+    return NaiveBayes(families(columns, said), alpha=alpha)
+
+
+def _check_classes(model: Model, rows: Rows) -> None:
+    if len(model.classes_) == 1:
+        label = str(model.classes_[0])
+        raise DataError(f"{shown(rows.files[0].path)}: only one class {label!r}; a choice needs two")
+    if (model.class_count_ <= 1).all():
+        note("no class has two rows: how far each spreads is guessed")
+
+
+def _judge(done: Trained, sample: Sample, columns: Columns, said: Said, first: Chunk, options: dict[str, Any]) -> None:
+    """Make the model honest on the sample, and say how good it is."""
+    kept = Chunk(sample.batch(), first.file, 0)
+    labels = Labels(done.model.target_, said)
+    group, kept = labels.read(kept)
+    done.raw, done.sample, done.labels = kept.batch, columns.read(kept), labels.names[group]
+    with saying(f"leaving out each of {len(group):,} rows in turn"):
+        if hasattr(done.model, "refresh"):
+            done.model.set_params(calibrate="loo")
+            done.model.refresh(done.sample, done.labels)
+            done.scores = done.model.evaluate(done.sample, done.labels)
+        else:
+            from priory.scores import Scores
+
+            logs = done.model.leave_one_out(done.sample, done.labels)
+            done.scores = Scores.of(done.labels, logs, done.model.classes_, logs=True)
+    done.evidence = telling(done.model, done.sample, done.labels)
+    if not options["no_audit"]:
+        with saying("looking for leakage"):
+            done.findings = audited(done)
+
+
+def audited(done: Trained) -> Any:
+    import priory
+
+    return priory.audit(done.raw, target=done.model.target_) if hasattr(priory, "audit") else None
+
+
+def telling(model: Model, rows: Any, labels: Array) -> dict[str, list[tuple[str, float]]]:
+    """For each class what speaks most for it: words, or columns on average over the rows of the class."""
+    if isinstance(model, TextClassifier):
+        return {
+            str(label): [(e.token, round(e.decibans, 1)) for e in model.evidence(label, 6)] for label in model.classes_
+        }
+    some = rows_of(rows, np.arange(min(len(labels), TELLING)))
+    terms = naive.terms(model._schema, model.seen_, some, model.estimate, model.average)
+    told = {}
+    for c, label in enumerate(model.classes_.tolist()):
+        own = labels[: some.rows] == label
+        if own.any():
+            others = (terms[own].sum(axis=1) - terms[own, c]) / (len(model.classes_) - 1)
+            weight = np.nan_to_num((terms[own, c] - others).mean(axis=0) * DECIBAN, posinf=999.0, neginf=-999.0)
+            best = np.argsort(-weight, kind="stable")[:6]
+            told[str(label)] = [(model._schema.names[j], round(float(weight[j]), 1)) for j in best if weight[j] > 0]
+    return told
+
+
+def rows_of(table: Any, rows: Array) -> Any:
+    """Some rows of a table."""
+    from priory.table import Column, Table
+
+    columns = tuple(
+        Column(
+            c.kind,
+            None if c.numbers is None else c.numbers[rows],
+            None if c.labels is None else (c.labels[0][rows], c.labels[1]),
+            None if c.texts is None else [c.texts[i] for i in rows],
+        )
+        for c in table.columns
+    )
+    return Table(len(rows), table.names, True, columns)
