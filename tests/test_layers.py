@@ -13,17 +13,20 @@ LAYERS = [  # from the ground up; a module may import from lower layers and from
     {"averaging", "table", "schema", "model", "ledger"}
     | {"codelength", "likelihoods", "space", "hypotheses", "continuum"}
     | {"products", "linear", "design", "weights", "logistic", "sampling"},
-    {"folds", "plots"},
+    {"folds", "plots"} | {"intervals", "curves", "reliability", "scores", "scorecard", "decisions", "neighbours"},
     {"estimator", "classifier", "naive_bayes", "text"}
     | {"optimal", "discretise", "trees"}
-    | {"regression", "logistic_regression"},
+    | {"regression", "logistic_regression"}
+    | {"calibration", "calibrated"},
     {"data", "demo", "storage"},
+    {"sources", "streaming", "cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ALLOWED_ONLY_IN = {
     "sklearn": {"estimator", "classifier", "naive_bayes", "text", "demo"}
     | {"optimal", "discretise", "trees"}
-    | {"regression", "logistic_regression"},
+    | {"regression", "logistic_regression"}
+    | {"calibration", "calibrated"},
     "narwhals": {"table", "design"},
     "matplotlib": {"plots"},
     "jax": {"sampling"},

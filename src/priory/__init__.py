@@ -5,13 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from priory import families, naive_bayes, plots, storage
+    from priory.calibrated import Calibrated
     from priory.classifier import NaiveBayes
     from priory.continuum import Continuum
+    from priory.decisions import ABSTAIN, decide
     from priory.discretise import MDLDiscretiser
     from priory.hypotheses import Hypotheses
     from priory.logistic_regression import BayesianLogisticRegression
+    from priory.neighbours import bayes_rate
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.regression import BayesianLinearRegression
+    from priory.scores import Scores
     from priory.storage import load, save
     from priory.text import TextClassifier
     from priory.trees import MDLTreeClassifier
@@ -19,16 +23,21 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ABSTAIN",
     "BayesOptimalClassifier",
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
+    "Calibrated",
     "Continuum",
     "GibbsClassifier",
     "Hypotheses",
     "MDLDiscretiser",
     "MDLTreeClassifier",
     "NaiveBayes",
+    "Scores",
     "TextClassifier",
+    "bayes_rate",
+    "decide",
     "families",
     "load",
     "naive_bayes",
@@ -39,16 +48,21 @@ __all__ = [
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
 _HOME = {
+    "ABSTAIN": "decisions",
     "BayesOptimalClassifier": "optimal",
     "BayesianLinearRegression": "regression",
     "BayesianLogisticRegression": "logistic_regression",
+    "Calibrated": "calibrated",
     "Continuum": "continuum",
     "GibbsClassifier": "optimal",
     "Hypotheses": "hypotheses",
     "MDLDiscretiser": "discretise",
     "MDLTreeClassifier": "trees",
     "NaiveBayes": "classifier",
+    "Scores": "scores",
     "TextClassifier": "text",
+    "bayes_rate": "neighbours",
+    "decide": "decisions",
     "load": "storage",
     "save": "storage",
 }

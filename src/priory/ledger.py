@@ -77,7 +77,7 @@ class Ledger:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame: the entries as rows; a column for each class, and the weight of evidence in decibans."""
-        pd = _pandas()
+        pd = pandas()
         rows = [
             {"name": line.name, "value": line.value}
             | {f"log p({label})": line.log_likelihood[c] for c, label in enumerate(self.classes)}
@@ -176,12 +176,13 @@ class Ledgers(Sequence[Ledger]):
 
     def to_frame(self) -> Any:
         """All entries in one pandas DataFrame, with the row they explain."""
-        pd = _pandas()
+        pd = pandas()
         frames = [ledger.to_frame().assign(row=row) for row, ledger in enumerate(self._ledgers)]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def _pandas() -> Any:
+def pandas() -> Any:
+    """pandas, or what to install."""
     try:
         import pandas as pd
     except ImportError as error:

@@ -14,7 +14,6 @@ from priory.sources import Asked, Chunk, File, open_files
 from priory.sources.kinds import Columns
 from priory.sources.opening import listed
 
-
 MOST_LINES, MOST_DECIBANS = 100, 9999.9  # of evidence in JSON; and JSON knows no infinity
 
 
