@@ -28,6 +28,7 @@ def reading(command: F) -> F:
             click.option("--encoding", default="utf-8", show_default=True, help="Of texts; 'auto' goes by the BOM."),
             click.option("--errors", type=click.Choice(["strict", "replace"]), default="strict", help="At bad bytes."),
             click.option("--ragged", type=click.Choice(["error", "pad", "skip"]), default="error", help="Uneven rows."),
+            click.option("--no-quotes", is_flag=True, help="Quotation marks in a CSV are text like any other."),
             click.option("--skip-bad", type=click.IntRange(0), default=0, metavar="N", help="Leave out N bad lines."),
             click.option("--keep-going", is_flag=True, help="Leave out files that may not be read."),
         ]
@@ -71,7 +72,7 @@ def asked(given: dict[str, Any]) -> Asked:
         given.pop("format"),
         delimiter,
         Decoding(given.pop("encoding"), given.pop("errors")),
-        Faults(given.pop("ragged"), given.pop("skip_bad")),
+        Faults(given.pop("ragged"), given.pop("skip_bad"), not given.pop("no_quotes")),
         given.pop("keep_going"),
     )
 

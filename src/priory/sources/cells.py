@@ -62,7 +62,7 @@ def numbers(chunk: Chunk, name: str, missing: frozenset[str]) -> Array:
 
 def _no_number(chunk: Chunk, row: int, name: str) -> Exception:
     cell = chunk.batch.column(name)[row].as_py()
-    remedy = f"mend it, or say --missing {cell.strip()!r} or --type {name}=label"
+    remedy = f"mend it, or use --missing {cell.strip()} or --type {name}=label"
     if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", cell):
         remedy = "write the decimal point as a point"
     return chunk.fault(row, name, f"{shortened(cell)} is not a number", remedy)

@@ -41,6 +41,7 @@ class Faults:
 
     ragged: str = "error"  # or "pad", "skip"
     skip_bad: int = 0  # so many bad lines of JSON are left out
+    quotes: bool = True  # whether a quotation mark holds a cell together
 
 
 STRICT = Faults()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ from priory.table import Column, Table
 
 NAMES = {"numeric": "number", "number": "number", "label": "label", "categorical": "label", "text": "text"}
 MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
+ALMOST = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
 PROSE_WORDS = 3  # a text has so many words on average, and most differ
 FRACTIONS = 20  # so many different fractions as labels are a number to predict
 
@@ -132,12 +134,9 @@ def _kind(chunk: Chunk, name: str, column: Any) -> str:
     if good == there:
         return "number"
     if 2 * good > there:
-        bad = column.filter(pc.invert(numeric.fill_null(True)))
-        if set(pc.unique(bad).to_pylist()) <= MARKERS:
-            row = int(np.argmin(numeric.fill_null(True).to_numpy(zero_copy_only=False)))
-            marker = bad[0].as_py()
-            what = f"{marker!r} stands among numbers"
-            raise chunk.fault(row, name, what, f"say --missing {marker} or --type {name}=label")
+        odd = pc.unique(column.filter(pc.invert(numeric.fill_null(True)))).to_pylist()
+        if all(cell.strip() in MARKERS or ALMOST.fullmatch(cell) for cell in odd):
+            cells.numbers(chunk, name, frozenset())  # says which cell is no number
     return "text" if _is_prose(column, there) else "label"
 
 

@@ -90,7 +90,9 @@ def _separated(batches: Iterator[Any], file: Any, delimiter: str, safe: bool) ->
         columns = [guarded(c) if safe and cells.is_text(c) else c for c in batch.columns]
         names = guarded(pa.array(batch.schema.names)).to_pylist() if safe else batch.schema.names
         table = pa.RecordBatch.from_arrays(columns, names=names)
-        csv.write_csv(table, file, csv.WriteOptions(number == 0, delimiter=delimiter, quoting_style="needed"))
+        csv.write_csv(
+            table, file, csv.WriteOptions(include_header=number == 0, delimiter=delimiter, quoting_style="needed")
+        )
 
 
 def _columnar(batches: Iterator[Any], file: Any, form: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,16 +23,15 @@ class Separated(File):
         self, path: str, delimiter: str | None, how: Decoding, faults: Faults = STRICT, told: Told = untold
     ) -> None:
         self.path, self.how, self.faults, self.told = path, how, faults, told
+        self.quotes, self.skipped, self.has_nul = 0, 0, False
         self.blocks = self._checked(utf8(path, opened(path, told), how))
         head = _whole_lines(self.blocks)
         if not head.strip():
             raise DataError(f"{shown(path)}: is empty; give a file with a header and rows")
         self.delimiter = delimiter or sniffed(head)
-        names, self.header_lines, size = _header(path, head, self.delimiter)
+        names, self.header_lines, size = _header(path, head, self.delimiter, self._quoting)
         self.names = checked_names(shown(path), names)
         self.body = head[size:]
-        self.quotes = head[:size].count(b'"')
-        self.skipped = 0
 
     # -- the quick way -------------------------------------------------------------------------------------------
 
@@ -41,10 +41,13 @@ class Separated(File):
             return
         import pyarrow as pa
 
-        given, last = 0, None
+        given, last, doubtful = 0, None, False
         try:
             for batch in self._arrow(wanted):
+                if self.has_nul:
+                    raise pa.ArrowInvalid("a NUL byte")
                 if batch.num_rows:
+                    doubtful = doubtful or self._swallowed_rows(batch)
                     yield Chunk(batch, self, given)
                     given, last = given + batch.num_rows, batch
         except pa.ArrowInvalid as error:
@@ -53,7 +56,7 @@ class Separated(File):
             self.check()
             yield from self._carefully(wanted, given)
             return
-        if last is not None and self._may_be_open(last):
+        if self.path != STDIN and (doubtful or (last is not None and self._may_be_open(last))):
             self.check()
         if not given:
             raise DataError(f"{shown(self.path)}: has a header but no rows; give a file with rows")
@@ -69,7 +72,10 @@ class Separated(File):
             Stream(self._bodies()),
             arrow.ReadOptions(use_threads=False, block_size=BLOCK, column_names=numbered),
             arrow.ParseOptions(
-                delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=self._on_ragged_row
+                delimiter=self.delimiter,
+                quote_char='"' if self.faults.quotes else False,
+                newlines_in_values=self.faults.quotes,
+                invalid_row_handler=self._on_ragged_row,
             ),
             arrow.ConvertOptions(
                 column_types=dict.fromkeys(numbered, pa.string()),
@@ -90,72 +96,99 @@ class Separated(File):
         yield from self.blocks
 
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        self.quotes = 0
         for block in blocks:
-            if b"\0" in block:
-                self.check()
+            self.has_nul = self.has_nul or b"\0" in block
             self.quotes += block.count(b'"')
             yield block
 
     def _may_be_open(self, last: Any) -> bool:
         """Whether the file may have ended inside of a quoted cell: Arrow does not say."""
         cell = last.column(last.num_columns - 1)[-1].as_py() if last.num_columns else ""
-        return self.path != STDIN and (bool(self.quotes % 2) or "\n" in cell or "\r" in cell)
+        return bool(self.quotes % 2) or "\n" in cell or "\r" in cell
+
+    def _swallowed_rows(self, batch: Any) -> bool:
+        """Whether a cell has lines that look like rows: a quote may have been left open."""
+        from pyarrow import compute
+
+        row = rf"[\r\n][^\r\n]*{re.escape(self.delimiter)}"
+        return any(compute.any(compute.match_substring_regex(column, row)).as_py() for column in batch.columns)
 
     # -- the careful way -----------------------------------------------------------------------------------------
 
-    def _lines(self, errors: str) -> Iterator[str]:
+    def _reader(self, errors: str, strict: bool, first: list[str]) -> Any:
+        """Python's reader of the whole file; ``first`` is given the next line, if it was emptied before."""
+        csv.field_size_limit(MOST_IN_A_CELL + 1)
         blocks = utf8(self.path, opened(self.path), self.how)
         text = io.TextIOWrapper(_Raw(blocks), encoding="utf-8", errors=errors, newline="")  # type: ignore[type-var]
-        return iter(text)
 
-    def _rows(self, strict: bool = False, errors: str = "surrogateescape") -> Iterator[tuple[int, list[str]]]:
+        def lines() -> Iterator[str]:
+            for line in text:
+                if not first:
+                    first.append(line)
+                yield line
+
+        return csv.reader(lines(), delimiter=self.delimiter, strict=strict, quoting=self._quoting)
+
+    @property
+    def _quoting(self) -> Any:
+        return csv.QUOTE_MINIMAL if self.faults.quotes else csv.QUOTE_NONE
+
+    def _rows(self, errors: str = "surrogateescape") -> Iterator[tuple[int, list[str]]]:
         """Every row after the header with the number of its first line; blank lines are none."""
-        csv.field_size_limit(MOST_IN_A_CELL + 1)
-        reader = csv.reader(self._lines(errors), delimiter=self.delimiter, strict=strict)
-        line = reader.line_num + 1
-        for number, row in enumerate(reader):
-            if number and row:
+        reader = self._reader(errors, False, [""])
+        line, header = 1, True
+        for row in reader:
+            if row and not header:
                 yield line, row
+            header = header and not row
             line = reader.line_num + 1
 
     def check(self) -> None:
         """Read everything slowly and raise what is wrong, with its place; nothing if nothing is."""
+        first: list[str] = []
+        reader, header = self._reader("surrogateescape", True, first), True
+        while True:
+            line = reader.line_num + 1
+            first.clear()
+            try:
+                row = next(reader, None)
+            except csv.Error as error:
+                self._check_quotes(error, line, reader.line_num, first[0])
+                row = next(csv.reader(first, delimiter=self.delimiter))
+            if row is None:
+                return
+            if row and not header:
+                self._check_row(line, row)
+            header = header and not row
+
+    def _check_quotes(self, error: csv.Error, line: int, last: int, first: str) -> None:
+        """A quote that is closed in the line it was opened in does no harm, whatever follows it."""
+        name = shown(self.path)
+        if "field larger than" in str(error):
+            raise TooLarge(f"{name}:{line}: a cell has over {MOST_IN_A_CELL >> 20} MB; split it, or close its quote")
+        column = len(next(csv.reader([first], delimiter=self.delimiter)))
+        remedy = "close it, double it, or use --no-quotes if they mean nothing"
+        if "unexpected end" in str(error):
+            raise DataError(f"{name}:{line}:{column}: opens a quote that is never closed; {remedy}")
+        if last > line:
+            raise DataError(f"{name}:{line}:{column}: opens a quote that is closed in line {last}; {remedy}")
+
+    def _check_row(self, line: int, row: list[str]) -> None:
         name, width = shown(self.path), len(self.names)
-        last = (self.header_lines, self.names)
-        try:
-            for line, row in self._rows():
-                if len(row) != width and self.faults.ragged == "error":
-                    _blame_a_quote(name, line, row, width)
-                    many = "field" if len(row) == 1 else "fields"
-                    raise DataError(
-                        f"{name}:{line}:{min(len(row), width) + (len(row) > width)}: has {len(row)} {many}, header has "
-                        f"{width}; mend the row, or use --ragged pad or --ragged skip"
-                    )
-                for place, cell in enumerate(row, start=1):
-                    if not cell.isascii() and any("\udc80" <= c <= "\udcff" for c in cell):
-                        at = self._first_bad_byte()
-                        raise DataError(
-                            f"{name}:{line}:{place}: byte {at} of the file is not UTF-8; use --encoding latin-1 (or "
-                            "what it is), or --errors replace"
-                        )
-                    if "\0" in cell:
-                        raise DataError(f"{name}:{line}:{place}: holds a NUL byte; remove it")
-                last = (line, tuple(row))
-        except csv.Error as error:
-            if "field larger than" in str(error):
-                raise TooLarge(
-                    f"{name}:{last[0] + 1}: a cell has over {MOST_IN_A_CELL >> 20} MB; split it, or close its quote"
-                ) from None
-            raise DataError(f"{name}:{last[0] + 1}: {error}; mend the row") from None
-        try:
-            for _ in self._rows(strict=True):
-                pass
-        except csv.Error as error:
-            if "unexpected end" in str(error):
+        if len(row) != width and self.faults.ragged == "error":
+            many = "field" if len(row) == 1 else "fields"
+            raise DataError(
+                f"{name}:{line}:{min(len(row), width + 1)}: has {len(row)} {many}, header has {width}; mend the row, or "
+                "use --ragged pad or --ragged skip"
+            )
+        for place, cell in enumerate(row, start=1):
+            if "\0" in cell:
+                raise DataError(f"{name}:{line}:{place}: holds a NUL byte; remove it")
+            if not cell.isascii() and any("\udc80" <= c <= "\udcff" for c in cell):
                 raise DataError(
-                    f"{name}:{last[0]}:{len(last[1])}: opens a quote that is never closed; close it, or double it"
-                ) from None
+                    f"{name}:{line}:{place}: byte {self._first_bad_byte()} of the file is not UTF-8; use --encoding "
+                    "latin-1 (or what it is), or --errors replace"
+                )
 
     def _first_bad_byte(self) -> int:
         before = 0
@@ -174,7 +207,7 @@ class Separated(File):
 
         places = [self.names.index(name) for name in wanted]
         width, kept, start = len(self.names), [], given
-        for number, (_, row) in enumerate(self._rows(errors="strict")):
+        for number, (_, row) in enumerate(self._rows("strict")):
             if number < given:
                 continue
             if len(row) != width:
@@ -204,10 +237,10 @@ def sniffed(head: bytes) -> str:
     return max(",\t;|", key=lambda c: line.count(c.encode()))
 
 
-def _header(path: str, head: bytes, delimiter: str) -> tuple[list[str], int, int]:
+def _header(path: str, head: bytes, delimiter: str, quoting: Any) -> tuple[list[str], int, int]:
     """The names of the columns, and how many lines and bytes they take."""
     lines = io.StringIO(head.decode("utf-8", "surrogateescape"), newline="")
-    reader = csv.reader(lines, delimiter=delimiter)
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
     names: list[str] = []
     while not names:
         names = next(reader)
@@ -227,13 +260,6 @@ def _whole_lines(blocks: Iterator[bytes]) -> bytes:
             break
         head += block
     return head
-
-
-def _blame_a_quote(name: str, line: int, row: list[str], width: int) -> None:
-    """A row that swallowed lines and then has the wrong number of cells: a quote was left open."""
-    for place, cell in enumerate(row, start=1):
-        if "\n" in cell and place >= min(len(row), width):
-            raise DataError(f"{name}:{line}:{place}: opens a quote that closes lines later; close it, or double it")
 
 
 def _batch(pa: Any, rows: list[list[str]], places: list[int], wanted: tuple[str, ...]) -> Any:
