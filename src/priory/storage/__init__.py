@@ -9,20 +9,23 @@ inspect(path)                  what a file holds and would reveal, without build
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from priory.errors import BadModel, KindError, Missing
+from priory.errors import BadModel, KindError, Missing, TooLarge
 from priory.storage.container import Contents, Sections, packed
 from priory.storage.encoding import Decoder, built_estimator, built_record, encoded
 from priory.storage.files import WAIT, locked, opened, replaced
 from priory.storage.fitted import check_model
+from priory.storage.inspection import Inspection, inspected
 from priory.storage.registry import ESTIMATORS, name_of
 
-__all__ = ["load", "save", "updating"]
+__all__ = ["Inspection", "Updated", "inspect", "load", "save", "updating"]
+
+T = TypeVar("T")
 
 
 def save(model: Any, path: str | os.PathLike[str], *, wait: float = WAIT) -> None:
@@ -38,27 +41,34 @@ def load(path: str | os.PathLike[str], *, mapped: bool = False) -> Any:
     ``mapped`` leaves the arrays in the file: many processes then share the memory, and nobody may write into the file
     (`save` never does: it puts a new one in its place).
     """
-    place = Path(path)
+    return _read(Path(path), mapped, _built)
+
+
+def inspect(path: str | os.PathLike[str]) -> Inspection:
+    """What a file holds and would reveal; the model is not built."""
+    return _read(Path(path), True, lambda contents: inspected(Path(path), contents))
+
+
+def _read(place: Path, mapped: bool, made: Callable[[Contents], T]) -> T:
+    """What is ``made`` of the file; whatever goes wrong in making it, the file is to blame."""
     try:
         with opened(place) as file:
             contents = Contents(file, mapped)
-        return _built(contents)
-    except BadModel as error:
-        raise BadModel(f"{place}: {error}") from None
+        return made(contents)
+    except (BadModel, TooLarge) as error:
+        raise type(error)(f"{place}: {error}") from None
+    except (OSError, Missing, MemoryError):
+        raise
+    except Exception as error:
+        raise BadModel(f"{place}: a part of it makes no sense: {type(error).__name__}, {error}") from error
 
 
 def _built(contents: Contents) -> Any:
-    """The model; whatever goes wrong in making it, the file is to blame."""
-    try:
-        model = Decoder(contents, built_record, built_estimator).decoded(contents.tree)
-        contents.finish()
-        if name_of(type(model)) not in ESTIMATORS:
-            raise BadModel(f"it holds a {type(model).__name__}, which is no model.")
-        check_model(model)
-    except (BadModel, Missing, MemoryError):
-        raise
-    except Exception as error:
-        raise BadModel(f"a part of it makes no sense: {type(error).__name__}, {error}") from error
+    model = Decoder(contents, built_record, built_estimator).decoded(contents.tree)
+    if name_of(type(model)) not in ESTIMATORS:
+        raise BadModel(f"it holds a {type(model).__name__}, which is no model.")
+    check_model(model)
+    contents.finish()
     return model
 
 

@@ -41,6 +41,8 @@ def replaced(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
 
     The lock must be held: what others left half-written is removed.
     """
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a symbolic link; name the file itself", str(path))
     for left in path.parent.glob(f".{_escaped(path.name)}.*.new"):
         left.unlink(missing_ok=True)
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
@@ -99,7 +101,8 @@ def locked(path: Path, wait: float = WAIT) -> Iterator[None]:
     try:
         yield
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
         os.close(descriptor)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, get_type_hints
 
 import numpy as np
 
 from priory.errors import BadModel
 from priory.storage.meaning import SHAPES, check, fits
-from priory.storage.registry import name_of
+from priory.storage.registry import class_of, name_of
 
 PARTS = {  # the records of the classifiers of arrays
     "BernoulliNB": ("Trials",),
@@ -31,9 +32,8 @@ NEEDED = {
 def check_model(model: Any) -> None:
     """Raise BadModel, with the place, for a model that cannot be."""
     name, learned = name_of(type(model)), _learned(model)
-    hints = {**get_type_hints(type(model)), "clock_": float, "n_features_in_": int}
     for attribute, value in learned.items():
-        if not fits(value, hints.get(attribute, Any)):
+        if not fits(value, _hints(name).get(attribute, Any)):
             raise BadModel(f"{name}.{attribute} is a {type(value).__name__}; it is something else.")
         check(value, f"{name}.{attribute}")
     for attribute in NEEDED.get(name, ("seen_", "n_features_in_")) if learned else ():
@@ -45,6 +45,12 @@ def check_model(model: Any) -> None:
         model._check_parameters()
     if learned and not PROPER.get(name, _is_of_arrays)(model):
         raise BadModel(f"{name}.seen_ does not go with the columns and parameters of the model.")
+
+
+@cache
+def _hints(name: str) -> dict[str, Any]:
+    """What each attribute is declared to be."""
+    return {**get_type_hints(class_of(name)), "clock_": float, "n_features_in_": int}
 
 
 def _learned(model: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import pairwise
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
@@ -48,7 +49,9 @@ def check(value: Any, where: str, finite: bool = True) -> None:
     if isinstance(value, (np.ndarray, float)) and finite:
         numbers = np.asarray(value)
         if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
-            raise BadModel(f"{where} holds {numbers[~np.isfinite(numbers)].flat[0]}; only finite numbers can be learned.")
+            raise BadModel(
+                f"{where} holds {numbers[~np.isfinite(numbers)].flat[0]}; only finite numbers can be learned."
+            )
     elif isinstance(value, dict):
         for key, item in value.items():
             check(item, f"{where}[{key!r}]", finite)
@@ -124,7 +127,7 @@ def _check_shapes(record: Any, name: str, where: str) -> None:
         raise BadModel(f"{where} has sums for {sizes['e']} columns, and others for {sizes['d']}.")
 
 
-# -- what each record is -------------------------------------------------------------------------------------------------
+# -- what each record is -----------------------------------------------------------------------------------------------
 
 
 def _block(block: Any) -> bool:
@@ -166,7 +169,7 @@ def _seen(seen: Any) -> bool:
         len(seen.n) > 0
         and _increasing(seen.classes)
         and counted
-        and all(bool((rows.T <= seen.n + slack).all()) for rows in map(_rows, parts))
+        and all(bool((seen.n + slack >= _rows(part).T).all()) for part in parts)
     )
 
 
@@ -227,7 +230,7 @@ def _increasing(values: Array) -> bool:
     """Whether values are sorted and differ; of one kind, so that they can be compared."""
     if values.dtype.kind == "O":
         items = values.tolist()
-        return len({type(v) for v in items}) <= 1 and all(a < b for a, b in zip(items, items[1:], strict=False))
+        return len({type(v) for v in items}) <= 1 and all(a < b for a, b in pairwise(items))
     return bool((values[1:] > values[:-1]).all()) and values.dtype.kind in "biufUS"
 
 
