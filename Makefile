@@ -6,7 +6,7 @@ READY := $(VENV)/.ready-$(shell cat pyproject.toml src/priory/_kernel/*.pyx src/
 .PHONY: demo test lint types tests benchmark clean
 
 demo: $(READY)
-	@$(PYTHON) -m priory.demo
+	@$(PYTHON) -m priory demo
 
 test: lint types tests
 

@@ -18,12 +18,12 @@ LAYERS = [  # from the ground up; a module may import from lower layers and from
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"}
     | {"calibration", "calibrated"},
-    {"data", "demo", "storage"},
+    {"data", "storage"},
     {"sources", "streaming", "cli", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ALLOWED_ONLY_IN = {
-    "sklearn": {"estimator", "classifier", "naive_bayes", "text", "demo"}
+    "sklearn": {"estimator", "classifier", "naive_bayes", "text", "cli"}
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"}
     | {"calibration", "calibrated"},

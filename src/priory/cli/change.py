@@ -10,7 +10,7 @@ from priory.cli.options import asked, columns, force_option, json_option, output
 from priory.cli.show import as_json, progress
 
 
-@click.command(epilog="Example: priory learn mail.priory today.csv")
+@click.command(short_help="Learn more rows.", epilog="Example: priory learn mail.priory today.csv")
 @click.argument("model", metavar="MODEL")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @columns
@@ -21,7 +21,7 @@ def learn(model: str, paths: tuple[str, ...], **given: Any) -> None:
     _change("learned", model, paths, given)
 
 
-@click.command(epilog="Example: priory forget mail.priory withdrawn.csv")
+@click.command(short_help="Unlearn rows, exactly.", epilog="Example: priory forget mail.priory withdrawn.csv")
 @click.argument("model", metavar="MODEL")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @columns
@@ -55,7 +55,10 @@ def _change(what: str, path: str, paths: tuple[str, ...], given: dict[str, Any])
         click.echo(f"{count:,} rows {what}; {path} now knows {total:,.0f}")
 
 
-@click.command(epilog="Example: priory merge monday.priory tuesday.priory -o both.priory")
+@click.command(
+    short_help="Add what models have learned.",
+    epilog="Example: priory merge monday.priory tuesday.priory -o both.priory",
+)
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @click.option("-o", "--out", required=True, metavar="MODEL", help="The model that has learned what all have.")
 @force_option

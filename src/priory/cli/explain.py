@@ -10,7 +10,9 @@ from priory.cli.options import asked, json_option, reading
 from priory.cli.show import as_json, lines
 
 
-@click.command(epilog='Example: priory explain mail.priory "Free entry, text WIN now"')
+@click.command(
+    short_help="Why a model says what it says.", epilog='Example: priory explain mail.priory "Free entry, text WIN now"'
+)
 @click.argument("model", metavar="MODEL")
 @click.argument("what", nargs=-1, metavar="[TEXT...|COLUMN=VALUE...]")
 @click.option("--from", "path", metavar="FILE", help="Explain rows of a file.")

@@ -8,7 +8,7 @@ from priory.cli.options import json_option
 from priory.cli.show import as_json, lines
 
 
-@click.command(epilog="Example: priory inspect mail.priory")
+@click.command(short_help="What a model file holds and would reveal.", epilog="Example: priory inspect mail.priory")
 @click.argument("model", metavar="MODEL")
 @json_option
 def inspect(model: str, json_: bool) -> None:
@@ -19,7 +19,7 @@ def inspect(model: str, json_: bool) -> None:
     as_json(told.as_dict()) if json_ else lines(str(told), indent="")
 
 
-@click.command(epilog="Example: priory completion bash >> ~/.bashrc")
+@click.command(short_help="Completion for a shell.", epilog="Example: priory completion bash >> ~/.bashrc")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print what makes SHELL complete the commands and options of priory."""

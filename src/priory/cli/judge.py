@@ -10,7 +10,7 @@ from priory.cli.options import asked, columns, force_option, json_option, output
 from priory.cli.show import as_json, heading, lines, progress
 
 
-@click.command(epilog="Example: priory evaluate mail.priory test.csv")
+@click.command(short_help="Compare predictions with labels.", epilog="Example: priory evaluate mail.priory test.csv")
 @click.argument("model", metavar="MODEL")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @click.option("--learned", is_flag=True, help="The rows were learned: judge each by the model without it.")
@@ -32,7 +32,9 @@ def evaluate(model: str, paths: tuple[str, ...], learned: bool, **given: Any) ->
     lines(str(scores))
 
 
-@click.command(epilog="Example: priory audit train.csv --test test.csv --target label")
+@click.command(
+    short_help="Look for leakage in the data.", epilog="Example: priory audit train.csv --test test.csv --target label"
+)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @click.option("--test", "tests", multiple=True, metavar="FILE", help="Rows the model will be tested on.")
 @click.option("--groups", metavar="COLUMN", help="Rows of one group (a person, a thread) belong on one side.")
@@ -63,7 +65,7 @@ def audit(paths: tuple[str, ...], tests: tuple[str, ...], groups: str | None, ti
     raise click.exceptions.Exit(findings.exit_code)
 
 
-@click.command(epilog="Example: priory report mail.priory test.csv -o report.html")
+@click.command(short_help="Write an HTML report.", epilog="Example: priory report mail.priory test.csv -o report.html")
 @click.argument("model", metavar="MODEL")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @click.option("-o", "--out", required=True, metavar="HTML", help="The report.")

@@ -10,7 +10,7 @@ from priory.cli.options import asked, force_option, json_option, output, reading
 from priory.cli.show import progress
 
 
-@click.command(epilog="Example: priory predict mail.priory new.csv -o out.csv")
+@click.command(short_help="Label the rows of files.", epilog="Example: priory predict mail.priory new.csv -o out.csv")
 @click.argument("model", metavar="MODEL")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @reading

@@ -46,11 +46,12 @@ for command in (train, predict, explain, evaluate, audit, report, learn, forget,
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the answer is the exit code."""
-    warnings.simplefilter("ignore")
-    warnings.simplefilter("always", PrioryWarning)
-    warnings.showwarning = lambda message, *_, **__: note(str(message))
     try:
-        app.main(arguments, prog_name="priory", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", PrioryWarning)
+            warnings.showwarning = lambda message, *_, **__: note(str(message))
+            app.main(arguments, prog_name="priory", standalone_mode=False)
         sys.stdout.flush()
         return 0
     except click.exceptions.Exit as done:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 MOST_CLASSES, MOST_WORDS = 10, 6  # shown
 
 
-@click.command(epilog="Example: priory train mail.csv --target label --report mail.html")
+@click.command(
+    short_help="Learn a model from files.", epilog="Example: priory train mail.csv --target label --report mail.html"
+)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @columns
 @reading

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from priory.documents import Document
 from priory.logspace import Array
 from priory.sources.chunk import Chunk
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 WHOLE = re.compile(r"[+-]?\d+")
-LARGEST = 2.0**63
+LARGEST = 2**63
 
 
 def is_text(column: Any) -> bool:
@@ -54,8 +55,9 @@ def numbers(chunk: Chunk, name: str, missing: frozenset[str]) -> Array:
         raise _no_number(chunk, int(odd.argmax()), name)
     if (np.abs(values) >= LARGEST).any():
         for row in np.flatnonzero(np.abs(values) >= LARGEST):
-            if WHOLE.fullmatch(there[int(row)].as_py().strip()):
-                what = f"the whole number {shortened(there[int(row)].as_py())} is beyond 2^63 - 1"
+            cell = there[int(row)].as_py().strip()
+            if WHOLE.fullmatch(cell) and abs(int(cell)) >= LARGEST:
+                what = f"the whole number {shortened(cell)} is beyond 2^63 - 1"
                 raise chunk.fault(int(row), name, what, f"write it with an exponent, or use --type {name}=label")
     return values
 
@@ -85,7 +87,7 @@ def as_text(column: Any) -> Any:
     return column.cast(pa.string())
 
 
-def documents(column: Any) -> list[bytes]:
+def documents(column: Any) -> list[Document]:
     """The texts in UTF-8, cut out of Arrow's memory in one go; a missing one is empty."""
     text = (column if is_text(column) else as_text(column)).fill_null("")
     _, ends, data = text.buffers()

@@ -10,7 +10,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator
-from email import header, message, message_from_bytes, policy
+from email import errors, header, message, message_from_bytes, policy
 from typing import NamedTuple
 
 DEPTH, PARTS, HEADERS, HEADER_BYTES, VALUE = 30, 1000, 1000, 256 << 10, 4096
@@ -111,7 +111,7 @@ def _decoded(value: str, flags: dict[str, None]) -> str:
     plain = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     try:
         parts = header.decode_header(plain)
-    except (header.HeaderParseError, ValueError):
+    except (errors.HeaderParseError, ValueError):
         return plain
     words = [part if isinstance(part, str) else _in_charset(part, charset, flags) for part, charset in parts]
     return " ".join("".join(words).split())

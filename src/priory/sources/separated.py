@@ -178,7 +178,7 @@ class Separated(File):
         if len(row) != width and self.faults.ragged == "error":
             many = "field" if len(row) == 1 else "fields"
             raise DataError(
-                f"{name}:{line}:{min(len(row), width + 1)}: has {len(row)} {many}, header has {width}; mend the row, or "
+                f"{name}:{line}:{min(len(row), width + 1)}: has {len(row)} {many}, header has {width}; mend it, or "
                 "use --ragged pad or --ragged skip"
             )
         for place, cell in enumerate(row, start=1):
@@ -186,8 +186,8 @@ class Separated(File):
                 raise DataError(f"{name}:{line}:{place}: holds a NUL byte; remove it")
             if not cell.isascii() and any("\udc80" <= c <= "\udcff" for c in cell):
                 raise DataError(
-                    f"{name}:{line}:{place}: byte {self._first_bad_byte()} of the file is not UTF-8; use --encoding "
-                    "latin-1 (or what it is), or --errors replace"
+                    f"{name}:{line}:{place}: byte {self._first_bad_byte()} of the file is not UTF-8; use "
+                    "--encoding latin-1 (or what it is), or --errors replace"
                 )
 
     def _first_bad_byte(self) -> int:
