@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import click
 
-from priory.cli.show import heading
+from priory.cli.show import heading, invoke
 
 
 @click.command(epilog="Example: priory demo --out tour", short_help="The tour: every step a command to be typed.")
@@ -31,7 +31,7 @@ def demo(context: click.Context, out: str) -> None:
         for why, line in STEPS:
             click.echo(f"\n{heading(why)}\n$ priory {line}")
             with suppress(click.exceptions.Exit):  # an audit that found something says so by its exit code
-                app.main(shlex.split(line), prog_name="priory", standalone_mode=False)
+                invoke(app, shlex.split(line))
     finally:
         os.chdir(here)
     click.echo(f"\n{heading('The report')} is {folder / 'inbox.html'}; the data and models of the tour are beside it.")

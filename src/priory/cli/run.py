@@ -18,7 +18,7 @@ from priory.cli.explain import explain
 from priory.cli.inspect import completion, inspect
 from priory.cli.judge import audit, evaluate, report
 from priory.cli.predict import predict
-from priory.cli.show import note, one_line
+from priory.cli.show import invoke, note, one_line
 from priory.cli.train import train
 from priory.errors import BadModel, Missing, PrioryError, PrioryWarning, TooLarge
 
@@ -51,7 +51,9 @@ def main(arguments: list[str] | None = None) -> int:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", PrioryWarning)
             warnings.showwarning = lambda message, *_, **__: note(str(message))
-            app.main(arguments, prog_name="priory", standalone_mode=False)
+            if "_PRIORY_COMPLETE" in os.environ:
+                app.main(prog_name="priory")  # the shell asks
+            invoke(app, sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
         return 0
     except click.exceptions.Exit as done:
@@ -59,12 +61,15 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer has no reader
         return PIPE
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         click.echo("priory: interrupted; nothing was changed", err=True)
         return INTERRUPTED
     except Exception as error:
         if "PRIORY_DEBUG" in os.environ:
             raise
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            click.echo(error.format_message(), err=True)
+            return USAGE
         click.echo(f"priory: {one_line(message_of(error))}", err=True)
         return code_of(error)
 

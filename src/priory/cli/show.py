@@ -55,6 +55,12 @@ def table(rows: Sequence[Sequence[str]], indent: str = "  ") -> None:
         click.echo((indent + "  ".join(cells)).rstrip())
 
 
+def invoke(app: click.Command, arguments: list[str]) -> None:
+    """Run a command line; what goes wrong is raised."""
+    with app.make_context("priory", list(arguments)) as context:
+        app.invoke(context)
+
+
 class Progress:
     """A line on the terminal that says how far things are, once they have taken a second."""
 

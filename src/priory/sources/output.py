@@ -40,7 +40,8 @@ def restored(cell: str) -> str:
 
 def written(batches: Iterator[Any], path: str | None, form: str | None = None, safe: bool = True) -> None:
     """All batches to a file, or to standard output."""
-    form = form or ("csv" if path is None else SUFFIXES.get(Path(path).suffix.lower()))
+    device = path is not None and Path(path).exists() and not Path(path).is_file()
+    form = form or ("csv" if path is None or device else SUFFIXES.get(Path(path).suffix.lower()))
     if form is None:
         raise DataError(f"{path}: what kind of file is it to be? use one of {', '.join(SUFFIXES)}")
     if path is None:
