@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from priory.neighbours import bayes_rate
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.regression import BayesianLinearRegression
+    from priory.reporting import report
     from priory.scores import Scores
     from priory.storage import load, save
     from priory.text import TextClassifier
@@ -44,6 +45,7 @@ __all__ = [
     "plots",
     "save",
     "storage",
+    "report",
 ]
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
@@ -65,6 +67,7 @@ _HOME = {
     "decide": "decisions",
     "load": "storage",
     "save": "storage",
+    "report": "reporting",
 }
 
 

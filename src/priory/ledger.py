@@ -114,24 +114,27 @@ class Ledger:
             f"<tr><td>{escape(n)}</td><td>{escape(v)}</td><td style='text-align:right'>{w:+.1f}</td></tr>"
             for n, v, w in cells
         )
-        marked = "" if self.text is None else f"<p>{self._marked()}</p>"
+        marked = "" if self.text is None else f"<p>{self.marked()}</p>"
         head = "<tr><th>evidence</th><th>value</th><th>decibans</th></tr>"
         return f"<table><caption>{escape(title)}, p {escape(probability(self))}</caption>{head}{body}</table>{marked}"
 
-    def _marked(self) -> str:
-        """The text with the places that spoke, green for the winner and red against it, the stronger the darker."""
+    def marked(self, for_class: Any = None, against: Any = None, most: int | None = None) -> str:
+        """The text as HTML, the places that spoke green for the winner and red against it, the stronger the darker.
+
+        After ``most`` characters it breaks off.
+        """
         weight = {}
-        for line, w in zip(self.lines, self.weights()[1:], strict=True):
+        for line, w in zip(self.lines, self.weights(for_class, against)[1:], strict=True):
             weight.update(dict.fromkeys(line.places, w))
         widest = max(map(abs, weight.values()), default=1.0) or 1.0
-        text, out, at = self.text or "", "", 0
+        text, out, at = (self.text or "")[:most], "", 0
         for (start, end), w in sorted(weight.items()):
-            if start >= at:  # an n-gram inside another is not marked twice
+            if at <= start and end <= len(text):  # an n-gram inside another is not marked twice
                 colour = "0,150,60" if w > 0 else "200,40,40"
                 shade = f"background:rgba({colour},{abs(w) / widest:.2f})"
                 out += escape(text[at:start]) + f'<mark style="{shade}">{escape(text[start:end])}</mark>'
                 at = end
-        return out + escape(text[at:])
+        return out + escape(text[at:]) + ("…" if len(text) < len(self.text or "") else "")
 
 
 class Ledgers(Sequence[Ledger]):

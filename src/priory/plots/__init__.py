@@ -1,5 +1,13 @@
 """Figures, one function each (extra ``plots``). A figure is returned, not shown: ``figure.savefig("bags.png")``."""
 
+from priory.plots.judgement import (
+    confusion_matrix,
+    evidence_bars,
+    learning_curve,
+    reliability_diagram,
+    roc_curves,
+    score_histogram,
+)
 from priory.plots.lines import class_probability, posterior_lines, predictive_band, prior_lines
 from priory.plots.spaces import belief, belief_curve, next_outcome_curve, posterior_curves, version_space
 
@@ -7,10 +15,16 @@ __all__ = [
     "belief",
     "belief_curve",
     "class_probability",
+    "confusion_matrix",
+    "evidence_bars",
+    "learning_curve",
     "next_outcome_curve",
     "posterior_curves",
     "posterior_lines",
     "predictive_band",
     "prior_lines",
+    "reliability_diagram",
+    "roc_curves",
+    "score_histogram",
     "version_space",
 ]

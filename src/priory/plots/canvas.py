@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import io
+import warnings
+from collections.abc import Callable
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from priory.errors import Missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+INK, BLUE, RED = "#333333", "#2f6db5", "#c0392b"
 
 
 def canvas(x_label: str, y_label: str, title: str = "") -> tuple[Figure, Axes]:
@@ -27,3 +33,22 @@ def empty_figure(width: float, height: float) -> Figure:
     except ImportError as error:
         raise Missing("figures need matplotlib: pip install 'priory[plots]'.", name=error.name) from error
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def inline_svg(draw: Callable[[], Figure], title: str) -> str:
+    """A figure as SVG to stand in a page: its ink is that of the page, its text is text, the same bytes each time."""
+    empty_figure(1, 1)  # says what to install
+    import matplotlib
+
+    with matplotlib.rc_context(_PAGE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # the reader's fonts will have it
+        file = io.StringIO()
+        draw().savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    picture = file.getvalue()
+    picture = picture[picture.index("<svg") :].replace(INK, "currentColor")
+    return picture.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
+
+
+_PAGE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "priory"} | dict.fromkeys(
+    ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK
+)

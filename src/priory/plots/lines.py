@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.logspace import Array
-from priory.plots.canvas import canvas
+from priory.plots.canvas import BLUE, INK, RED, canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-INK, BLUE, RED = "#333333", "#2f6db5", "#c0392b"
 
 
 class Line(Protocol):

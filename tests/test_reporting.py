@@ -1,0 +1,197 @@
+"""The report: one page that holds everything, says it honestly, and lets nothing through that is not text."""
+
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+from sklearn.naive_bayes import GaussianNB
+
+from priory import NaiveBayes, Scores, TextClassifier, report
+from priory.data import inbox
+from priory.errors import PrioryError
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+
+class Page(HTMLParser):
+    """The tags of a page, its words, and whether all that was opened was closed."""
+
+    VOID = frozenset({"meta", "br", "link", "img"})
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.words, self.open = [], [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def texts():
+    rows, labels = inbox()
+    texts = [row["text"] for row in rows]
+    return TextClassifier().fit(texts, labels), texts, labels
+
+
+@pytest.fixture(scope="module")
+def of_texts(texts):
+    return report(*texts)
+
+
+def test_the_page_says_what_the_scores_say(texts, of_texts):
+    model, X, y = texts
+    scores = Scores.of(y, model.leave_one_out(X, y), model.classes_, logs=True)
+    page = Page(of_texts.html)
+    assert page.open == []
+    assert scores.verdict in page.text
+    assert f"accuracy {scores.accuracy.value:.1%}" in page.text
+    assert f"base rate {scores.base.accuracy:.1%}" in page.text
+    headings = re.findall("<h2>(.*?)</h2>", of_texts.html)
+    assert headings == ["Calibration", "Right and wrong", "The strongest evidence", "The worst mistakes"]
+    assert sum(tag == "svg" for tag, _ in page.tags) == 4
+
+
+def test_the_page_needs_nothing_from_anywhere(of_texts):
+    for tag, attributes in Page(of_texts.html).tags:
+        assert tag not in {"script", "link", "img", "iframe", "object"}
+        for name in ("src", "href", "xlink:href"):
+            assert attributes.get(name, "#").startswith(("#", "data:")), (tag, attributes)
+
+
+def test_the_worst_mistake_comes_first_with_the_ledger_of_the_model_without_it(texts, of_texts):
+    model, X, y = texts
+    scores = Scores.of(y, model.leave_one_out(X, y), model.classes_, logs=True)
+    wrong = np.flatnonzero(scores.answer != scores.truth)
+    worst = int(wrong[scores.surprise[wrong].argmax()])
+    assert f"row {worst}:" in of_texts.html
+    answer = model.classes_[scores.answer[worst]]
+    twin = TextClassifier().fit(X, y).forget([X[worst]], [y[worst]])
+    ledger = twin.explain(X[worst])[0]
+    total = ledger.log_odds(answer, y[worst]) * 10 / np.log(10)
+    first = of_texts.html[of_texts.html.index("<details") :]
+    assert f"{total:+.1f} decibans in all" in first[: first.index("</details>")]
+    assert ledger.marked(answer, y[worst]) in first
+    assert model.class_count_.sum() == len(y)  # the model itself has forgotten nothing
+
+
+def test_a_table_shows_its_columns_and_families():
+    data = load_wine(as_frame=True)
+    model = NaiveBayes().fit(data.data, data.target)
+    html = report(model, data.data, data.target).html
+    assert Page(html).open == []
+    for name, column in model.schema_.items():
+        assert f"<td>{name}</td><td>{column.family}</td>" in html
+    assert "proline" in html[html.index("The strongest evidence") : html.index("The worst mistakes")]
+
+
+def test_any_scikit_learn_classifier_can_be_reported_on():
+    X, y = load_iris(return_X_y=True)
+    page = Page(report(GaussianNB().fit(X, y), X, y).html)
+    assert "each fifth judged by a model of the other four" in page.text
+    assert "The strongest evidence" not in page.text
+
+
+def test_a_model_that_evaluates_itself_is_shown_beside_the_plain_one(texts):
+    _, X, y = texts
+
+    class Tempered(TextClassifier):
+        def evaluate(self, X, y):
+            return Scores.of(y, np.full((len(y), 3), 1 / 3), self.classes_)
+
+    html = report(Tempered().fit(X, y), X, y).html
+    assert "plain: calibration error" in html
+    assert "as it answers: calibration error" in html
+    assert "Does not beat the base rate" in html
+
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</style><svg onload=alert(1)>",
+    "{{ 7 * 7 }}",
+    "'onmouseover='alert(1)",
+    "</td></tr></table><iframe src=javascript:alert(1)>",
+]
+
+
+def test_nothing_in_the_data_becomes_part_of_the_page():
+    rng = np.random.default_rng(0)
+    labels = [PAYLOADS[i % 3] for i in range(60)]
+    texts = [f"word{i % 7} {PAYLOADS[i % 6]} {label}" for i, label in enumerate(labels)]
+    rows = [
+        {PAYLOADS[0]: text, PAYLOADS[1]: float(rng.normal()), PAYLOADS[4]: label}
+        for text, label in zip(texts, labels, strict=True)
+    ]
+    shuffled = [labels[i] for i in rng.permutation(60)]
+    model = TextClassifier(least=1)
+    pages = [
+        report(model.fit(texts, shuffled), texts, shuffled),
+        report(NaiveBayes().fit(rows, shuffled), rows, shuffled),
+        report(NaiveBayes().fit(rows, labels), rows, labels),
+    ]
+    for one in pages:
+        page = Page(one.html)
+        assert page.open == []
+        assert not {"script", "img", "iframe"} & {tag for tag, _ in page.tags}
+        assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+        assert "<script>alert(1)</script>" in page.text
+        assert "49" not in re.findall(r"(?<=class=\"name\">).*?(?=<)", one.html)
+        inside = Page(one._repr_html_())
+        assert [tag for tag, _ in inside.tags] == ["iframe"]
+        assert inside.tags[0][1]["srcdoc"] == one.html
+
+
+def test_findings_of_an_audit_have_their_place(texts):
+    class Findings:
+        def to_html(self):
+            return "<p>3 duplicates</p>"
+
+    html = report(*texts, findings=Findings()).html
+    assert html.index("<h2>The data</h2>") < html.index("<p>3 duplicates</p>")
+
+
+def test_it_is_saved_as_it_is(of_texts, tmp_path):
+    file = of_texts.save(tmp_path / "report.html")
+    assert file.read_text("utf-8") == of_texts.html
+
+
+def test_without_jinja2_the_error_says_what_to_install(texts, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(PrioryError) as error:
+        report(*texts)
+    assert str(error.value) == "a report needs jinja2: pip install 'priory[report]'."
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "array", "dict"])
+def test_any_table_can_be_reported_on(kind):
+    data = load_iris(as_frame=True)
+    X = data.data
+    if kind == "polars":
+        X = pytest.importorskip("polars").from_pandas(X)
+    elif kind == "pyarrow":
+        X = pytest.importorskip("pyarrow").Table.from_pandas(X)
+    elif kind == "array":
+        X = X.to_numpy()
+    else:
+        X = {name: X[name].tolist() for name in X}
+    assert "Columns" in report(NaiveBayes().fit(X, data.target), X, data.target).html
