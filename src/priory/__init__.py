@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from priory.continuum import Continuum
     from priory.discretise import MDLDiscretiser
     from priory.hypotheses import Hypotheses
+    from priory.leakage import audit
     from priory.logistic_regression import BayesianLogisticRegression
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.regression import BayesianLinearRegression
@@ -28,6 +29,7 @@ __all__ = [
     "MDLTreeClassifier",
     "NaiveBayes",
     "TextClassifier",
+    "audit",
     "families",
     "naive_bayes",
     "plots",
@@ -45,6 +47,7 @@ _HOME = {
     "MDLTreeClassifier": "trees",
     "NaiveBayes": "classifier",
     "TextClassifier": "text",
+    "audit": "leakage",
 }
 
 
