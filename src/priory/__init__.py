@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from priory.decisions import ABSTAIN, decide
     from priory.discretise import MDLDiscretiser
     from priory.hypotheses import Hypotheses
+    from priory.leakage import audit
     from priory.logistic_regression import BayesianLogisticRegression
     from priory.neighbours import bayes_rate
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
@@ -39,6 +40,7 @@ __all__ = [
     "TextClassifier",
     "bayes_rate",
     "decide",
+    "audit",
     "families",
     "load",
     "naive_bayes",
@@ -68,6 +70,7 @@ _HOME = {
     "load": "storage",
     "save": "storage",
     "report": "reporting",
+    "audit": "leakage",
 }
 
 
