@@ -38,16 +38,16 @@ __all__ = [
     "NaiveBayes",
     "Scores",
     "TextClassifier",
+    "audit",
     "bayes_rate",
     "decide",
-    "audit",
     "families",
     "load",
     "naive_bayes",
     "plots",
+    "report",
     "save",
     "storage",
-    "report",
 ]
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
@@ -65,12 +65,12 @@ _HOME = {
     "NaiveBayes": "classifier",
     "Scores": "scores",
     "TextClassifier": "text",
+    "audit": "leakage",
     "bayes_rate": "neighbours",
     "decide": "decisions",
     "load": "storage",
-    "save": "storage",
     "report": "reporting",
-    "audit": "leakage",
+    "save": "storage",
 }
 
 

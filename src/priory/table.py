@@ -71,8 +71,8 @@ class Table:
             return column.labels
         return factorised(np.full(self.rows, np.nan) if column.numbers is None else column.numbers)
 
-    def texts(self, place: int) -> list[Document]:
-        """One column as texts; a missing one is empty."""
+    def texts(self, place: int) -> list[Any]:
+        """One column as texts, ``str`` or UTF-8 ``bytes``; a missing one is empty."""
         if self.matrix is None and (given := self.columns[place].texts) is not None:
             return given
         codes, values = self._labelled(place)

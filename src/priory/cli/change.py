@@ -45,7 +45,7 @@ def _change(what: str, path: str, paths: tuple[str, ...], given: dict[str, Any])
         model = known(file.model, path)
         spoken = target_of(model, spoken)
         rows = open_files(list(paths), how, told)
-        for part, labels in labelled(rows, columns_of(model), spoken, str(spoken.target)):
+        for part, labels in labelled(rows, columns_of(model), spoken):
             (model.partial_fit if what == "learned" else model.forget)(part, labels)
             count += len(labels)
     total = float(model.class_count_.sum())

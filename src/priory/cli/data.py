@@ -87,13 +87,14 @@ def batches(chunks: Iterator[Chunk], columns: Columns, labels: Labels, sample: S
         yield Batch(columns.read(labelled), group, labels.names)
 
 
-def labelled(rows: Rows, columns: Columns, said: Said, target: str) -> Iterator[tuple[Any, Array]]:
-    """Chunk by chunk what a model learns from: rows, and their labels."""
+def labelled(rows: Rows, columns: Columns, said: Said) -> Iterator[tuple[Any, Array]]:
+    """Chunk by chunk rows as the library takes them, and their labels."""
+    target = said.target_in(rows)
     labels = Labels(target, said)
-    if target not in rows.names:
-        raise DataError(f"{shown(rows.files[0].path)}: has no column {target!r}; it has {listed(rows.names)}")
-    for batch in batches(ahead(rows.chunks(wanted(rows, columns, target))), columns, labels):
-        yield batch.rows, batch.classes[batch.group]
+    for chunk in ahead(rows.chunks(wanted(rows, columns, target))):
+        group, kept = labels.read(chunk)
+        if len(group):
+            yield columns.rows(kept), labels.names[group]
 
 
 def peeked(chunks: Iterator[Chunk]) -> tuple[Chunk, Iterator[Chunk]]:
@@ -103,22 +104,9 @@ def peeked(chunks: Iterator[Chunk]) -> tuple[Chunk, Iterator[Chunk]]:
 
 
 def joined(parts: list[Any]) -> Any:
-    """Several pieces of rows as one: lists of documents, or tables of the same columns."""
-    from priory.table import Column, Table
-
+    """Several pieces of rows as one: lists of texts, or Arrow tables of the same columns."""
     if isinstance(parts[0], list):
         return [document for part in parts for document in part]
-    if len(parts) == 1:
-        return parts[0]
-    columns = []
-    for place, column in enumerate(parts[0].columns):
-        pieces = [part.columns[place] for part in parts]
-        if column.kind == "number":
-            columns.append(Column("number", numbers=np.concatenate([p.numbers for p in pieces])))
-        elif column.kind == "text":
-            columns.append(Column("text", texts=[t for p in pieces for t in p.texts]))
-        else:
-            values = np.unique(np.concatenate([p.labels[1] for p in pieces]))
-            codes = [np.append(np.searchsorted(values, p.labels[1]), -1)[p.labels[0]] for p in pieces]
-            columns.append(Column("label", labels=(np.concatenate(codes).astype(np.int32), values)))
-    return Table(sum(part.rows for part in parts), parts[0].names, True, tuple(columns))
+    import pyarrow as pa
+
+    return pa.concat_tables(parts)

@@ -38,7 +38,7 @@ def rows_given(what: tuple[str, ...], columns: Columns) -> Any:
         return [text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for text in what]
     pairs = dict(_pair(text, columns) for text in what)
     batch = pa.RecordBatch.from_pydict({name: pa.array([pairs.get(name, "")], pa.string()) for name in columns.names})
-    return columns.read(Chunk(batch, Typed(columns.names), 0))
+    return columns.rows(Chunk(batch, Typed(columns.names), 0))
 
 
 def _pair(text: str, columns: Columns) -> tuple[str, str]:
@@ -56,7 +56,7 @@ def rows_from(path: str, numbers: tuple[int, ...], columns: Columns, how: Asked)
     for chunk in rows.chunks(wanted(rows, columns)):
         for number in numbers:
             if before < number <= before + chunk.batch.num_rows:
-                found[number] = columns.read(chunk._replace(batch=chunk.batch.slice(number - before - 1, 1)))
+                found[number] = columns.rows(chunk._replace(batch=chunk.batch.slice(number - before - 1, 1)))
         before += chunk.batch.num_rows
         if before >= max(numbers):
             break

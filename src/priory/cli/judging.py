@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from priory.cli.data import Model, columns_of, joined, labelled, loaded, target_of
+from priory.cli.data import Model, columns_of, joined, labelled, loaded, peeked, target_of
 from priory.errors import DataError
 from priory.logspace import Array
 from priory.sources import Rows
-from priory.sources.kinds import Said
+from priory.sources.kinds import Labels, Said, inferred
 
 
 def labelled_rows(path: str, rows: Rows, said: Said) -> tuple[Model, Any, Array]:
     """The model of a file, and all labelled rows as it takes them."""
     model = loaded(path)
     said = target_of(model, said)
-    parts = list(labelled(rows, columns_of(model), said, str(said.target)))
+    parts = list(labelled(rows, columns_of(model), said))
     if not parts:
         raise DataError("no row has a label; there is nothing to judge by")
     return model, joined([part for part, _ in parts]), np.concatenate([labels for _, labels in parts])
@@ -32,10 +32,7 @@ def scored(path: str, rows: Rows, said: Said, learned: bool) -> tuple[Any, int]:
         model, table, labels = labelled_rows(path, rows, said)
         return model.evaluate(table, labels), len(labels)
     said = target_of(model, said)
-    answers = [
-        (model.predict_proba(part), labels)
-        for part, labels in labelled(rows, columns_of(model), said, str(said.target))
-    ]
+    answers = [(model.predict_proba(part), labels) for part, labels in labelled(rows, columns_of(model), said)]
     probabilities, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
     unknown = sorted(set(labels.tolist()) - set(model.classes_.tolist()))
     if unknown:
@@ -44,8 +41,16 @@ def scored(path: str, rows: Rows, said: Said, learned: bool) -> tuple[Any, int]:
 
 
 def whole_table(rows: Rows, said: Said) -> Any:
-    """All rows of the wanted columns as one Arrow table: an audit compares every row with every other."""
+    """All rows, the target among them, as one Arrow table: an audit compares every row with every other."""
     import pyarrow as pa
 
-    names = tuple(name for name in rows.names if name.strip() and name not in said.ignore)
-    return pa.Table.from_batches([chunk.batch for chunk in rows.chunks(names)])
+    target = said.target_in(rows)
+    first, chunks = peeked(rows.chunks((target, *said.features_in(rows))))
+    columns, _ = inferred(first, said.features_in(rows), said)
+    labels, parts = Labels(target, said), []
+    for chunk in chunks:
+        group, kept = labels.read(chunk)
+        table = columns.rows(kept)
+        table = pa.table({columns.names[0]: table}) if isinstance(table, list) else table
+        parts.append(table.append_column(target, pa.array(labels.names[group].tolist(), pa.string())))
+    return pa.concat_tables(parts)

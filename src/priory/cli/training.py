@@ -19,6 +19,7 @@ from priory.sources.ahead import ahead
 from priory.sources.kinds import Columns, Labels, Said, families, inferred
 from priory.sources.streams import shown
 from priory.streaming import Sample, learn
+from priory.table import read
 from priory.text import TextClassifier
 
 TELLING = 500  # rows of the sample that say which columns tell most
@@ -35,7 +36,6 @@ class Trained:
     families: dict[str, str]
     sample: Any = None
     labels: Array | None = None
-    raw: Any = None  # the sample as it stands in the files
     scores: Any = None
     findings: Any = None
     evidence: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def _judge(done: Trained, sample: Sample, columns: Columns, said: Said, first: C
     kept = Chunk(sample.batch(), first.file, 0)
     labels = Labels(done.model.target_, said)
     group, kept = labels.read(kept)
-    done.raw, done.sample, done.labels = kept.batch, columns.read(kept), labels.names[group]
+    done.sample, done.labels = columns.rows(kept), labels.names[group]
     with saying(f"leaving out each of {len(group):,} rows in turn"):
         if hasattr(done.model, "refresh"):
             done.model.set_params(calibrate="loo")
@@ -127,7 +127,7 @@ def _judge(done: Trained, sample: Sample, columns: Columns, said: Said, first: C
 def audited(done: Trained) -> Any:
     import priory
 
-    return priory.audit(done.raw, target=done.model.target_) if hasattr(priory, "audit") else None
+    return priory.audit(done.sample, target=done.labels)
 
 
 def telling(model: Model, rows: Any, labels: Array) -> dict[str, list[tuple[str, float]]]:
@@ -136,7 +136,7 @@ def telling(model: Model, rows: Any, labels: Array) -> dict[str, list[tuple[str,
         return {
             str(label): [(e.token, round(e.decibans, 1)) for e in model.evidence(label, 6)] for label in model.classes_
         }
-    some = rows_of(rows, np.arange(min(len(labels), TELLING)))
+    some = read(rows.slice(0, TELLING))
     terms = naive.terms(model._schema, model.seen_, some, model.estimate, model.average)
     told = {}
     for c, label in enumerate(model.classes_.tolist()):
@@ -147,19 +147,3 @@ def telling(model: Model, rows: Any, labels: Array) -> dict[str, list[tuple[str,
             best = np.argsort(-weight, kind="stable")[:6]
             told[str(label)] = [(model._schema.names[j], round(float(weight[j]), 1)) for j in best if weight[j] > 0]
     return told
-
-
-def rows_of(table: Any, rows: Array) -> Any:
-    """Some rows of a table."""
-    from priory.table import Column, Table
-
-    columns = tuple(
-        Column(
-            c.kind,
-            None if c.numbers is None else c.numbers[rows],
-            None if c.labels is None else (c.labels[0][rows], c.labels[1]),
-            None if c.texts is None else [c.texts[i] for i in rows],
-        )
-        for c in table.columns
-    )
-    return Table(len(rows), table.names, True, columns)

@@ -29,6 +29,8 @@ class JSONLines(File):
         if not self.first:
             raise DataError(f"{shown(path)}: has no rows; give one JSON object a line")
         self.names = tuple(dict.fromkeys(name for row in self.first for name in row))
+        if not self.names:
+            raise DataError(f"{shown(path)}: its objects are empty; give every row its columns")
 
     def chunks(self, wanted: tuple[str, ...]) -> Iterator[Chunk]:
         start, kept = 0, self.first

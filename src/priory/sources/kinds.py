@@ -86,6 +86,17 @@ class Columns:
         columns = tuple(self._column(chunk, name, kind) for name, kind in self.kinds.items())
         return Table(chunk.batch.num_rows, self.names, True, columns)
 
+    def rows(self, chunk: Chunk) -> Any:
+        """The same as anybody would give it to the library: texts, or an Arrow table of numbers and strings."""
+        if self.is_one_text:
+            return cells.as_text(chunk.batch.column(self.names[0])).fill_null("").to_pylist()
+        return pa.table({name: self._arrow(chunk, name, kind) for name, kind in self.kinds.items()})
+
+    def _arrow(self, chunk: Chunk, name: str, kind: str) -> Any:
+        if kind == "number":
+            return pa.array(cells.numbers(chunk, name, self.missing), from_pandas=True)
+        return cells.as_text(cells.present(chunk.batch.column(name), self.missing))
+
     def _column(self, chunk: Chunk, name: str, kind: str) -> Column:
         if kind == "number":
             return Column("number", numbers=cells.numbers(chunk, name, self.missing))
