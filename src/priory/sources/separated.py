@@ -36,7 +36,7 @@ class Separated(File):
     # -- the quick way -------------------------------------------------------------------------------------------
 
     def chunks(self, wanted: tuple[str, ...]) -> Iterator[Chunk]:
-        if self.faults.ragged == "pad":
+        if self.faults.ragged != "error":
             yield from self._carefully(wanted, 0)
             return
         import pyarrow as pa
@@ -75,7 +75,6 @@ class Separated(File):
                 delimiter=self.delimiter,
                 quote_char='"' if self.faults.quotes else False,
                 newlines_in_values=self.faults.quotes,
-                invalid_row_handler=self._on_ragged_row,
             ),
             arrow.ConvertOptions(
                 column_types=dict.fromkeys(numbered, pa.string()),
@@ -84,12 +83,6 @@ class Separated(File):
             ),
         )
         return (pa.RecordBatch.from_arrays(batch.columns, names=list(wanted)) for batch in reader)
-
-    def _on_ragged_row(self, row: Any) -> str:
-        if self.faults.ragged != "skip":
-            return "error"
-        self.skipped += 1
-        return "skip"
 
     def _bodies(self) -> Iterator[bytes]:
         yield self.body or b"\n"  # Arrow takes no bytes at all for a mistake
@@ -115,38 +108,47 @@ class Separated(File):
 
     # -- the careful way -----------------------------------------------------------------------------------------
 
-    def _reader(self, errors: str, strict: bool, first: list[str]) -> Any:
-        """Python's reader of the whole file; ``first`` is given the next line, if it was emptied before."""
+    def _reader(self, blocks: Iterator[bytes], strict: bool = False, first: list[str] | None = None) -> Any:
+        """Python's reader of some bytes; ``first`` is given the next line, if it was emptied before."""
         csv.field_size_limit(MOST_IN_A_CELL + 1)
-        blocks = utf8(self.path, opened(self.path), self.how)
-        text = io.TextIOWrapper(_Raw(blocks), encoding="utf-8", errors=errors, newline="")  # type: ignore[type-var]
+        text = io.TextIOWrapper(_Raw(blocks), "utf-8", "surrogateescape", newline="")  # type: ignore[type-var]
 
-        def lines() -> Iterator[str]:
+        def lines(kept: list[str]) -> Iterator[str]:
             for line in text:
-                if not first:
-                    first.append(line)
+                if not kept:
+                    kept.append(line)
                 yield line
 
-        return csv.reader(lines(), delimiter=self.delimiter, strict=strict, quoting=self._quoting)
+        given = text if first is None else lines(first)
+        return csv.reader(given, delimiter=self.delimiter, strict=strict, quoting=self._quoting)
+
+    def _again(self) -> Iterator[bytes]:
+        return utf8(self.path, opened(self.path), self.how)
 
     @property
     def _quoting(self) -> Any:
         return csv.QUOTE_MINIMAL if self.faults.quotes else csv.QUOTE_NONE
 
-    def _rows(self, errors: str = "surrogateescape") -> Iterator[tuple[int, list[str]]]:
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Every row after the header with the number of its first line; blank lines are none."""
-        reader = self._reader(errors, False, [""])
-        line, header = 1, True
-        for row in reader:
-            if row and not header:
-                yield line, row
-            header = header and not row
-            line = reader.line_num + 1
+        rows = self._numbered(self._reader(self._again()), 1)
+        next(rows)
+        return rows
+
+    def _numbered(self, reader: Any, line: int) -> Iterator[tuple[int, list[str]]]:
+        before = line - 1
+        try:
+            for row in reader:
+                if row:
+                    yield line, row
+                line = before + reader.line_num + 1
+        except csv.Error as error:
+            self._check_quotes(error, line, line, "")
 
     def check(self) -> None:
         """Read everything slowly and raise what is wrong, with its place; nothing if nothing is."""
         first: list[str] = []
-        reader, header = self._reader("surrogateescape", True, first), True
+        reader, header = self._reader(self._again(), True, first), True
         while True:
             line = reader.line_num + 1
             first.clear()
@@ -207,9 +209,12 @@ class Separated(File):
 
         places = [self.names.index(name) for name in wanted]
         width, kept, start = len(self.names), [], given
-        for number, (_, row) in enumerate(self._rows("strict")):
+        from_here = self.path == STDIN
+        rows = self._numbered(self._reader(self._bodies()), self.header_lines + 1) if from_here else self._rows()
+        for number, (line, row) in enumerate(rows):
             if number < given:
                 continue
+            self._check_row(line, row)
             if len(row) != width:
                 self.skipped += 1
                 if self.faults.ragged == "skip":
