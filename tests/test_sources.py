@@ -211,6 +211,12 @@ def test_a_bad_file_is_refused_with_its_place(tmp_path, name):
     assert re.fullmatch(re.escape(str(tmp_path / name)) + pattern, str(caught.value)), str(caught.value)
 
 
+def test_a_quote_left_open_in_a_column_nobody_wants_is_found(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b'a,b\n1,2\n3,"x')
+    with pytest.raises(DataError, match=r"a.csv:3:2: opens a quote that is never closed"):
+        read(tmp_path / "a.csv", "a")
+
+
 def test_repairs_are_asked_for_by_name(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,b\n1,2\n1\n1,2,3\n4,5\n")

@@ -29,7 +29,7 @@ SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parque
 
 def guarded(column: Any) -> Any:
     """Text without formulas; a number with a sign stays a number."""
-    risky = pc.and_(pc.match_substring_regex(column, RISKY), pc.invert(cells.looks_numeric(column)))
+    risky = pc.and_(pc.match_substring_regex(column, RISKY), pc.invert(pc.match_substring_regex(column, cells.NUMBER)))
     return pc.if_else(risky, pc.binary_join_element_wise("'", column, ""), column)
 
 

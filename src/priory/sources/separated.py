@@ -13,6 +13,7 @@ from priory.sources.chunk import STRICT, Chunk, Faults, File, checked_names
 from priory.sources.streams import BLOCK, STDIN, Decoding, Stream, Told, opened, shown, untold, utf8
 
 MOST_IN_A_CELL = 25 << 20
+MOST_IN_A_TAIL = 4096
 CAREFUL_ROWS = 4096  # at a time
 
 
@@ -23,7 +24,7 @@ class Separated(File):
         self, path: str, delimiter: str | None, how: Decoding, faults: Faults = STRICT, told: Told = untold
     ) -> None:
         self.path, self.how, self.faults, self.told = path, how, faults, told
-        self.quotes, self.skipped, self.has_nul = 0, 0, False
+        self.skipped, self.has_nul, self.tail = 0, False, b""
         self.blocks = self._checked(utf8(path, opened(path, told), how))
         head = _whole_lines(self.blocks)
         if not head.strip():
@@ -41,33 +42,33 @@ class Separated(File):
             return
         import pyarrow as pa
 
-        given, last, doubtful = 0, None, False
+        given, end, doubtful = 0, "", False
         try:
-            for batch in self._arrow(wanted):
+            for batch, last in self._arrow(wanted):
                 if self.has_nul:
                     raise pa.ArrowInvalid("a NUL byte")
                 if batch.num_rows:
                     doubtful = doubtful or self._swallowed_rows(batch)
                     yield Chunk(batch, self, given)
-                    given, last = given + batch.num_rows, batch
+                    given, end = given + batch.num_rows, last[-1].as_py()
         except pa.ArrowInvalid as error:
             if self.path == STDIN:
                 raise DataError(f"-: {_first_line(error)} after row {given}; save it to a file to see where") from None
             self.check()
             yield from self._carefully(wanted, given)
             return
-        if self.path != STDIN and (doubtful or (last is not None and self._may_be_open(last))):
+        if self.path != STDIN and (doubtful or self._may_be_open(end)):
             self.check()
         if not given:
             raise DataError(f"{shown(self.path)}: has a header but no rows; give a file with rows")
 
-    def _arrow(self, wanted: tuple[str, ...]) -> Iterator[Any]:
-        """All cells as text, as they stand."""
+    def _arrow(self, wanted: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
+        """All cells as text, as they stand; and, in any case, those of the last column."""
         import pyarrow as pa
         from pyarrow import csv as arrow
 
         numbered = [f"{j}" for j in range(len(self.names))]  # blank names are not unique
-        places = [self.names.index(name) for name in wanted]
+        places, last = [self.names.index(name) for name in wanted], len(self.names) - 1
         reader = arrow.open_csv(
             Stream(self._bodies()),
             arrow.ReadOptions(use_threads=False, block_size=BLOCK, column_names=numbered),
@@ -78,11 +79,15 @@ class Separated(File):
             ),
             arrow.ConvertOptions(
                 column_types=dict.fromkeys(numbered, pa.string()),
-                include_columns=[numbered[j] for j in places],
+                include_columns=[*(numbered[j] for j in places), *([] if last in places else [numbered[last]])],
                 strings_can_be_null=False,
             ),
         )
-        return (pa.RecordBatch.from_arrays(batch.columns, names=list(wanted)) for batch in reader)
+        for batch in reader:
+            yield (
+                pa.RecordBatch.from_arrays(batch.columns[: len(wanted)], names=list(wanted)),
+                batch.column(numbered[last]),
+            )
 
     def _bodies(self) -> Iterator[bytes]:
         yield self.body or b"\n"  # Arrow takes no bytes at all for a mistake
@@ -91,18 +96,21 @@ class Separated(File):
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         for block in blocks:
             self.has_nul = self.has_nul or b"\0" in block
-            self.quotes += block.count(b'"')
+            self.tail = self.tail[-MOST_IN_A_TAIL:] + block[-MOST_IN_A_TAIL:]
             yield block
 
-    def _may_be_open(self, last: Any) -> bool:
+    def _may_be_open(self, cell: str) -> bool:
         """Whether the file may have ended inside of a quoted cell: Arrow does not say."""
-        cell = last.column(last.num_columns - 1)[-1].as_py() if last.num_columns else ""
-        return bool(self.quotes % 2) or "\n" in cell or "\r" in cell
+        opened_with = b'"' + cell.replace('"', '""').encode()
+        return "\n" in cell or "\r" in cell or self.tail.rstrip(b"\r\n").endswith(opened_with[-MOST_IN_A_TAIL:])
 
     def _swallowed_rows(self, batch: Any) -> bool:
         """Whether a cell has lines that look like rows: a quote may have been left open."""
         from pyarrow import compute
 
+        memory = [column.buffers()[2] for column in batch.columns]
+        if not any(b"\n" in (text := m.to_pybytes()) or b"\r" in text for m in memory if m is not None):
+            return False
         row = rf"[\r\n][^\r\n]*{re.escape(self.delimiter)}"
         return any(compute.any(compute.match_substring_regex(column, row)).as_py() for column in batch.columns)
 
