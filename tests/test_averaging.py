@@ -65,10 +65,14 @@ def test_it_forgets_and_leaves_out_like_everything_else():
     assert np.allclose(model.predict_log_proba(x), never.predict_log_proba(x), atol=1e-8)
 
 
-def test_the_ledger_of_an_average_sums_to_its_log_odds():
-    x, y, _ = columns("gaussian")
-    model = pr.NaiveBayes(average=True).fit(x, y)
-    for ledger, row in zip(model.explain(x[:5]), model.predict_log_proba(x[:5]), strict=True):
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "bernoulli", "histogram", "gamma", "categorical"])
+def test_the_ledger_of_an_average_sums_to_its_log_odds(family):
+    x, y, _ = columns("poisson", rows=600)
+    x = {"bernoulli": np.minimum(x, 1), "gamma": x + 0.5}.get(family, x)
+    x[::7, 3] = np.nan
+    model = pr.NaiveBayes(family, average=True).fit(x, y)
+    assert ((model.inclusion_probability_ > 1e-9) & (model.inclusion_probability_ < 0.99)).any()
+    for ledger, row in zip(model.explain(x[:9]), model.predict_log_proba(x[:9]), strict=True):
         assert ledger.log_odds(0, 1) == pytest.approx(row[0] - row[1], abs=1e-9)
 
 

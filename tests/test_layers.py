@@ -9,11 +9,12 @@ SOURCE = Path(__file__).parents[1] / "src" / "priory"
 
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
     {"errors", "logspace", "statistics", "_kernel", "counting", "threads", "probability", "documents"},
-    {"families", "tokens", "words", "buckets", "bags", "vocabularies"},
+    {"families", "tokens", "words", "buckets", "bags", "tokensets", "vocabularies"},
     {"averaging", "table", "schema", "model", "ledger"}
     | {"codelength", "likelihoods", "space", "hypotheses", "continuum"}
     | {"products", "linear", "design", "weights", "logistic", "sampling"},
-    {"folds", "plots"} | {"intervals", "curves", "reliability", "scores", "scorecard", "decisions", "neighbours"},
+    {"folds", "strengths", "plots"} | {"tempering", "refinement", "dependence", "encoding", "corrections"}
+    | {"intervals", "curves", "reliability", "scores", "scorecard", "decisions", "neighbours"},
     {"estimator", "classifier", "naive_bayes", "text"}
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"}

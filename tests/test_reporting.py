@@ -161,6 +161,13 @@ def test_nothing_in_the_data_becomes_part_of_the_page():
         assert inside.tags[0][1]["srcdoc"] == one.html
 
 
+@pytest.mark.parametrize("labels", [["a"] * 40, ["a", "b"] * 20, [True, False, False, False] * 10])
+def test_there_is_a_page_even_where_there_is_little_to_say(labels):
+    rows = [{"colour": "red" if i % 3 else "blue", "n": i % 5} for i in range(len(labels))]
+    for model in (NaiveBayes(), NaiveBayes("categorical", estimate="ml")):
+        assert "base rate" in report(model.fit(rows, labels), rows, labels).html
+
+
 def test_findings_of_an_audit_have_their_place(texts):
     class Findings:
         def to_html(self):

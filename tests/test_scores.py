@@ -38,7 +38,9 @@ def test_the_numbers_are_those_of_scikit_learn(classes, weighted):
     assert scores.brier.value == pytest.approx(theirs, abs=1e-12)
     each = metrics.precision_recall_fscore_support(y, answer, sample_weight=w)
     for c, one in enumerate(scores.per_class):
-        assert [one.precision.value, one.recall.value, one.f1.value, one.rows] == pytest.approx([s[c] for s in each])
+        assert [one.precision.value, one.recall.value, one.f1.value, one.rows] == pytest.approx(
+            [s[c] for s in each], abs=1e-12
+        )
         area = metrics.roc_auc_score(y == c, p[:, c], sample_weight=w)
         assert one.roc_area.value == pytest.approx(area, abs=1e-12)
         precision = metrics.average_precision_score(y == c, p[:, c], sample_weight=w)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit
 
 from priory.families.family import Columns
-from priory.logspace import Array, log
+from priory.logspace import Array
 
 CERTAIN = 1e-12  # nearer to 0 or 1 than this, a column is simply out or in
 
@@ -37,6 +37,4 @@ def inclusion(family: Columns, seen: Any, prior: float = 0.5) -> Array:
 
 def averaged(family: Columns, seen: Any, x: Any, estimate: str, matters: Array) -> Array:
     """Terms (rows, classes, columns): each column as far as it matters."""
-    apart = family.log_likelihood(seen, x, estimate)
-    together = family.log_likelihood(pooled(seen), x, estimate)
-    return np.logaddexp(log(matters) + apart, log(1 - matters) + together)
+    return family.mixed_terms(seen, pooled(seen), x, estimate, matters)

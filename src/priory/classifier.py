@@ -18,6 +18,7 @@ from priory.ledger import Ledgers
 from priory.logspace import Array, log_normalise
 from priory.model import Seen, given_prior
 from priory.schema import Schema
+from priory.strengths import by_leaving_out, sample
 from priory.table import Table, read
 
 
@@ -50,9 +51,12 @@ class NaiveBayes(Classifier):
     estimate : "predictive", "mean", "map" or "ml"
         Parameters integrated out, or a point estimate of them.
     average : bool
-        Average over all 2^d sets of columns instead of using them all: a column counts as far as it matters.
-    alpha : float, optional
-        Virtual examples of each label or bin; by default as many as the evidence asks for.
+        Average over all 2^d sets of columns instead of using them all: a column counts as far as it matters. Of a
+        column of texts every token does.
+    alpha : float or "loo", optional
+        Virtual examples of each label or bin, the same for all columns; by default as many as the evidence of each
+        column asks for. "loo" lets ``fit`` take as many (``alpha_``) as make rows most probable of their own class when
+        they are left out; from then on that is as good as declared, until the next ``fit``.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
     missing : "ignore" or "error"
 
@@ -66,6 +70,7 @@ class NaiveBayes(Classifier):
     [2.0, 0.0]
     """
 
+    alpha_: float
     _schema: Schema
     _closed = False
 
@@ -75,7 +80,7 @@ class NaiveBayes(Classifier):
         *,
         estimate: str = "predictive",
         average: bool = False,
-        alpha: float | None = None,
+        alpha: Any = None,
         class_prior: Any = "estimated",
         missing: str = "ignore",
     ) -> None:
@@ -91,6 +96,7 @@ class NaiveBayes(Classifier):
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from all rows, forgetting whatever was learned before."""
+        self.__dict__.pop("alpha_", None)
         super().fit(X, y, sample_weight)
         silent = [name for name in self._schema.names if name not in model.names_seen(self._schema, self.seen_)]
         if len(silent) == len(self._schema.names):
@@ -99,7 +105,27 @@ class NaiveBayes(Classifier):
             warnings.warn(f"columns without a single value say nothing: {silent[:10]}", PrioryWarning, stacklevel=3)
         if (self.class_count_ <= 1).all():
             warnings.warn("no class has two rows: how far each spreads is guessed", PrioryWarning, stacklevel=3)
+        if self.alpha == "loo":
+            self._choose_alpha(X, y, sample_weight)
         return self
+
+    def _choose_alpha(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """By leaving rows out: what was seen is the same under any prior, only the schema differs."""
+        table = self._read(X, reset=False)
+        rows = sample(table.rows, sample_weight, 300)
+        some, (_, group) = table.taken(rows), encoded(np.asarray(y)[rows], self.classes_)
+
+        def honest(alpha: float) -> Array:
+            self._schema = Schema.of(table, self.families, alpha)
+            return self._left_out(some, group)
+
+        self.alpha_ = by_leaving_out(honest, group)
+        self._schema = Schema.of(table, self.families, self.alpha_)
+
+    def _smoothing(self) -> float | None:
+        """The virtual examples the schema is declared with."""
+        alpha: float | None = getattr(self, "alpha_", 1.0) if self.alpha == "loo" else self.alpha
+        return alpha
 
     def _read(self, X: Any, reset: bool) -> Table:
         self._check_parameters()
@@ -115,7 +141,7 @@ class NaiveBayes(Classifier):
         if self.missing == "error":
             table.check_whole()
         if reset:
-            self._schema = Schema.of(table, self.families, self.alpha)
+            self._schema = Schema.of(table, self.families, self._smoothing())
         return table
 
     def _check_columns(self, table: Table, reset: bool) -> None:
@@ -138,7 +164,7 @@ class NaiveBayes(Classifier):
         return None if first else self.classes_
 
     def _observe(self, table: Table, classes: Array, group: Array, weight: Array | None) -> Seen:
-        grown = self._schema.grown(table, self.families, self.alpha)
+        grown = self._schema.grown(table, self.families, self._smoothing())
         if grown != self._schema:
             self._schema = grown
             if hasattr(self, "seen_"):
@@ -147,6 +173,9 @@ class NaiveBayes(Classifier):
 
     def _check_alike(self, other: Self) -> None:
         super()._check_alike(other)
+        mine, theirs = self._smoothing(), other._smoothing()
+        if mine != theirs:
+            raise DataError(f"the models have different alphas ({mine} and {theirs}); declare one to merge them.")
         if self._schema != other._schema:
             raise DataError(
                 "the models have different columns or families; only models of the same schema can be merged."
@@ -157,7 +186,9 @@ class NaiveBayes(Classifier):
             raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(ESTIMATES)}.")
         if self.missing not in ("ignore", "error"):
             raise DataError(f"missing is {self.missing!r}; use 'ignore' or 'error'.")
-        if self.alpha is not None and not (np.isfinite(self.alpha) and self.alpha >= 0):
+        if isinstance(self.alpha, str) and self.alpha != "loo":
+            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'loo' or None.")
+        if isinstance(self.alpha, (int, float)) and not (np.isfinite(self.alpha) and self.alpha >= 0):
             raise DataError(f"alpha is {self.alpha!r}; it must be finite and not negative.")
         if isinstance(self.class_prior, str) and self.class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {self.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
@@ -198,14 +229,21 @@ class NaiveBayes(Classifier):
 
     @property
     def inclusion_probability_(self) -> Array:
-        """For each column the probability that it depends on the class at all."""
+        """For each column the probability that it depends on the class at all; for a text, that any token does."""
         return np.array(list(model.inclusion_probability(self._schema, self._seen()).values()))
+
+    @property
+    def token_inclusion_(self) -> dict[str, dict[str, float]]:
+        """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
+        return model.token_inclusion(self._schema, self._seen())
 
     def leave_one_out(self, X: Any, y: Any) -> Array:
         """log p(c | x) of every learned row, from the model without that row: ``total - row``, no refit."""
         check_is_fitted(self, "seen_")
         table = self._read(X, reset=False)
-        _, group = encoded(y, self.classes_)
+        return self._left_out(table, encoded(y, self.classes_)[1])
+
+    def _left_out(self, table: Table, group: Array) -> Array:
         joint = leave_one_out(
             self._schema,
             self.seen_,

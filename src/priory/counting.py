@@ -49,8 +49,22 @@ def totals(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
     return total
 
 
-def rows_of(x: Array, part: slice) -> Array:
+def rows_of(x: Array | Picked, part: slice) -> Array:
     return np.ascontiguousarray(x[part], dtype=np.float64)
+
+
+class Picked:
+    """Some columns of a block, copied a shard at a time."""
+
+    def __init__(self, x: Array, places: Array) -> None:
+        self._x, self._places = x, places
+        self.shape = (len(x), len(places))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, part: slice) -> Array:
+        return np.take(self._x[part], self._places, axis=1)
 
 
 def weights_of(weight: Array | None, part: slice) -> Array | None:
@@ -106,6 +120,12 @@ def value_counts(x: Array, group: Array, weight: Array | None, groups: int, bits
         return list(pool.map(count, columns))
 
 
+def rounded(x: Array, bits: int) -> Array:
+    """To ``bits`` significant binary digits, as `value_counts` rounds."""
+    mantissa, exponent = np.frexp(x)
+    return np.asarray(np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits) + 0.0)
+
+
 def scored(function: Callable[[slice], Array], rows: int, groups: int) -> Array:
     """Scores (rows, classes) filled shard by shard."""
     scores = np.empty((rows, groups))
@@ -128,6 +148,14 @@ def student(x: Array, unit: Array, centre: Array, precision: Array, power: Array
     """Student-t log density, summed over the columns, for each row and class."""
     tables = [np.ascontiguousarray(t) for t in (1.0 / unit, centre, precision, power, constant)]
     return scored(lambda part: kernel.student(rows_of(x, part), *tables), len(x), len(centre))
+
+
+def blended(
+    x: Array, unit: Array, centre: Array, precision: Array, power: Array, constant: Array, matters: Array
+) -> Array:
+    """The same for columns that may matter, less what all classes share; the last row of a table is all classes."""
+    tables = [np.ascontiguousarray(t) for t in (1.0 / unit, centre, precision, power, constant, matters)]
+    return scored(lambda part: kernel.blended(rows_of(x, part), *tables), len(x), len(centre) - 1)
 
 
 def lookup(codes: Callable[[slice], Array], rows: int, tables: list[Array]) -> Array:

@@ -93,6 +93,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows: the result of all calls together is that of one ``fit``."""
         first = not hasattr(self, "seen_")
+        if first and isinstance(alpha := getattr(self, "alpha", None), str) and alpha == "loo":
+            raise DataError("alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.")
         table = self._read(X, reset=first)
         known = self._classes_for(classes, first)
         labels, group = encoded(y) if known is None else encoded(y, known, strict=self._closed)

@@ -14,9 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from priory.averaging import CERTAIN, averaged, inclusion
-from priory.counting import scored
+from priory.averaging import CERTAIN, averaged, inclusion, pooled
+from priory.counting import Picked
 from priory.errors import DataError, KindError, NotSeen
+from priory.families import Text
 from priory.families.family import Columns, Grouped
 from priory.families.tally import Coded
 from priory.logspace import Array, log
@@ -73,8 +74,7 @@ class Choice(NamedTuple):
         """The terms summed over the columns."""
         if self.matters is None:
             return self.family.score(self.seen, x, estimate)
-        groups = len(self.seen[0].n if isinstance(self.seen, tuple) else self.seen.n)
-        return scored(lambda part: self.terms(x[part], estimate).sum(axis=-1), len(x), groups)
+        return self.family.mixed(self.seen, pooled(self.seen), x, estimate, self.matters)
 
 
 def observe(schema: Schema, table: Table, classes: Array, group: Array, weight: Array | None) -> Seen:
@@ -137,9 +137,15 @@ def _choice(schema: Schema, seen: Seen, b: int, k: int, places: Array) -> Choice
 
 
 def _weighed(schema: Schema, seen: Seen) -> list[Choice]:
-    """The columns that surely matter as they are, those that may with how far they do; the rest say nothing."""
+    """The columns that surely matter as they are, those that may with how far they do; the rest say nothing.
+
+    A text is as many features as it has tokens: it is averaged over all sets of them.
+    """
     choices = []
     for whole in chosen(schema, seen):
+        if isinstance(whole.family, Text):
+            choices.append(whole._replace(family=whole.family.averaged()))
+            continue
         k = next(k for k, c in enumerate(schema.blocks[whole.block].candidates) if is_candidate(whole.family, c))
         matters = inclusion(whole.family, whole.seen)
         sure = matters > 1 - CERTAIN
@@ -153,13 +159,29 @@ def _weighed(schema: Schema, seen: Seen) -> list[Choice]:
 
 
 def inclusion_probability(schema: Schema, seen: Seen) -> dict[str, float]:
-    """For each column the probability that it depends on the class; nought for one that is empty."""
+    """For each column the probability that it depends on the class; nought for one that is empty.
+
+    A text does if any of its tokens does.
+    """
     found = dict.fromkeys(schema.names, 0.0)
+    for name, tokens in token_inclusion(schema, seen).items():
+        found[name] = float(1 - np.prod([1 - r for r in tokens.values()]))
     for choice in chosen(schema, seen):
         names = schema.blocks[choice.block].names
+        if isinstance(choice.family, Text):
+            continue
         for j, r in zip(choice.places, inclusion(choice.family, choice.seen), strict=True):
             found[names[j]] = float(r)
     return found
+
+
+def token_inclusion(schema: Schema, seen: Seen) -> dict[str, dict[str, float]]:
+    """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
+    return {
+        schema.blocks[choice.block].names[0]: choice.family.inclusion(choice.seen)
+        for choice in chosen(schema, seen)
+        if isinstance(choice.family, Text)
+    }
 
 
 def first_best(evidence: Array) -> Array:
@@ -216,15 +238,19 @@ def log_joint(schema: Schema, seen: Seen, table: Table, estimate: str, prior: An
     for choice in chosen(schema, seen, average):
         block = cells[choice.block]
         if len(choice.places) < len(schema.blocks[choice.block].names):
-            block = _columns(block, choice.places)
+            block = Picked(block, choice.places) if isinstance(block, np.ndarray) else _columns(block, choice.places)
         joint += choice.score(block, estimate)
     return joint
 
 
 def terms(schema: Schema, seen: Seen, table: Table, estimate: str, average: bool = False) -> Array:
     """log p(x_j | c) for each row, class and column, the columns in the order of the schema."""
-    cells = schema.cells(table)
-    out = np.zeros((table.rows, len(seen.classes), len(schema.names)))
+    return terms_of(schema, seen, schema.cells(table), table.rows, estimate, average)
+
+
+def terms_of(schema: Schema, seen: Seen, cells: list[Any], rows: int, estimate: str, average: bool = False) -> Array:
+    """The same for the cells of each block."""
+    out = np.zeros((rows, len(seen.classes), len(schema.names)))
     place = {name: j for j, name in enumerate(schema.names)}
     for choice in chosen(schema, seen, average):
         names = schema.blocks[choice.block].names

@@ -59,6 +59,7 @@ def report(model: Any, X: Any, y: Any, findings: Any = None) -> Report:
         "classes": len(scores.classes),
         "how": how,
         **_overall(scores),
+        "bayes": _bayes(told),
         "calibration": _calibration(told),
         "figures": _figures(scores, told),
         **_classes(scores),
@@ -117,9 +118,13 @@ def _overall(scores: Scores) -> dict[str, Any]:
             | {"base": "" if scores.beside(name) is None else f"{scores.beside(name):{form}}"}
             for name, (title, form) in OVERALL.items()
         ],
-        "bayes": f"If its probabilities are right, even the best answers are wrong {scores.bayes_rate.value:.1%} "
-        "of the time: the Bayes rate.",
     }
+
+
+def _bayes(told: dict[str, Scores]) -> str:
+    best = min(told.values(), key=lambda scores: scores.calibration_error.value)
+    rate = f"{best.bayes_rate.value:.1%}"
+    return f"As far as its probabilities can be trusted, even the best answers err {rate} of the time: the Bayes rate."
 
 
 def _calibration(told: dict[str, Scores]) -> str:
@@ -208,7 +213,7 @@ def _mistakes(model: Any, X: Any, scores: Scores) -> dict[str, Any]:
 def _mistake(model: Any, X: Any, scores: Scores, row: int) -> dict[str, Any]:
     truth, answer = scores.classes[scores.truth[row]], scores.classes[scores.answer[row]]
     told = {"row": row, "truth": shown(truth), "answer": shown(answer), "text": None, "lines": []}
-    told["p"] = f"p = {np.exp(-scores.surprise[row]):.2g}"
+    told["p"] = f"p = {np.exp(-scores.surprise[row]):.2g}" if scores.surprise[row] < 690 else "p < 1e-299"
     if not hasattr(model, "explain"):
         return told
     example = _rows(X, [row])

@@ -28,6 +28,7 @@ AUTO: dict[str, tuple[Candidate, ...]] = {
     "number": (Bernoulli, Poisson, Gaussian, Gamma, Histogram),  # the simplest first: it wins a tie
     "label": (Categorical,),
 }
+COUNTED_AS: dict[type[Columns], Kind] = {Categorical: "label", Text: "text"}  # all others as numbers
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _candidates(wanted: Any, name: str, kind: Kind, alpha: float | None) -> tupl
         )
     if alpha is not None:
         chosen = tuple(_smoothed(c, alpha) for c in chosen)
-    counted: Kind = {Categorical: "label", Text: "text"}.get(_class(chosen[0]), "number")  # type: ignore[assignment]
+    counted = COUNTED_AS.get(_class(chosen[0]), "number")
     if kind == "label" and counted == "number":
         raise KindError(f"column {name!r} holds labels; {_class(chosen[0]).__name__} needs {chosen[0].holds}.")
     return counted, chosen

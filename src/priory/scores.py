@@ -179,7 +179,7 @@ class Scores:
         p = self.shares
         brier = np.average(self._distance(np.broadcast_to(p, self.log_probabilities.shape)), weights=self.weight)
         label = self.classes[int(p.argmax())]
-        return BaseRate(label, float(p.max()), float(-x_log_y(p, log(p)).sum()), float(brier))
+        return BaseRate(label, float(p.max()), 0.0 - float(x_log_y(p, log(p)).sum()), float(brier))
 
     @cached_property
     def gain(self) -> dict[str, Interval]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal
 
@@ -33,6 +33,11 @@ class Column:
     labels: tuple[Array, Array] | None = None
     texts: list[Document] | None = None
 
+    def taken(self, rows: Array) -> Column:
+        """Some rows alone."""
+        numbers = None if self.numbers is None else self.numbers[rows]
+        return replace(self, numbers=numbers, labels=self.labels and (self.labels[0][rows], self.labels[1]))
+
 
 @dataclass(frozen=True)
 class Table:
@@ -43,6 +48,11 @@ class Table:
     named: bool
     columns: tuple[Column, ...] = ()
     matrix: Array | None = None
+
+    def taken(self, rows: Array) -> Table:
+        """Some rows alone."""
+        matrix = None if self.matrix is None else self.matrix[rows]
+        return replace(self, rows=len(rows), matrix=matrix, columns=tuple(c.taken(rows) for c in self.columns))
 
     def kinds(self) -> dict[str, Kind]:
         if self.matrix is not None:

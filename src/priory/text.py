@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from priory import tokens as reading
 from priory.bags import MODELS, Bag, Rows, Weights
 from priory.documents import Document
 from priory.errors import DataError, KindError, Missing, Stale
-from priory.estimator import Classifier, encoded
+from priory.estimator import Classifier, all_or_nothing, encoded
 from priory.ledger import DECIBAN, Ledger, Ledgers, Line
 from priory.logspace import Array, log_normalise
 from priory.model import Seen, given_prior, log_prior
+from priory.strengths import by_leaving_out, sample
 from priory.tokens import Tokens
+from priory.tokensets import averaged
 from priory.vocabularies import UNKNOWN, Fixed, Growing, Hashed, Vocabulary
 from priory.words import Words
 
@@ -51,8 +54,13 @@ class TextClassifier(Classifier):
     model : "binary", "multinomial", "bernoulli", "poisson" or "complement"
         A token counts once a document, or as often as it occurs; as present or absent; as a rate; or by how badly the
         document fits all other classes.
-    alpha : float or "evidence"
-        Virtual occurrences of every token; "evidence" takes as many as make what was seen most probable.
+    average : bool
+        Average over all 2^V sets of tokens instead of using them all: a token counts as far as it matters. Not for
+        "complement".
+    alpha : float, "evidence" or "loo"
+        Virtual occurrences of every token; "evidence" takes as many as make what was seen most probable. "loo" lets
+        ``fit`` take as many as make texts most probable of their own class when they are left out (a thousand of
+        them); from then on that is as good as declared, whatever is learned or forgotten, until the next ``fit``.
     ngrams, unit, lowercase, least, stem, extra, cjk
         What a token is: see `priory.tokens.Tokens`. The defaults are those of scikit-learn's ``CountVectorizer()``.
     stop_words : a language such as "en", or the words themselves, optional
@@ -86,6 +94,7 @@ class TextClassifier(Classifier):
         self,
         model: str = "binary",
         *,
+        average: bool = False,
         alpha: Any = 1.0,
         ngrams: tuple[int, int] = (1, 1),
         unit: Any = "word",
@@ -106,6 +115,7 @@ class TextClassifier(Classifier):
         class_prior: Any = "estimated",
     ) -> None:
         self.model = model
+        self.average = average
         self.alpha = alpha
         self.ngrams = ngrams
         self.unit = unit
@@ -144,18 +154,48 @@ class TextClassifier(Classifier):
         return Fixed(tokens, tuple(self.vocabulary), self.unknown)
 
     def _bag(self) -> Bag:
-        kind = MODELS[self.model]
-        return kind(kind.strength(self._used()) if self.alpha == "evidence" else float(self.alpha))
+        return self._kind()(self.alpha_)
+
+    def _kind(self) -> type[Bag]:
+        return averaged(self.model) if self.average else MODELS[self.model]
+
+    @property
+    def alpha_(self) -> float:
+        """The smoothing in use: as declared, as the evidence asks, or as ``fit`` chose it by leaving texts out."""
+        if self.alpha == "evidence":
+            return self._kind().strength(self._used())
+        return float(self.__dict__["alpha_"] if self.alpha == "loo" else self.alpha)
 
     def _check_parameters(self) -> None:
         if self.model not in MODELS:
             raise DataError(f"model is {self.model!r}; use one of {', '.join(MODELS)}.")
         number = isinstance(self.alpha, (int, float)) and np.isfinite(self.alpha) and self.alpha >= 0
-        if not number and self.alpha != "evidence":
-            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, or 'evidence'.")
+        if not number and self.alpha not in ("evidence", "loo"):
+            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
+        if self.average and number and not self.alpha > 0:
+            raise DataError("averaging over sets of tokens needs a prior: use alpha above 0.")
+        self._kind()
         self._vocabulary()
 
     # -- learning ------------------------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from all texts, forgetting whatever was learned before."""
+        if self.alpha != "loo":
+            self.__dict__.pop("alpha_", None)
+            return super().fit(X, y, sample_weight)
+        texts = _opened(list(_several(X)))
+        super().fit(texts, y, sample_weight)
+        rows = sample(len(texts), sample_weight, 1000 if self._vocabulary().grows else 100)
+        some, labels = [texts[i] for i in rows], np.asarray(y)[rows]
+
+        def honest(alpha: float) -> Array:
+            self.__dict__["alpha_"] = alpha
+            return self.leave_one_out(some, labels)
+
+        self.__dict__["alpha_"] = by_leaving_out(honest, encoded(labels, self.classes_)[1])
+        return self
 
     def _read(self, X: Any, reset: bool) -> Texts:
         self._check_parameters()
@@ -210,8 +250,16 @@ class TextClassifier(Classifier):
         return counts
 
     def _weights(self) -> Weights:
-        weights: Weights = self._used().derived("weights", lambda u: self._bag().weights(u), self.model, self.alpha)
+        by = (self.model, self.average, self.alpha, self.__dict__.get("alpha_"))
+        weights: Weights = self._used().derived("weights", lambda u: self._bag().weights(u), *by)
         return weights
+
+    @property
+    def inclusion_probability_(self) -> dict[str, float]:
+        """For each token the probability that it depends on the class at all."""
+        words = self._words()
+        bag = averaged(self.model)(self.alpha_)
+        return dict(zip(words.tokens(), bag.inclusion(words).tolist(), strict=True))
 
     def _log_prior(self) -> Array:
         if not MODELS[self.model].prior and len(self.classes_) > 1:
@@ -315,8 +363,8 @@ def _against(words: Words, c: int) -> tuple[Array, Array, Array, Array]:
 
 
 def _copy_with(model: TextClassifier, seen: Seen) -> TextClassifier:
-    twin = TextClassifier(**model.get_params())
-    twin.seen_, twin.n_features_in_, twin.salt_ = seen, 1, model.salt_
+    twin = copy.copy(model)
+    twin.seen_ = seen
     return twin
 
 

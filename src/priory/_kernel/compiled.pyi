@@ -1,4 +1,5 @@
 # The compiled twin has the signatures of the readable one.
+from priory._kernel.reference import blended as blended
 from priory._kernel.reference import group_sums as group_sums
 from priory._kernel.reference import lookup as lookup
 from priory._kernel.reference import moments as moments

@@ -70,6 +70,19 @@ def student(x: Array, inverse_unit: Array, centre: Array, precision: Array, powe
     return scores
 
 
+def blended(
+    x: Array, inverse_unit: Array, centre: Array, precision: Array, power: Array, constant: Array, matters: Array
+) -> Array:
+    """Sum over columns of ``log(1 - r + r p(x | class) / p(x))``, r how far the column matters; NaN adds nothing.
+
+    The densities are those of `student`; the last row of each table is that of all classes together.
+    """
+    z = np.clip((x * inverse_unit)[:, None] - centre, -FAR, FAR)
+    terms = np.where(np.isnan(z), 0.0, constant - power * np.log1p(precision * z * z))
+    apart = terms[:, :-1] - terms[:, -1:]
+    return np.asarray(np.logaddexp(np.log(matters) + apart, np.log1p(-matters)).sum(axis=-1))
+
+
 def lookup(codes: Array, starts: Array, table: Array) -> Array:
     """Sum over columns of ``table[class, starts[j] + code]`` per row and class; a negative code adds nothing."""
     scores = np.zeros((len(codes), len(table)))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln
 
-from priory.counting import group_sums
+from priory.counting import group_sums, lookup
 from priory.families import dirichlet
 from priory.families.family import Family, Grouped, known
 from priory.logspace import Array, log, x_log_y
@@ -110,8 +110,31 @@ class Bernoulli(Family):
     def log_normaliser(self) -> Array:
         return np.asarray(betaln(self.a, self.b))
 
+    # -- classes by columns: a cell is 0, 1, neither, or missing ------------------------------------------------------
+
+    def score(self, seen: Trials, x: Array, estimate: str) -> Array:
+        return _looked_up(x, self.log_likelihood(seen, _cases(x), estimate))
+
+    def mixed(self, seen: Trials, together: Trials, x: Array, estimate: str, matters: Array) -> Array:
+        return _looked_up(x, self.mixed_terms(seen, together, _cases(x), estimate, matters))
+
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return rng.beta(self.a, self.b, size=(size, *np.shape(self.a)))
 
     def sample(self, parameters: Array, rng: np.random.Generator, size: int) -> Array:
         return rng.binomial(1, parameters, size=(size, *np.shape(parameters))).astype(float)
+
+
+def _cases(x: Array) -> Array:
+    """Rows of 0, of 1, and of what is neither."""
+    return np.repeat([[0.0], [1.0], [2.0]], x.shape[1], axis=1)
+
+
+def _looked_up(x: Array, terms: Array) -> Array:
+    """Scores (rows, classes) from the terms (cases, classes, columns)."""
+
+    def codes(part: slice) -> Array:
+        cells = np.asarray(x[part], dtype=float)
+        return np.where(np.isnan(cells), -1, np.where(cells == 1, 1, np.where(cells == 0, 0, 2)))
+
+    return lookup(codes, len(x), list(np.ascontiguousarray(terms.transpose(2, 1, 0))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from priory import counting
 from priory.families import dirichlet
 from priory.families.family import Family, Grouped, known
+from priory.families.leaving import Left, Removals, of_labels
 from priory.families.tally import Coded, Tally
 from priory.logspace import Array, log
 
@@ -122,7 +124,7 @@ class Categorical(Family):
 
     def _tables(self, seen: tuple[Tally, ...], estimate: str) -> list[Array]:
         return [
-            tally.derived("table", lambda t, j=j: self._column(j)._table(t, estimate), self, estimate)  # type: ignore[misc]
+            tally.derived("table", partial(self._column(j)._table, estimate=estimate), self, estimate)
             for j, tally in enumerate(seen)
         ]
 
@@ -146,5 +148,23 @@ class Categorical(Family):
         coded = x if isinstance(x, Coded) else Coded.of(x)
         return counting.lookup(lambda part: self._codes(seen, coded[part]), len(coded), self._tables(seen, estimate))
 
+    def mixed(
+        self, seen: tuple[Tally, ...], together: tuple[Tally, ...], x: Any, estimate: str, matters: Array
+    ) -> Array:
+        coded = x if isinstance(x, Coded) else Coded.of(x)
+        pairs = zip(self._tables(seen, estimate), self._tables(together, estimate), matters, strict=True)
+        tables = [np.logaddexp(log(r) + apart, log(1 - r) + shared) for apart, shared, r in pairs]
+        return counting.lookup(lambda part: self._codes(seen, coded[part]), len(coded), tables)
+
     def evidence(self, seen: tuple[Tally, ...]) -> Array:
         return np.array([self._column(j).log_evidence(tally).sum() for j, tally in enumerate(seen)])
+
+    @staticmethod
+    def without(seen: Tally, x: Coded, group: Array, declared: Categorical | None) -> Left | None:
+        """Evidence and terms of each cell with its row left out, in closed form where there is one."""
+        place = seen.places(x.values[0])[x.codes[:, 0]]
+        if declared is not None and (declared.values is not None or np.ndim(declared.alpha) or declared.alpha == 0):
+            return None
+        if (place == len(seen.values)).any() or not (gone := Removals(seen, place, group)).learned():
+            return None
+        return of_labels(gone, None if declared is None else float(declared.alpha))

@@ -52,7 +52,13 @@ def strength_by_evidence(counts: Array) -> float:
     drawn = (gammaln(some + STRENGTHS[:, None]) - gammaln(STRENGTHS)[:, None]).sum(axis=1)
     mass = STRENGTHS[:, None] * values
     evidence = drawn + (gammaln(mass) - gammaln(mass + rows)).sum(axis=1)
-    return float(STRENGTHS[int(np.argmax(evidence))])
+    return float(STRENGTHS[first_best(evidence)])
+
+
+def first_best(evidence: Array) -> Array:
+    """The weakest of the strengths (last axis) whose evidence is best up to rounding."""
+    top = evidence.max(axis=-1, keepdims=True)
+    return np.argmax(evidence >= top - 1e-9 * (1 + np.abs(top)), axis=-1)
 
 
 def draw(alpha: Array, rng: np.random.Generator, size: int) -> Array:

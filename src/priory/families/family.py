@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.counting import one_group, scored
-from priory.logspace import Array
+from priory.logspace import Array, log
 
 Estimate = Literal["ml", "map", "mean", "predictive"]
 ESTIMATES: tuple[str, ...] = ("ml", "map", "mean", "predictive")
@@ -46,6 +46,18 @@ class Columns(ABC):
     def score(self, seen: Any, x: Any, estimate: str) -> Array:
         """The terms summed over the columns: (rows, classes), up to what all classes of a row share."""
 
+    def mixed_terms(self, seen: Any, together: Any, x: Any, estimate: str, matters: Array) -> Array:
+        """The terms where a column depends on the class with probability ``matters``, and else is as ``together``."""
+        apart, shared = self.log_likelihood(seen, x, estimate), self.log_likelihood(together, x, estimate)
+        return np.logaddexp(log(matters) + apart, log(1 - matters) + shared)
+
+    def mixed(self, seen: Any, together: Any, x: Any, estimate: str, matters: Array) -> Array:
+        """They summed over the columns: (rows, classes), up to what all classes of a row share."""
+        groups = len(seen[0].n if isinstance(seen, tuple) else seen.n)
+        return scored(
+            lambda part: self.mixed_terms(seen, together, x[part], estimate, matters).sum(axis=-1), len(x), groups
+        )
+
     @abstractmethod
     def evidence(self, seen: Any) -> Array:
         """Log evidence of each column, over all classes; -inf where a value was seen that the family cannot hold."""
@@ -59,8 +71,9 @@ class Family(Columns):
     """
 
     def __eq__(self, other: object) -> bool:
-        """The same family with the same hyperparameters is the same belief."""
-        return type(other) is type(self) and all(map(np.array_equal, vars(self).values(), vars(other).values()))
+        """Beliefs are the same if their hyperparameters are."""
+        mine, yours = vars(self), vars(other) if type(other) is type(self) else {}
+        return self is other or (mine.keys() == yours.keys() and all(np.array_equal(mine[k], yours[k]) for k in mine))
 
     def __hash__(self) -> int:
         return hash(type(self))

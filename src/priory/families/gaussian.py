@@ -234,6 +234,14 @@ class Gaussian(Family):
         tables = seen.derived("tables", lambda s: self._tables(s, estimate), self, estimate)
         return (counting.student if estimate == "predictive" else counting.quadratic)(x, seen.unit, *tables)
 
+    def mixed(self, seen: Moments, together: Moments, x: Array, estimate: str, matters: Array) -> Array:
+        if estimate != "predictive":
+            return super().mixed(seen, together, x, estimate, matters)
+        pairs = zip(self._tables(seen, estimate), self._tables(together, estimate), strict=True)
+        centre, precision, power, constant = (np.concatenate(pair) for pair in pairs)
+        constant = constant - (constant != 0) * np.log(seen.unit)
+        return counting.blended(x, seen.unit, centre, precision, power, constant, matters)
+
     def evidence(self, seen: Moments) -> Array:
         """A column without spread has no density: some other family explains it."""
         with np.errstate(invalid="ignore"):

@@ -17,11 +17,12 @@ from priory import counting
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.family import Family, Grouped, known
+from priory.families.leaving import Left, Removals
+from priory.families.rebinning import of_bins, outer_edge
 from priory.families.tally import Tally
 from priory.logspace import Array, log
 
 NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
-LARGEST = float(np.finfo(float).max)
 QUANTILES = np.concatenate([np.arange(bins + 1) / bins for bins in NUMBERS_OF_BINS])
 CANDIDATE = np.repeat(np.arange(len(NUMBERS_OF_BINS)), np.array(NUMBERS_OF_BINS) + 1)
 
@@ -84,17 +85,9 @@ class Histogram(Family):
     def _edges(self, values: Array) -> Array:
         """Where a bin may begin or end: halfway between values, and as far beyond the first and the last."""
         between = values[1:] / 2 + values[:-1] / 2
-        low, high = self._ends(values, between)
-        return np.concatenate([[low], between, [high]])
-
-    def _ends(self, values: Array, between: Array) -> tuple[float, float]:
-        """As far beyond the first and last value as the next value is on their other side."""
-        if len(between):
-            with np.errstate(over="ignore"):
-                ends = values[0] + (values[0] - between[0]), values[-1] + (values[-1] - between[-1])
-            return float(np.maximum(ends[0], -LARGEST)), float(np.minimum(ends[1], LARGEST))
-        half = max(abs(float(values[0])), 2.0**-1000) * 2.0 ** -(self.bits + 1)
-        return float(values[0]) - half, float(values[0]) + half
+        low = outer_edge(values[:1], values[1:2] if len(between) else values[:1], -1, self.bits)
+        high = outer_edge(values[-1:], values[-2:-1] if len(between) else values[-1:], 1, self.bits)
+        return np.concatenate([low, between, high])
 
     # -- beliefs -------------------------------------------------------------------------------------------------
 
@@ -154,20 +147,49 @@ class Histogram(Family):
         return np.where(np.isnan(x)[:, None], 0.0, np.stack(columns, axis=-1).transpose(1, 0, 2))
 
     def score(self, seen: tuple[Tally, ...], x: Array, estimate: str) -> Array:
-        tables = self._tables(seen, estimate)
+        return _looked_up(x, self._tables(seen, estimate))
 
-        def codes(part: slice) -> Array:
-            block = np.asarray(x[part], dtype=float)
-            found = np.empty(block.shape, dtype=np.int32)
-            for j, (edges, _) in enumerate(tables):
-                found[:, j] = _bin_of(block[:, j], edges)
-            found[np.isnan(block)] = -1
-            return found
-
-        return counting.lookup(codes, len(x), [table for _, table in tables])
+    def mixed(
+        self, seen: tuple[Tally, ...], together: tuple[Tally, ...], x: Array, estimate: str, matters: Array
+    ) -> Array:
+        """The classes apart and all together may have different bins: they are asked on the cuts of both."""
+        tables = []
+        for (edges, apart), (others, shared), r in zip(
+            self._tables(seen, estimate), self._tables(together, estimate), matters, strict=True
+        ):
+            cuts = np.union1d(edges, others)
+            a, s = apart[:, _bin_of(cuts[:-1], edges)], shared[:, _bin_of(cuts[:-1], others)]
+            tables.append((cuts, np.logaddexp(log(r) + a, log(1 - r) + s)))
+        return _looked_up(x, tables)
 
     def evidence(self, seen: tuple[Tally, ...]) -> Array:
         return np.array([self.log_evidence(tally).sum() for tally in seen])
+
+    @staticmethod
+    def without(seen: Tally, x: Array, group: Array, declared: Histogram | None) -> Left | None:
+        """Evidence and terms of each cell with its row left out, the bins chosen anew."""
+        own = Histogram() if declared is None else declared
+        place = seen.places(counting.rounded(x[:, 0], own.bits))
+        if (place == len(seen.values)).any() or not (gone := Removals(seen, place, group)).learned():
+            return None
+        alpha = None if own.alpha is None else float(np.asarray(own.alpha))
+        return (
+            None if alpha == 0 else of_bins(gone, x[:, 0], QUANTILES, CANDIDATE, NUMBERS_OF_BINS[-1], own.bits, alpha)
+        )
+
+
+def _looked_up(x: Array, tables: list[tuple[Array, Array]]) -> Array:
+    """Scores (rows, classes) from the edges and the log densities (classes, bins) of each column."""
+
+    def codes(part: slice) -> Array:
+        block = np.asarray(x[part], dtype=float)
+        found = np.empty(block.shape, dtype=np.int32)
+        for j, (edges, _) in enumerate(tables):
+            found[:, j] = _bin_of(block[:, j], edges)
+        found[np.isnan(block)] = -1
+        return found
+
+    return counting.lookup(codes, len(x), [table for _, table in tables])
 
 
 def _cuts(content: Array) -> tuple[Array, Array]:

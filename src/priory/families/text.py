@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -10,10 +10,12 @@ import numpy as np
 from priory import tokens as reading
 from priory import words as counting
 from priory.bags import MODELS, Bag, Rows
+from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.family import Columns
 from priory.logspace import Array
 from priory.tokens import Tokens
+from priory.tokensets import averaged
 from priory.words import Words
 
 
@@ -30,6 +32,7 @@ class Text(Columns):
     model: str = "binary"
     alpha: float = 1.0
     tokens: Tokens = field(default_factory=Tokens)
+    average: bool = False  # over all sets of tokens
 
     holds: ClassVar[str] = "texts"
 
@@ -41,8 +44,20 @@ class Text(Columns):
     def prior_from(cls, seen: Words) -> Self:
         return cls()
 
+    def averaged(self) -> Text:
+        """This column with every token counted as far as it matters."""
+        return replace(self, average=True)
+
     def _bag(self, estimate: str) -> Bag:
-        return MODELS[self.model](0.0 if estimate == "ml" else self.alpha)
+        kind, alpha = averaged(self.model) if self.average else MODELS[self.model], self.alpha
+        if self.average and (estimate == "ml" or not alpha > 0):
+            raise DataError("averaging over sets of tokens needs a prior: use alpha above 0, and not estimate='ml'.")
+        return kind(0.0 if estimate == "ml" else alpha)
+
+    def inclusion(self, seen: Words) -> dict[str, float]:
+        """For each token the probability that it depends on the class."""
+        words = seen.ordered()
+        return dict(zip(words.tokens(), averaged(self.model)(self.alpha).inclusion(words).tolist(), strict=True))
 
     def log_likelihood(self, seen: Words, x: Any, estimate: str) -> Array:
         return self.score(seen, x, estimate)[:, :, None]
@@ -60,7 +75,7 @@ class Text(Columns):
         bag = self._bag(estimate)
         indptr, ids, times = reading.encode(x, seen.index(self.tokens.unit), self.tokens)
         rows = Rows(indptr, ids, np.ones(len(times)) if bag.once else times, group, seen)
-        return bag.without(seen, rows)[:, :, None]
+        return bag.without(seen, rows)[:, :, None] * np.array([[[bool(text)]] for text in x])
 
     def evidence(self, seen: Words) -> Array:
         """Of the tokens, as drawn one by one by each class."""

@@ -73,7 +73,7 @@ def score_histogram(scores: Scores, bins: int = 20) -> Figure:
     """How many rows were answered with which certainty, the wrong ones in red."""
     figure, axes = canvas("certainty of the answer", "rows")
     right = scores.answer == scores.truth
-    edges = np.arange(int(scores.certainty.min() * bins), bins + 1) / bins
+    edges = np.arange(min(int(scores.certainty.min() * bins), bins - 1), bins + 1) / bins
     parts, weights = zip(*((scores.certainty[part], scores.weight[part]) for part in (~right, right)), strict=True)
     axes.hist(
         parts, edges.tolist(), weights=weights, stacked=True, color=[RED, BLUE], label=["wrong", "right"], rwidth=0.9
@@ -133,7 +133,7 @@ def roc_curves(scores: Scores) -> Figure:
     worst = sorted(scores.worst(6), key=lambda one: -one.roc_area.value)
     for one in worst[: 1 if len(scores.classes) == 2 else None]:
         curve = scores.roc(one.label)
-        axes.plot(curve.x, curve.y, label=f"{_label(one.label)} {one.roc_area.value:.3f}")
+        axes.plot(curve.x, curve.y, label=f"{one.roc_area.value:.3f} {_label(one.label)}")
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
     axes.legend(frameon=False, loc="lower right", title="area")
     return figure
