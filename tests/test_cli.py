@@ -74,8 +74,17 @@ def run(capsys, *arguments):
 def test_train_says_what_a_person_wants_to_know(mail, capsys):
     code, out, err = run(capsys, "train", "mail.csv", "--target", "label", "--force")
     assert (code, err) == (0, "")
-    assert out.startswith("6 rows, 2 classes: ham 3, spam 3\ncolumns\n  text    text, 25 different words\n")
-    for part in ("leave-one-out", "accuracy", "log loss", "base rate", "calibration", "spam: ", "wrote mail.priory"):
+    assert out.startswith("6 rows, 2 classes: ham 3, spam 3\ncolumns, by the family that explains them best\n")
+    for part in (
+        "  text, 25 different words: text\n",
+        "leave-one-out",
+        "accuracy",
+        "log loss",
+        "base rate",
+        "calibration",
+        "spam: ",
+        "wrote mail.priory",
+    ):
         assert part in out
     assert "\x1b" not in out
 
@@ -154,7 +163,7 @@ def test_explain_takes_columns_or_rows_of_a_file(table, capsys):
 
 def test_evaluate_compares_with_the_labels(mail, capsys):
     _, out, _ = run(capsys, "evaluate", "mail.priory", "mail.csv")
-    assert out.startswith("6 rows\n")
+    assert out.startswith("6 rows ")
     assert "base rate" in out
     _, out, _ = run(capsys, "evaluate", "mail.priory", "mail.csv", "--json")
     assert json.loads(out)["rows"] == 6
@@ -237,6 +246,41 @@ def test_every_command_has_help_with_an_example(command, capsys):
     code, out, _ = run(capsys, command, "--help")
     assert code == 0
     assert f"Example: priory {command}" in out
+
+
+def test_audit_says_what_leaks_and_exits_with_it(capsys):
+    rows = [["ab"[i % 3 // 2], i % 3 // 2, i * 7 % 50] for i in range(300)]
+    write("leak.csv", ["label", "code", "age"], rows)
+    code, out, _ = run(capsys, "audit", "leak.csv", "--target", "label")
+    assert code == 3
+    assert "code" in out
+    code, out, _ = run(capsys, "audit", "leak.csv", "--target", "label", "--ignore", "code", "--json")
+    assert code == 0
+    assert "high" not in {finding["severity"] for finding in json.loads(out)["findings"]}
+    code, out, _ = run(capsys, "train", "leak.csv", "--target", "label")
+    assert code == 0
+    assert "leakage audit" in out
+    assert "HIGH" in out
+
+
+def test_report_is_one_page(mail, table, capsys):
+    pytest.importorskip("jinja2")
+    code, out, _ = run(capsys, "report", "inbox.priory", "inbox.csv", "-o", "page.html")
+    assert (code, out) == (0, "wrote page.html\n")
+    assert "</html>" in Path("page.html").read_text()
+    arguments = ["train", "mail.csv", "--target", "label", "--force", "--no-audit", "--report", "mail.html"]
+    assert "wrote mail.priory and mail.html" in run(capsys, *arguments)[1]
+    assert "</html>" in Path("mail.html").read_text()
+    assert run(capsys, *arguments[:-3], "--report", "there/mail.html")[0] == 5
+
+
+def test_the_tour_runs(capsys):
+    pytest.importorskip("jinja2")
+    code, out, _ = run(capsys, "demo")
+    assert code == 0
+    assert "The report is priory-demo/inbox.html" in out
+    assert Path("priory-demo/inbox.html").exists()
+    assert len(rows_of("priory-demo/labelled.csv")) == 569
 
 
 # -- what goes wrong --------------------------------------------------------------------------------------------------

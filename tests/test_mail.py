@@ -16,9 +16,7 @@ def nested(depth):
     inner = b"Content-Type: text/plain\n\ndeep\n"
     for level in range(depth):
         edge = b"b%d" % level
-        inner = (
-            b"Content-Type: multipart/mixed; boundary=%s\n\n--%s\n" % (edge, edge) + inner + b"\n--%s--\n" % edge
-        )
+        inner = b"Content-Type: multipart/mixed; boundary=%s\n\n--%s\n" % (edge, edge) + inner + b"\n--%s--\n" % edge
     return inner
 
 
@@ -117,11 +115,7 @@ def test_an_mbox_is_split_at_from_lines_after_a_blank_one(size):
 
 def rows(path, **asked):
     found = open_files([str(path)], Asked(**asked))
-    return [
-        (row["label"], row["text"])
-        for chunk in found.chunks(("label", "text"))
-        for row in chunk.batch.to_pylist()
-    ]
+    return [(row["label"], row["text"]) for chunk in found.chunks(("label", "text")) for row in chunk.batch.to_pylist()]
 
 
 def test_maildirs_mboxes_and_messages_by_class(tmp_path):

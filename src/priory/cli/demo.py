@@ -12,8 +12,9 @@ from priory.cli.show import heading, invoke
 
 @click.command(epilog="Example: priory demo --out tour", short_help="The tour: every step a command to be typed.")
 @click.option("--out", default="priory-demo", metavar="FOLDER", show_default=True, help="Where it leaves its files.")
+@click.option("--data-only", is_flag=True, help="Leave the data to be tried, and skip the tour.")
 @click.pass_context
-def demo(context: click.Context, out: str) -> None:
+def demo(context: click.Context, out: str, data_only: bool) -> None:
     """Learn, judge, explain, forget, audit: the tour on data that comes with priory and with scikit-learn."""
     import os
     from pathlib import Path
@@ -22,7 +23,10 @@ def demo(context: click.Context, out: str) -> None:
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    left_behind(folder)
+    files = left_behind(folder)
+    if data_only:
+        click.echo(f"wrote {', '.join(files)} to {folder}")
+        return
     here = Path.cwd()
     app = context.find_root().command
     click.echo("posterior = prior + statistics(data)")

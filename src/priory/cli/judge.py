@@ -28,8 +28,9 @@ def evaluate(model: str, paths: tuple[str, ...], learned: bool, **given: Any) ->
     if given["json_"]:
         as_json({"rows": rows, "scores": scores.to_dict()})
         return
-    click.echo(heading(f"{rows:,} rows" + (", each judged by the model without it" if learned else "")))
-    lines(str(scores))
+    if learned:
+        click.echo(heading("each row judged by the model without it"))
+    lines(str(scores), indent="")
 
 
 @click.command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,14 +45,6 @@ def lines(text: str, indent: str = "  ") -> None:
 def as_json(answer: Any) -> None:
     """One JSON document; never NaN or infinity."""
     click.echo(json.dumps(answer, ensure_ascii=False, allow_nan=False, indent=2))
-
-
-def table(rows: Sequence[Sequence[str]], indent: str = "  ") -> None:
-    """Columns side by side, the first to the left, the others to the right."""
-    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        click.echo((indent + "  ".join(cells)).rstrip())
 
 
 def invoke(app: click.Command, arguments: list[str]) -> None:

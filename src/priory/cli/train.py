@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priory.cli.options import asked, columns, force_option, json_option, output, reading, said
-from priory.cli.show import as_json, heading, lines, note, plain, progress, saying, table
+from priory.cli.show import as_json, heading, lines, note, plain, progress, saying
 
 if TYPE_CHECKING:
     from priory.cli.data import Model
     from priory.sources import Rows
 
-MOST_CLASSES, MOST_WORDS = 10, 6  # shown
+MOST_CLASSES, MOST_COLUMNS, MOST_WORDS = 10, 12, 6  # shown
 
 
 @click.command(
@@ -68,8 +68,10 @@ def _say(done: Any, place: str, report: str | None) -> None:
     names = ", ".join(f"{plain(label)} {n:,.0f}" for label, n in list(done.classes.items())[:MOST_CLASSES])
     more = f" and {len(done.classes) - MOST_CLASSES} more" if len(done.classes) > MOST_CLASSES else ""
     click.echo(heading(f"{done.rows:,} rows, {len(done.classes)} classes") + f": {names}{more}")
-    click.echo(heading("columns"))
-    table([(plain(name), f"  {family}") for name, family in done.families.items()])
+    click.echo(heading("columns, by the family that explains them best"))
+    for family, named in _by_family(done.families).items():
+        rest = f" and {len(named) - MOST_COLUMNS} more" if len(named) > MOST_COLUMNS else ""
+        click.echo(f"  {family}: {', '.join(map(plain, named[:MOST_COLUMNS]))}{rest}")
     if done.scores is not None:
         of = "" if done.sampled == done.rows else f" of {done.sampled:,} rows drawn from all"
         click.echo(heading(f"leave-one-out{of}: each row judged by the model without it"))
@@ -130,8 +132,11 @@ def described(model: Model) -> dict[str, str]:
 
     if isinstance(model, TextClassifier):
         return {str(model.feature_names_in_[0]): f"text, {len(model._used()):,} different words"}
-    told = {}
-    for report in model.schema_.values():
-        others = [name for name in report.bits if name != report.family]
-        told[report.name] = report.family.lower() + (f" (of {len(others) + 1} families, by evidence)" if others else "")
-    return told
+    return {report.name: report.family.lower() for report in model.schema_.values()}
+
+
+def _by_family(families: dict[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, family in families.items():
+        found.setdefault(family, []).append(name)
+    return found

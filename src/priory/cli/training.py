@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,7 +59,7 @@ class Trained:
             "sampled": self.sampled,
             "scores": None if self.scores is None else self.scores.to_dict(),
             "evidence": self.evidence,
-            "audit": None if self.findings is None else self.findings.to_json(),
+            "audit": None if self.findings is None else json.loads(self.findings.to_json()),
         }
 
     def report(self) -> Any:
