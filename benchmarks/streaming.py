@@ -48,6 +48,11 @@ class Run(NamedTuple):
     peak: float
 
 
+def load() -> str:
+    """What others asked of the machine meanwhile."""
+    return f"{os.getloadavg()[2]:.1f}"
+
+
 def run(arguments: list[str]) -> Run:
     start = time.perf_counter()
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
@@ -105,19 +110,14 @@ def reviews() -> Iterator[tuple[str, str]]:
 
 
 def generated(words: int = 100_000, pool: int = 50_000) -> Iterator[tuple[str, str]]:
-    """Texts of words drawn by Zipf's law, 120 to a text, one class a little fonder of odd words."""
+    """Texts of 120 words drawn by Zipf's law, each class a little fonder of every other word; over and over."""
     rng = np.random.default_rng(0)
     vocabulary = np.array([f"word{i:x}" for i in range(words)], dtype=object)
-    rank = 1.0 / np.arange(1, words + 1)
-    texts = []
-    for number in range(pool):
-        odd = np.where(np.arange(words) % 2 == number % 2, 1.3, 1.0) if number < 2 else None
-        if odd is not None:
-            share = rank * odd
-            texts.append(share.cumsum() / share.sum())
+    odd = np.arange(words) % 2
+    fond = [np.cumsum(np.where(odd == c, 1.3, 1.0) / np.arange(1, words + 1)) for c in (0, 1)]
     rows = [
-        ("ab"[number % 2], " ".join(vocabulary[np.searchsorted(texts[number % 2], rng.random(120))]))
-        for number in range(pool)
+        ("ab"[c], " ".join(vocabulary[np.searchsorted(fond[c], rng.random(120) * fond[c][-1])]))
+        for c in (np.arange(pool) % 2).tolist()
     ]
     while True:
         yield from rows
@@ -145,7 +145,7 @@ def main(folder: Path) -> None:
     lines = [
         "# Training from files, one process each, start to end",
         "",
-        f"`python benchmarks/streaming.py`, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}.",
+        f"`python benchmarks/streaming.py`, {os.cpu_count()} cores, Python {platform.python_version()}, load {load()}.",
         f"The best of {RUNS} runs in turn. {big.stat().st_size / GB:.2f} GB of CSV, the IMDB reviews over and over.",
         "",
         "| | seconds | times only reading | seconds of all cores | peak MB |",

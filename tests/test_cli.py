@@ -488,9 +488,10 @@ def test_columns_in_another_order_and_values_never_seen(table, capsys):
         ["links", "text", "hour", "sender"],
         [[m["links"], m["text"], m["hour"], "martian"] for m in messages[:3]],
     )
-    code, out, _ = run(capsys, "predict", "inbox.priory", "new.csv", "--json")
+    code, out, err = run(capsys, "predict", "inbox.priory", "new.csv", "--json")
     assert code == 0
     assert len(out.splitlines()) == 3
+    assert err == "priory: 3 cells hold labels the model has never seen; they were smoothed\n"
 
 
 def test_an_unexpected_error_is_one_line_too(mail, capsys, monkeypatch):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import click
 
 from priory.cli.options import asked, force_option, json_option, output, reading
-from priory.cli.show import progress
+from priory.cli.show import note, progress
 
 
 @click.command(short_help="Label the rows of files.", epilog="Example: priory predict mail.priory new.csv -o out.csv")
@@ -44,5 +45,8 @@ def predict(model: str, paths: tuple[str, ...], **given: Any) -> None:
         rows = open_files(list(paths), how, told)
         wanted(rows, columns)
         note_extra(rows, columns, getattr(trained, "target_", ""))
-        batches = (predicted(trained, columns, chunk, threshold) for chunk in ahead(rows.chunks(rows.names)))
+        counts: Counter[str] = Counter()
+        batches = (predicted(trained, columns, chunk, threshold, counts) for chunk in ahead(rows.chunks(rows.names)))
         written(batches, place, "jsonl" if given["json_"] else None, safe=not given["raw"])
+    if counts["never seen"]:
+        note(f"{counts['never seen']:,} cells hold labels the model has never seen; they were smoothed")

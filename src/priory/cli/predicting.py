@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,20 @@ from priory.ledger import DECIBAN
 from priory.logspace import Array
 from priory.sources import Chunk
 from priory.sources.kinds import Columns
+from priory.text import TextClassifier
 
 MOST = 9999.9  # decibans: JSON knows no infinity
 ADDED = ("label", "probability", "certainty")
 
 
-def predicted(model: Model, columns: Columns, chunk: Chunk, threshold: float | None = None) -> Any:
+def predicted(
+    model: Model, columns: Columns, chunk: Chunk, threshold: float | None = None, counts: Counter[str] | None = None
+) -> Any:
     """The chunk with three more columns."""
-    log_proba = model.predict_log_proba(columns.read(chunk))
+    rows = columns.read(chunk)
+    if counts is not None:
+        counts["never seen"] += never_seen(model, rows)
+    log_proba = model.predict_log_proba(rows)
     best = log_proba.argmax(axis=1)
     probability = np.exp(log_proba.max(axis=1))
     labels = pa.array([str(label) for label in model.classes_[best]], pa.string())
@@ -30,6 +37,18 @@ def predicted(model: Model, columns: Columns, chunk: Chunk, threshold: float | N
     for name, column in zip(ADDED, added, strict=True):
         batch = batch.append_column(free_name(name, chunk.file.names), column)
     return batch
+
+
+def never_seen(model: Model, rows: Any) -> int:
+    """How many cells of labels hold what the model has never seen: they were smoothed."""
+    if isinstance(model, TextClassifier):
+        return 0
+    count, places = 0, dict(zip(rows.names, rows.columns, strict=True))
+    for block, (tallies, *_) in zip(model._schema.blocks, model.seen_.parts, strict=True):
+        for name, tally in zip(block.names, tallies, strict=True) if block.kind == "label" else ():
+            codes, values = places[name].labels
+            count += int((~np.isin(values, tally.values))[codes[codes >= 0]].sum())
+    return count
 
 
 def free_name(name: str, taken: tuple[str, ...]) -> str:

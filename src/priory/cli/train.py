@@ -62,6 +62,7 @@ def train(paths: tuple[str, ...], **given: Any) -> None:
         as_json(done.as_dict() | {"model": place, "report": report})
     else:
         _say(done, place, report)
+    _say_unreadable(rows)
 
 
 def _say(done: Any, place: str, report: str | None) -> None:
@@ -121,9 +122,13 @@ def _say_repairs(rows: Rows, done: Any) -> None:
     for file in rows.files:
         for flag, count in getattr(file, "flags", {}).items():
             note(f"{count:,} messages: {flag}")
-        if unreadable := getattr(file, "unreadable", []):
-            shown = ", ".join(unreadable[:5])
-            raise PermissionError(13, f"{len(unreadable)} files may not be read ({shown}); the others were learned")
+
+
+def _say_unreadable(rows: Rows) -> None:
+    unreadable = [path for file in rows.files for path in getattr(file, "unreadable", [])]
+    if unreadable:
+        named = ", ".join(unreadable[:5])
+        raise PermissionError(13, f"{len(unreadable)} files may not be read ({named}); the others were learned")
 
 
 def described(model: Model) -> dict[str, str]:
