@@ -32,12 +32,12 @@ def scored(path: str, rows: Rows, said: Said, learned: bool) -> tuple[Any, int]:
         model, table, labels = labelled_rows(path, rows, said)
         return model.evaluate(table, labels), len(labels)
     said = target_of(model, said)
-    answers = [(model.predict_proba(part), labels) for part, labels in labelled(rows, columns_of(model), said)]
-    probabilities, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
+    answers = [(model.predict_log_proba(part), labels) for part, labels in labelled(rows, columns_of(model), said)]
+    logs, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
     unknown = sorted(set(labels.tolist()) - set(model.classes_.tolist()))
     if unknown:
         raise DataError(f"the model knows no class {unknown[0]!r}; it knows {model.classes_.tolist()[:10]}")
-    return Scores.of(labels, probabilities, model.classes_), len(labels)
+    return Scores.of(labels, logs, model.classes_, logs=True), len(labels)
 
 
 def whole_table(rows: Rows, said: Said) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -43,8 +44,21 @@ def lines(text: str, indent: str = "  ") -> None:
 
 
 def as_json(answer: Any) -> None:
-    """One JSON document; never NaN or infinity."""
-    click.echo(json.dumps(answer, ensure_ascii=False, allow_nan=False, indent=2))
+    """One JSON document; what is NaN or infinite is null there."""
+    click.echo(json.dumps(finite(answer), ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def finite(answer: Any) -> Any:
+    """The answer with None for numbers JSON does not know.
+
+    >>> finite({"log loss": [float("inf"), 0.5]})
+    {'log loss': [None, 0.5]}
+    """
+    if isinstance(answer, dict):
+        return {str(name): finite(value) for name, value in answer.items()}
+    if isinstance(answer, list | tuple):
+        return [finite(value) for value in answer]
+    return None if isinstance(answer, float) and not math.isfinite(answer) else answer
 
 
 def invoke(app: click.Command, arguments: list[str]) -> None:

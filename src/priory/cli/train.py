@@ -83,8 +83,9 @@ def _say(done: Any, place: str, report: str | None) -> None:
             told_ = ", ".join(f"{plain(token)} {weight:+.1f}" for token, weight in told[:MOST_WORDS])
             click.echo(f"  {plain(label)}: {told_}")
     if done.findings is not None:
-        click.echo(heading("leakage audit"))
-        lines(str(done.findings))
+        click.echo(heading("leakage audit") + ("" if done.findings else ": nothing found"))
+        for finding in done.findings:
+            click.echo(f"  {finding.severity}: {plain(finding.what)}")
     click.echo(f"wrote {place}" + (f" and {report}" if report else "") + f"; next: priory predict {place} FILE")
 
 
