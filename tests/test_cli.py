@@ -172,6 +172,16 @@ def test_evaluate_compares_with_the_labels(mail, capsys):
     assert (code, err) == (3, "priory: the model knows no class 'eggs'; it knows ['ham', 'spam']\n")
 
 
+def test_a_class_that_is_not_in_the_test_rows_has_no_scores(mail, capsys):
+    write("ham.csv", ["label", "text"], [row for row in TEXTS if row[0] == "ham"])
+    code, out, _ = run(capsys, "evaluate", "mail.priory", "ham.csv", "--json")
+    assert code == 0
+    assert "NaN" not in out
+    code, out, _ = run(capsys, "evaluate", "mail.priory", "ham.csv")
+    assert code == 0
+    assert "undefined" in out
+
+
 def test_learn_and_forget_are_exact(mail, capsys):
     before = priory.load("mail.priory")
     write("more.csv", ["label", "text"], [["eggs", "a new word"], ["ham", "lunch again"]])

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import re
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.errors import DataError, TooLarge
-from priory.sources import Asked, Faults, open_files
+from priory.sources import Asked, Faults, columnar, open_files
 from priory.sources import streams as streams_module
 from priory.sources.kinds import Labels, Said, inferred
 from priory.sources.output import guarded, restored
@@ -259,6 +260,37 @@ def test_parquet_of_other_types_is_refused_by_column(tmp_path):
         ):
             read(path, column)
     assert read(path, "a") == [{"a": 1}]
+
+
+def test_limits_of_parquet_are_checked_before_it_is_read(tmp_path, monkeypatch):
+    path = str(tmp_path / "a.parquet")
+    pa.parquet.write_table(TABLE, path)
+    monkeypatch.setattr(columnar, "MOST_COLUMNS", 2)
+    with pytest.raises(TooLarge, match="has 3 columns; the limit is 2"):
+        read(path)
+    monkeypatch.setattr(columnar, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(columnar, "MOST_BYTES", 10)
+    with pytest.raises(TooLarge, match=r"row group 0 unpacks to .* bytes; write smaller groups"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (pa.array([1, 2]), ["1", "2"]),
+        (pa.array([True, False]), ["true", "false"]),
+        (pa.array([Decimal("1.50"), Decimal("2.00")]), ["1.50", "2.00"]),
+        (pa.array(["x", "y"]).dictionary_encode(), ["x", "y"]),
+    ],
+    ids=["whole", "boolean", "decimal", "dictionary"],
+)
+def test_labels_of_any_type_are_the_text_they_would_be_in_a_csv(tmp_path, values, text):
+    path = str(tmp_path / "a.parquet")
+    pa.parquet.write_table(pa.table({"y": values, "x": [1.0, 2.0]}), path)
+    chunk = next(open_files([path], Asked()).chunks(("y", "x")))
+    labels = Labels("y", Said(target="y"))
+    group, _ = labels.read(chunk)
+    assert labels.names[group].tolist() == text
 
 
 # -- what the columns are ---------------------------------------------------------------------------------------------
