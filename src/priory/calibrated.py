@@ -69,27 +69,11 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"y has {len(classes)} class(es); a classifier needs rows of at least two.")
-        log_p = self._out_of_fold(X, labels, codes)
+        log_p = out_of_fold(self.estimator, X, labels, self.cv)
         estimator = clone(self.estimator).fit(X, labels)
         self.map_ = fitted(self.method, log_p, codes)
         self.estimator_, self.classes_, self._unseen, self._codes = estimator, classes, log_p, codes
         return self
-
-    def _out_of_fold(self, X: Any, labels: Array, codes: Array) -> Array:
-        fewest = int(np.bincount(codes).min())
-        if isinstance(self.cv, int):
-            kind, most = (StratifiedKFold, fewest) if fewest > 1 else (KFold, len(codes))
-            folds = kind(min(self.cv, most), shuffle=True, random_state=0)
-        else:
-            folds = check_cv(self.cv, codes, classifier=True)
-        answer = _answer(self.estimator)
-        with (
-            warnings.catch_warnings(),
-            np.errstate(divide="ignore"),
-        ):  # a class that a fold lacks was impossible to it; so it is told to the map
-            warnings.filterwarnings("ignore", "Number of classes in training fold", RuntimeWarning)
-            told = cross_val_predict(self.estimator, X, labels, cv=folds, method=answer)
-        return _log_probabilities(told, answer)
 
     def _told(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -118,6 +102,21 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags
+
+
+def out_of_fold(estimator: Any, X: Any, labels: Array, cv: Any = 5) -> Array:
+    """Log probabilities of each row from a model fitted on the other folds."""
+    fewest = int(np.unique(labels, return_counts=True)[1].min())
+    if isinstance(cv, int):
+        kind, most = (StratifiedKFold, fewest) if fewest > 1 else (KFold, len(labels))
+        folds = kind(min(cv, most), shuffle=True, random_state=0)
+    else:
+        folds = check_cv(cv, labels, classifier=True)
+    answer = _answer(estimator)
+    with warnings.catch_warnings(), np.errstate(divide="ignore"):  # a class that a fold lacks is impossible to it
+        warnings.filterwarnings("ignore", "Number of classes in training fold", RuntimeWarning)
+        told = cross_val_predict(estimator, X, labels, cv=folds, method=answer)
+    return _log_probabilities(told, answer)
 
 
 def _answer(estimator: Any) -> str:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import cross_val_predict
 from sklearn.utils import _safe_indexing
 
 from priory import plots
+from priory.calibrated import out_of_fold
 from priory.calibration import fitted
 from priory.errors import Missing, PrioryError
 from priory.intervals import Interval
@@ -80,8 +80,8 @@ def honest(model: Any, X: Any, y: Any) -> tuple[Scores, str]:
         return model.evaluate(X, y), "each judged by the model without it"
     if hasattr(model, "leave_one_out"):
         return _left_out(model, X, y), "each judged by the model without it"
-    p = cross_val_predict(model, X, y, cv=5, method="predict_proba")
-    return Scores.of(y, p, model.classes_), "each fifth judged by a model of the other four"
+    log_p = out_of_fold(model, X, np.asarray(y))
+    return Scores.of(y, log_p, model.classes_, logs=True), "each fifth judged by a model of the other four"
 
 
 def before_and_after(model: Any, X: Any, y: Any, scores: Scores) -> dict[str, Scores]:
