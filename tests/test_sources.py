@@ -3,6 +3,7 @@
 import csv
 import gzip
 import re
+import resource
 from decimal import Decimal
 
 import numpy as np
@@ -120,6 +121,17 @@ def test_globs_and_folders_are_read_in_order_and_by_name(tmp_path):
     (tmp_path / "c.csv").write_text("label\nr\n")
     with pytest.raises(DataError, match=r"c.csv: has no column 'x'; it has 'label'"):
         read(tmp_path, "label", "x")
+
+
+def test_more_files_than_can_be_open_at_once(tmp_path):
+    for number in range(300):
+        (tmp_path / f"{number:03}.csv").write_text(f"x\n{number}\n")
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, most[1]))
+    try:
+        assert [int(row["x"]) for row in read(tmp_path)] == list(range(300))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, most)
 
 
 BAD = {  # file name: (content, how it is read, the message after the name)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from priory import streaming
 from priory.classifier import NaiveBayes
 from priory.data import inbox
 from priory.errors import DataError
@@ -82,6 +83,14 @@ def test_the_sample_does_not_depend_on_the_chunks(sizes):
     drawn = sampled(sizes)
     assert drawn == sampled([1000])
     assert len(set(drawn)) == 50
+
+
+def test_the_sample_of_long_documents_is_small(monkeypatch):
+    monkeypatch.setattr(streaming, "MOST_BYTES", 100_000)
+    sample = Sample(1000)
+    for _ in range(100):
+        sample.add(pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 50}))
+    assert 20 < sample.batch().num_rows <= 100
 
 
 def test_the_sample_is_uniform():

@@ -26,6 +26,7 @@ from priory.tokens import Counting
 from priory.words import Words
 
 SAMPLE = 5000
+MOST_BYTES = 1 << 27  # of the sample
 
 
 @dataclass
@@ -168,12 +169,17 @@ class Sample:
         if len(chosen):
             self.keys = np.concatenate([self.keys, keys[chosen]])
             self.kept.append(batch.take(chosen) if len(chosen) < len(keys) else batch)
-        if len(self.keys) > 2 * self.size:
+        if len(self.keys) > 2 * self.size or self._bytes() > MOST_BYTES:
             self._thin()
+
+    def _bytes(self) -> int:
+        return sum(batch.nbytes for batch in self.kept)
 
     def _thin(self) -> None:
         import pyarrow as pa
 
+        if self._bytes() > MOST_BYTES:  # of long documents fewer are enough
+            self.size = max(1, min(self.size, len(self.keys) // 2))
         if len(self.keys) > self.size:
             self.bound = float(np.partition(self.keys, self.size)[self.size])
         chosen = np.flatnonzero(self.keys < self.bound)

@@ -33,7 +33,7 @@ class JSONLines(File):
             raise DataError(f"{shown(path)}: its objects are empty; give every row its columns")
 
     def chunks(self, wanted: tuple[str, ...]) -> Iterator[Chunk]:
-        start, kept = 0, self.first
+        start, kept, self.first = 0, self.first, []
         for row in self.rows:
             kept.append(row)
             if len(kept) >= ROWS:

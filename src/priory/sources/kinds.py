@@ -165,12 +165,14 @@ class Labels:
         self.target, self.said = target, said
         self.places = {label: place for place, label in enumerate(known)}
         self.unlabelled = 0
+        self._names = np.empty(0, dtype=object)
 
     @property
     def names(self) -> Array:
-        names = np.empty(len(self.places), dtype=object)
-        names[:] = list(self.places)
-        return names
+        if len(self._names) < len(self.places):
+            self._names = np.empty(len(self.places), dtype=object)
+            self._names[:] = list(self.places)
+        return self._names
 
     def read(self, chunk: Chunk) -> tuple[Array, Chunk]:
         """The class of each row, and the rows that have one."""

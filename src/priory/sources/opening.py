@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from priory.errors import DataError
@@ -32,6 +33,8 @@ SUFFIXES = {
 }
 PACKED = (".gz", ".zst")
 
+Opener = Callable[[], File]
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -44,11 +47,15 @@ class Asked:
     keep_going: bool = False
 
 
-@dataclass(frozen=True)
 class Rows:
-    """All rows of all files, in order. The columns are those of the first; others may have them in another order."""
+    """All rows of all files, in order. The columns are those of the first; others may have them in another order.
 
-    files: tuple[File, ...]
+    A file is opened when its turn comes: there may be more of them than can be open at once.
+    """
+
+    def __init__(self, openers: list[Opener]) -> None:
+        self.openers = openers
+        self.files = [openers[0]()]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +66,10 @@ class Rows:
         return isinstance(self.files[0], Documents)
 
     def chunks(self, wanted: tuple[str, ...]) -> Iterator[Chunk]:
-        for file in self.files:
+        for number, opener in enumerate(self.openers):
+            if number:
+                self.files.append(opener())
+            file = self.files[-1]
             absent = [name for name in wanted if name not in file.names]
             if absent:
                 raise DataError(f"{shown(file.path)}: has no column {listed(absent)}; it has {listed(file.names)}")
@@ -68,31 +78,31 @@ class Rows:
 
 def open_files(paths: list[str], asked: Asked, told: Told = untold) -> Rows:
     """Every file that was named."""
-    files = [file for path in paths for file in _open(path, asked, told)]
-    if not files:
+    openers = [opener for path in paths for opener in _found(path, asked, told)]
+    if not openers:
         raise DataError(f"{', '.join(map(shown, paths))}: holds no files; name a file, a folder or a pattern")
-    return Rows(tuple(files))
+    return Rows(openers)
 
 
-def _open(path: str, asked: Asked, told: Told) -> list[File]:
+def _found(path: str, asked: Asked, told: Told) -> list[Opener]:
     if path != STDIN and not os.path.lexists(path) and glob.has_magic(path):
-        return [file for found in sorted(glob.glob(path, recursive=True)) for file in _open(found, asked, told)]
+        return [opener for found in sorted(glob.glob(path, recursive=True)) for opener in _found(found, asked, told)]
     if path != STDIN and Path(path).is_dir():
         return _folder(path, asked, told)
-    return [_file(path, asked, told)]
+    return [partial(_file, path, asked, told)]
 
 
-def _folder(path: str, asked: Asked, told: Told) -> list[File]:
+def _folder(path: str, asked: Asked, told: Told) -> list[Opener]:
     """Tables side by side, or a tree of documents by class."""
     root = Path(path)
     entries = sorted(e for e in root.iterdir() if not e.name.startswith("."))
     if asked.format not in ("text", "mail") and entries and all(e.is_file() for e in entries):
-        return [_file(str(e), asked, told) for e in entries]
+        return [partial(_file, str(e), asked, told) for e in entries]
     folders = [root, *(e for e in entries if e.is_dir())]
     kind = asked.format or ("mail" if any(map(is_maildir, folders)) else "text")
     if kind not in ("text", "mail"):
         raise DataError(f"{shown(path)}: is a folder of folders; read it as --format text or --format mail")
-    return [Documents(path, by_class(root, kind), kind, asked.decoding, asked.keep_going, told)]
+    return [partial(Documents, path, by_class(root, kind), kind, asked.decoding, asked.keep_going, told)]
 
 
 def _file(path: str, asked: Asked, told: Told) -> File:

@@ -90,7 +90,8 @@ class Separated(File):
             )
 
     def _bodies(self) -> Iterator[bytes]:
-        yield self.body or b"\n"  # Arrow takes no bytes at all for a mistake
+        body, self.body = self.body, b""
+        yield body or b"\n"  # Arrow takes no bytes at all for a mistake
         yield from self.blocks
 
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -216,7 +217,7 @@ class Separated(File):
         import pyarrow as pa
 
         places = [self.names.index(name) for name in wanted]
-        width, kept, start = len(self.names), [], given
+        width, kept, start, size = len(self.names), [], given, 0
         from_here = self.path == STDIN
         rows = self._numbered(self._reader(self._bodies()), self.header_lines + 1) if from_here else self._rows()
         for number, (line, row) in enumerate(rows):
@@ -229,9 +230,10 @@ class Separated(File):
                     continue
                 row = (row + [""] * width)[:width]
             kept.append(row)
-            if len(kept) == CAREFUL_ROWS:
+            size += sum(map(len, row))
+            if len(kept) == CAREFUL_ROWS or size > BLOCK:
                 yield Chunk(_batch(pa, kept, places, wanted), self, start)
-                start, kept = start + len(kept), []
+                start, kept, size = start + len(kept), [], 0
         if kept:
             yield Chunk(_batch(pa, kept, places, wanted), self, start)
 
