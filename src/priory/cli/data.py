@@ -12,7 +12,7 @@ from priory.classifier import NaiveBayes
 from priory.cli.show import note
 from priory.errors import DataError, KindError
 from priory.logspace import Array
-from priory.sources import Chunk, Rows
+from priory.sources import Asked, Chunk, Rows, open_files
 from priory.sources.ahead import ahead
 from priory.sources.documents import LABEL, TEXT
 from priory.sources.kinds import Columns, Labels, Said
@@ -103,10 +103,37 @@ def peeked(chunks: Iterator[Chunk]) -> tuple[Chunk, Iterator[Chunk]]:
     return first, itertools.chain([first], chunks)
 
 
-def joined(parts: list[Any]) -> Any:
-    """Several pieces of rows as one: lists of texts, or Arrow tables of the same columns."""
+def joined(parts: Iterator[tuple[Any, Array]]) -> list[tuple[Any, Array]]:
+    """Several pieces of rows and labels as one, or none."""
+    pairs = list(parts)
+    if not pairs:
+        return []
+    return [(together([rows for rows, _ in pairs]), np.concatenate([labels for _, labels in pairs]))]
+
+
+def together(parts: list[Any]) -> Any:
+    """Lists of texts, or Arrow tables of the same columns, as one."""
     if isinstance(parts[0], list):
         return [document for part in parts for document in part]
     import pyarrow as pa
 
     return pa.concat_tables(parts)
+
+
+def drawn(sample: Sample, columns: Columns, said: Said, rows: Rows) -> tuple[Any, Array]:
+    """A sample as the library takes it: rows, and their labels."""
+    labels = Labels(str(said.target), said)
+    group, kept = labels.read(Chunk(sample.batch(), rows.files[0], 0))
+    return columns.rows(kept), labels.names[group]
+
+
+def refreshed(model: Model, paths: tuple[str, ...], how: Asked, said: Said) -> None:
+    """Corrections fitted again to rows the model knows; if there are none, it says that it lost them."""
+    if paths:
+        rows, columns, sample = open_files(list(paths), how), columns_of(model), Sample()
+        labels = Labels(said.target_in(rows), said)
+        for chunk in ahead(rows.chunks(wanted(rows, columns, str(said.target)))):
+            sample.add(labels.read(chunk)[1].batch)
+        model.refresh(*drawn(sample, columns, said, rows))
+    elif stale := getattr(model, "stale_", ()):
+        note(f"no longer corrected by what rows said of it ({', '.join(stale)}); --refresh FILE does it again")

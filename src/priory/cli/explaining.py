@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from priory.cli.data import joined, wanted
+from priory.cli.data import together, wanted
 from priory.errors import DataError
 from priory.ledger import DECIBAN
 from priory.sources import Asked, Chunk, File, open_files
@@ -63,7 +63,7 @@ def rows_from(path: str, numbers: tuple[int, ...], columns: Columns, how: Asked)
     absent = [number for number in numbers if number not in found]
     if absent:
         raise DataError(f"{path}: has no row {absent[0]}; it has {before:,} rows")
-    return joined([found[number] for number in numbers])
+    return together([found[number] for number in numbers])
 
 
 def as_dict(ledger: Any) -> dict[str, Any]:

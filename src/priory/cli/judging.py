@@ -17,10 +17,10 @@ def labelled_rows(path: str, rows: Rows, said: Said) -> tuple[Model, Any, Array]
     """The model of a file, and all labelled rows as it takes them."""
     model = loaded(path)
     said = target_of(model, said)
-    parts = list(labelled(rows, columns_of(model), said))
+    parts = joined(labelled(rows, columns_of(model), said))
     if not parts:
         raise DataError("no row has a label; there is nothing to judge by")
-    return model, joined([part for part, _ in parts]), np.concatenate([labels for _, labels in parts])
+    return model, *parts[0]
 
 
 def scored(path: str, rows: Rows, said: Said, learned: bool) -> tuple[Any, int]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from priory import model as naive
 from priory.classifier import NaiveBayes
-from priory.cli.data import Model, batches, peeked, remember
+from priory.cli.data import Model, batches, drawn, peeked, remember
 from priory.cli.show import note, saying
 from priory.errors import DataError
 from priory.ledger import DECIBAN
 from priory.logspace import Array
-from priory.sources import Chunk, Rows
+from priory.sources import Rows
 from priory.sources.ahead import ahead
 from priory.sources.kinds import Columns, Labels, Said, families, inferred
 from priory.sources.streams import shown
@@ -81,7 +81,7 @@ def trained(rows: Rows, said: Said, options: dict[str, Any]) -> Trained:
     remember(model, columns, target)
     done = Trained(model, sample.rows, empty, labels.unlabelled, described(model))
     if not options["plain_"]:
-        _judge(done, sample, columns, said, first, options)
+        _judge(done, sample, columns, said, rows, options)
     return done
 
 
@@ -103,17 +103,14 @@ def _check_classes(model: Model, rows: Rows) -> None:
         note("no class has two rows: how far each spreads is guessed")
 
 
-def _judge(done: Trained, sample: Sample, columns: Columns, said: Said, first: Chunk, options: dict[str, Any]) -> None:
+def _judge(done: Trained, sample: Sample, columns: Columns, said: Said, rows: Rows, options: dict[str, Any]) -> None:
     """Make the model honest on the sample, and say how good it is."""
-    kept = Chunk(sample.batch(), first.file, 0)
-    labels = Labels(done.model.target_, said)
-    group, kept = labels.read(kept)
-    done.sample, done.labels = columns.rows(kept), labels.names[group]
-    with saying(f"leaving out each of {len(group):,} rows in turn"):
+    done.sample, done.labels = drawn(sample, columns, replace(said, target=done.model.target_), rows)
+    with saying(f"leaving out each of {len(done.labels):,} rows in turn"):
         if hasattr(done.model, "refresh"):
-            done.model.set_params(calibrate="loo")
-            done.model.refresh(done.sample, done.labels)
-            done.scores = done.model.evaluate(done.sample, done.labels)
+            done.model.set_params(calibrate="loo").refresh(done.sample, done.labels)
+            corrected = hasattr(done.model, "corrections_")
+            done.scores = done.model.evaluate(*(() if corrected else (done.sample, done.labels)))
         else:
             from priory.scores import Scores
 
