@@ -209,6 +209,7 @@ BAD = {  # file name: (content, how it is read, the message after the name)
         {},
         ":3: /a is text and other rows hold other things; use one kind",
     ),
+    "nothing.jsonl": (b"{}\n{}", {}, ": has no columns; give a table with some"),
     "cut.parquet": (b"PAR1" + b"\0" * 50, {}, r": cannot be read \(.*\); write it again"),
     "cut.arrow": (b"ARROW1" + b"\0" * 50, {}, r": cannot be read \(.*\); write it again"),
 }

@@ -49,6 +49,8 @@ STRICT = Faults()
 
 def checked_names(path: str, names: list[str]) -> tuple[str, ...]:
     """Column names, each there once; blanks are allowed for columns that nobody uses."""
+    if not names:
+        raise DataError(f"{path}: has no columns; give a table with some")
     for place, name in enumerate(names):
         if name.strip() and name in names[:place]:
             first = names.index(name) + 1

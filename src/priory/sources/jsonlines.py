@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from priory.errors import DataError, TooLarge
-from priory.sources.chunk import STRICT, Chunk, Faults, File
+from priory.sources.chunk import STRICT, Chunk, Faults, File, checked_names
 from priory.sources.separated import MOST_IN_A_CELL
 from priory.sources.streams import Decoding, Told, opened, shown, untold, utf8
 
@@ -28,9 +28,7 @@ class JSONLines(File):
         self.first = [row for row, _ in zip(self.rows, range(SAMPLE), strict=False)]
         if not self.first:
             raise DataError(f"{shown(path)}: has no rows; give one JSON object a line")
-        self.names = tuple(dict.fromkeys(name for row in self.first for name in row))
-        if not self.names:
-            raise DataError(f"{shown(path)}: its objects are empty; give every row its columns")
+        self.names = checked_names(shown(path), list(dict.fromkeys(name for row in self.first for name in row)))
 
     def chunks(self, wanted: tuple[str, ...]) -> Iterator[Chunk]:
         start, kept, self.first = 0, self.first, []
