@@ -8,14 +8,15 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "priory"
 
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
-    {"errors", "logspace", "statistics", "_kernel", "counting", "threads", "probability", "documents"},
+    {"errors", "logspace", "statistics", "_kernel", "counting", "threads", "probability", "documents", "descent"},
     {"families", "tokens", "words", "buckets", "bags", "tokensets", "vocabularies"},
     {"averaging", "table", "schema", "model", "ledger"}
     | {"codelength", "likelihoods", "space", "hypotheses", "continuum"}
     | {"products", "linear", "design", "weights", "logistic", "sampling"},
-    {"folds", "strengths", "plots"} | {"tempering", "refinement", "dependence", "encoding", "corrections"}
+    {"folds", "strengths", "plots"}
+    | {"tempering", "refinement", "dependence", "encoding", "corrections"}
     | {"intervals", "curves", "reliability", "scores", "scorecard", "decisions", "neighbours"},
-    {"estimator", "classifier", "naive_bayes", "text"}
+    {"estimator", "judged", "classifier", "naive_bayes", "text"}
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"}
     | {"calibration", "calibrated"},
@@ -25,7 +26,7 @@ LAYERS = [  # from the ground up; a module may import from lower layers and from
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ALLOWED_ONLY_IN = {
-    "sklearn": {"estimator", "classifier", "naive_bayes", "text", "cli"}
+    "sklearn": {"estimator", "judged", "classifier", "naive_bayes", "text", "cli"}
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"}
     | {"calibration", "calibrated", "reporting", "leakage"},

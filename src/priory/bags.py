@@ -60,6 +60,15 @@ class Rows:
         return wide
 
 
+def sparse_rows(indptr: Array, ids: Array, words: Words) -> csr_array:
+    """Documents as sparse rows of unit length over the tokens that at least two of them show."""
+    common = words.counts.sum(axis=1) >= 2
+    place, kept = np.cumsum(common) - 1, common[ids]
+    size = np.diff(np.append(0, np.cumsum(kept))[indptr])
+    x = np.repeat(1 / np.sqrt(np.maximum(size, 1)), size)
+    return csr_array((x, place[ids[kept]], np.append(0, np.cumsum(size))), shape=(len(size), int(common.sum())))
+
+
 @dataclass(frozen=True)
 class Bag(ABC):
     """A model of documents with additive smoothing ``alpha``."""

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from priory import model
+from priory.corrections import Kind, Rows
+from priory.encoding import Encoding
 from priory.errors import DataError, PrioryWarning
-from priory.estimator import Classifier, all_or_nothing, encoded
+from priory.estimator import encoded
+from priory.families import Text
 from priory.families.family import ESTIMATES
-from priory.folds import leave_one_out
+from priory.folds import leave_one_out, prior_without, terms_without
+from priory.judged import Judged
 from priory.ledger import Ledgers
 from priory.logspace import Array, log_normalise
 from priory.model import Seen, given_prior
-from priory.schema import Schema
+from priory.schema import Schema, with_prior
 from priory.strengths import by_leaving_out, sample
 from priory.table import Table, read
+from priory.tempering import Terms, text_lengths
+
+MANY = 50_000  # rows: of more, what is fitted to rows is left to be asked for
+ROOM = 1 << 17  # cells of the rows that corrections are fitted to
+ROOM_FOR_PAIRS = 1 << 21  # pairs of cells
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class ColumnReport:
         return f"{self.name}: {self.family}{best}" + (f" ({others})" if others else "")
 
 
-class NaiveBayes(Classifier):
+class NaiveBayes(Judged):
     """Naive Bayes for tables as they are.
 
     Takes a pandas, polars or pyarrow table, an array, a list of dicts: numbers, labels, booleans, missing cells (which
@@ -59,6 +70,13 @@ class NaiveBayes(Classifier):
         they are left out; from then on that is as good as declared, until the next ``fit``.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
     missing : "ignore" or "error"
+    calibrate : "loo" or False
+        Correct the probabilities by what the model says of rows left out, or leave them as naive Bayes has them.
+    refine : "auto", True or False
+        Let a logistic regression centred on naive Bayes correct it: where it helps, always, or never.
+    structure : "auto", "naive" or "aode"
+        Columns that depend on the class alone, or each on another column besides: the one that predicts better, or as
+        declared. What "auto" tries, it tries on tables of up to 50,000 rows.
 
     Examples
     --------
@@ -83,6 +101,9 @@ class NaiveBayes(Classifier):
         alpha: Any = None,
         class_prior: Any = "estimated",
         missing: str = "ignore",
+        calibrate: Any = "loo",
+        refine: Any = "auto",
+        structure: str = "auto",
     ) -> None:
         self.families = families
         self.estimate = estimate
@@ -90,36 +111,34 @@ class NaiveBayes(Classifier):
         self.alpha = alpha
         self.class_prior = class_prior
         self.missing = missing
+        self.calibrate = calibrate
+        self.refine = refine
+        self.structure = structure
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from all rows, forgetting whatever was learned before."""
-        self.__dict__.pop("alpha_", None)
-        super().fit(X, y, sample_weight)
+    def _finish(self, table: Table, group: Array, weight: Array | None) -> None:
         silent = [name for name in self._schema.names if name not in model.names_seen(self._schema, self.seen_)]
         if len(silent) == len(self._schema.names):
             raise DataError("every cell of X is missing; there is nothing to learn from.")
         if silent:
-            warnings.warn(f"columns without a single value say nothing: {silent[:10]}", PrioryWarning, stacklevel=3)
+            warnings.warn(f"columns without a single value say nothing: {silent[:10]}", PrioryWarning, stacklevel=4)
         if (self.class_count_ <= 1).all():
-            warnings.warn("no class has two rows: how far each spreads is guessed", PrioryWarning, stacklevel=3)
+            warnings.warn("no class has two rows: how far each spreads is guessed", PrioryWarning, stacklevel=4)
         if self.alpha == "loo":
-            self._choose_alpha(X, y, sample_weight)
-        return self
+            self._choose_alpha(table, group, weight)
+        super()._finish(table, group, weight)
 
-    def _choose_alpha(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _choose_alpha(self, table: Table, group: Array, weight: Array | None) -> None:
         """By leaving rows out: what was seen is the same under any prior, only the schema differs."""
-        table = self._read(X, reset=False)
-        rows = sample(table.rows, sample_weight, 300)
-        some, (_, group) = table.taken(rows), encoded(np.asarray(y)[rows], self.classes_)
+        rows = sample(table.rows, weight, 300)
+        some, own = table.taken(rows), group[rows]
 
         def honest(alpha: float) -> Array:
             self._schema = Schema.of(table, self.families, alpha)
-            return self._left_out(some, group)
+            return self._left_out_of(some, own)
 
-        self.alpha_ = by_leaving_out(honest, group)
+        self.alpha_ = by_leaving_out(honest, own)
         self._schema = Schema.of(table, self.families, self.alpha_)
 
     def _smoothing(self) -> float | None:
@@ -190,8 +209,63 @@ class NaiveBayes(Classifier):
             raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'loo' or None.")
         if isinstance(self.alpha, (int, float)) and not (np.isfinite(self.alpha) and self.alpha >= 0):
             raise DataError(f"alpha is {self.alpha!r}; it must be finite and not negative.")
+        if self.refine not in ("auto", True, False):
+            raise DataError(f"refine is {self.refine!r}; use 'auto', True or False.")
+        if self.structure not in ("auto", "naive", "aode"):
+            raise DataError(f"structure is {self.structure!r}; use 'auto', 'naive' or 'aode'.")
         if isinstance(self.class_prior, str) and self.class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {self.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
+
+    # -- correcting ----------------------------------------------------------------------------------------------
+
+    def _cells(self, table: Table) -> list[Any]:
+        return self._schema.cells(table) or [np.zeros((table.rows, 0))]
+
+    def _rows(self, cells: list[Any], encoding: Encoding | None, group: Array | None = None) -> Rows:
+        rows, ask = len(cells[0]), (self.estimate, self.average)
+        cells = cells[: len(self._schema.blocks)]
+        if group is None:
+            prior = np.repeat(self._seen_prior()[None], rows, axis=0)
+            terms = model.terms_of(self._schema, self.seen_, cells, rows, *ask)
+        else:
+            prior = prior_without(self.seen_, group, "estimated")
+            terms = terms_without(self._schema, self.seen_, cells, group, *ask)
+        lengths = np.ones((rows, 1 + terms.shape[2]))
+        for block, x in zip(self._schema.blocks, cells, strict=True):
+            if block.kind == "text":
+                lengths[:, 1 + self._schema.names.index(block.names[0])] = text_lengths(x)
+        values = np.concatenate([prior[:, :, None], terms], axis=2)
+        return Rows(Terms(values, lengths), cells, encoding, lambda: self._token_rows(cells))
+
+    def _token_rows(self, cells: list[Any]) -> list[csr_array]:
+        found = []
+        for block, records, x in zip(self._schema.blocks, self.seen_.parts, cells, strict=True):
+            text = with_prior(block.candidates[0], records[0])
+            if isinstance(text, Text):
+                found.append(text.rows(records[0], x))
+        return found
+
+    def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> Seen:
+        return model.observe_cells(self._schema, cells, self.classes_, group, weight)
+
+    def _kinds(self, rows: int, encoding: Encoding, used: int) -> list[Kind]:
+        """Every structure that is asked for, with and without refinement, as asked for."""
+        small, d = rows <= MANY, len(encoding.sizes)
+        pairs = d * (d - 1) // 2
+        room = d > 1 and pairs * used <= ROOM_FOR_PAIRS and encoding.sizes.sum() ** 2 * len(self.classes_) <= 1 << 24
+        structure = self.structure if self.structure != "auto" or (small and room) else "naive"
+        refine = self.refine if self.refine != "auto" or small else False
+        plain = [Kind(name) for name in ("naive", "aode") if structure in (name, "auto")]
+        refined = [Kind("naive", "columns")] if structure != "aode" else [Kind("aode", "pairs")]
+        if structure == "auto":
+            refined.append(Kind("naive", "pairs"))
+        if refine == "auto":  # what naive Bayes says may be no help at all
+            refined += [Kind("base", kind.features) for kind in refined]
+        return (plain if refine is not True else []) + (refined if refine else [])
+
+    def _most(self) -> int:
+        """A few dozen weights need few rows; a refinement that was asked for uses them all."""
+        return sys.maxsize if self.refine is True else max(1000, ROOM // (1 + len(self._schema.names)))
 
     # -- answering -----------------------------------------------------------------------------------------------
 
@@ -241,9 +315,9 @@ class NaiveBayes(Classifier):
         """log p(c | x) of every learned row, from the model without that row: ``total - row``, no refit."""
         check_is_fitted(self, "seen_")
         table = self._read(X, reset=False)
-        return self._left_out(table, encoded(y, self.classes_)[1])
+        return self._left_out_of(table, encoded(y, self.classes_)[1])
 
-    def _left_out(self, table: Table, group: Array) -> Array:
+    def _left_out_of(self, table: Table, group: Array) -> Array:
         joint = leave_one_out(
             self._schema,
             self.seen_,

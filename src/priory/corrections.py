@@ -10,33 +10,39 @@ Corrections are fitted to rows, so they are no part of the statistics: when rows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 from priory import refinement, tempering
 from priory.dependence import Pairs
+from priory.descent import lowest
+from priory.encoding import Encoding
 from priory.logspace import Array, log_normalise, log_sum_exp
 from priory.tempering import Tempering, Terms
 
 
-class Rows(Protocol):
+class Rows(NamedTuple):
     """Rows as corrections see them."""
 
-    @property
-    def terms(self) -> Terms:
-        """What each part of the model says (of rows it has learned: without the row)."""
+    terms: Terms  # what each part of the model says; of a row it has learned, without that row
+    cells: list[Any]
+    encoding: Encoding | None
+    tokens: Callable[[], list[csr_array]]  # the tokens of texts, as sparse rows
 
-    @property
     def codes(self) -> tuple[Array, Array]:
         """Each cell as one of a few values, and how many values each column has."""
+        assert self.encoding is not None
+        return self.encoding.codes(self.cells), self.encoding.sizes
 
     def features(self, pairs: bool) -> csr_array:
         """What a refinement is fitted to."""
+        assert self.encoding is not None
+        columns = [self.encoding.features(self.cells, pairs)] if len(self.encoding.sizes) else []
+        return hstack([*columns, *self.tokens()], format="csr")
 
 
 class Kind(NamedTuple):
@@ -73,7 +79,7 @@ class Corrections:
     shares: Array | None = None
     pairs: Pairs | None = None
     pairs_tempering: Tempering | None = None
-    encoding: Any = None
+    encoding: Encoding | None = None
     honest: Honest | None = None
 
     @property
@@ -101,13 +107,12 @@ class Corrections:
             return np.asarray(rows.terms.values[:, :, 0])
         if name == "naive":
             return self.tempering.logits(rows.terms)
-        assert self.pairs is not None and self.pairs_tempering is not None
-        return self.pairs_tempering.logits(single(self.pairs.log_joint(rows.codes[0])))
+        assert self.pairs is not None
+        assert self.pairs_tempering is not None
+        return self.pairs_tempering.logits(single(self.pairs.log_joint(rows.codes()[0])))
 
 
-def fitted(
-    rows: Rows, group: Array, weight: Array, fold: Array, kinds: Sequence[Kind], encoding: Any = None
-) -> Corrections:
+def fitted(rows: Rows, group: Array, weight: Array, fold: Array, kinds: Sequence[Kind]) -> Corrections:
     """Corrections from rows the model has learned; voices nobody would listen to are left out."""
     tempered = tempering.chosen(rows.terms, group, weight, fold)
     naive = tempered.tempering.logits(rows.terms)
@@ -115,7 +120,7 @@ def fitted(
     honest = {"base": log_normalise(centres["base"]), "naive": tempered.honest}
     pairs = pairs_tempering = None
     if any(kind.centre == "aode" for kind in kinds):
-        codes, sizes = rows.codes
+        codes, sizes = rows.codes()
         pairs = Pairs.of(codes, sizes, group, centres["base"].shape[1], weight)
         alone = single(pairs.log_joint(codes, group))
         pairs_tempering, honest["aode"] = tempering.chosen(alone, group, weight, fold)
@@ -141,7 +146,7 @@ def fitted(
         shares[heard],
         pairs if needed else None,
         pairs_tempering if needed else None,
-        encoding,
+        rows.encoding,
         Honest(log_normalise(vote), group, weight),
     )
 
@@ -167,5 +172,5 @@ def voted(answers: Sequence[Array], group: Array, weight: Array) -> Array:
         prior = 1 / len(share) - share
         return float(-weight @ np.log(mixed) - log_normalise(u[None]).mean()), -(pull + prior)
 
-    best = minimize(cost, np.zeros(len(answers)), jac=True, method="L-BFGS-B", options={"maxiter": 1000, "ftol": 1e-14})
-    return np.asarray(np.exp(log_normalise(best.x[None])[0]))
+    best = lowest(cost, np.zeros(len(answers)), 1000, exact=True)
+    return np.asarray(np.exp(log_normalise(best[None])[0]))

@@ -1,7 +1,7 @@
 """Cells as codes and as features: what corrections are fitted to.
 
-A column of numbers is cut into bins (those a histogram of the rows would have) and, beside them, kept as a number in units
-of its spread; a label is its place among the labels shown. Code 0 is what is missing or was never shown.
+A column of numbers is cut into bins (those a histogram of the rows would have) and, beside them, kept as a number in
+units of its spread; a label is its place among the labels shown. Code 0 is what is missing or was never shown.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ class Scale:
 
     def code(self, cells: Any, j: int) -> Array:
         if isinstance(cells, Coded):
-            place = np.searchsorted(self.marks, cells.values[j]) if len(self.marks) else np.zeros(len(cells.values[j]), int)
-            known = [p < len(self.marks) and self.marks[p] == v for p, v in zip(place, cells.values[j], strict=True)]
-            codes = np.append(np.where(known, place + 1, 0), 0)
+            place = {value: k + 1 for k, value in enumerate(self.marks.tolist())}
+            codes = np.array([place.get(value, 0) for value in cells.values[j].tolist()] + [0])
             return np.asarray(codes[cells.codes[:, j]], dtype=np.int64)
         x = cells[:, j]
         return np.where(np.isnan(x), 0, np.searchsorted(self.marks, x, side="right") + 1)
@@ -67,9 +66,7 @@ class Encoding:
 
     def codes(self, cells: list[Any]) -> Array:
         columns = [
-            scale.code(x, j)
-            for block, x in zip(self.blocks, cells, strict=True)
-            for j, scale in enumerate(block)
+            scale.code(x, j) for block, x in zip(self.blocks, cells, strict=True) for j, scale in enumerate(block)
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(cells[0]), 0), dtype=np.int64)
 

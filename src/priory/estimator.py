@@ -87,6 +87,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         table = self._read(X, reset=True)
         classes, group = encoded(y)
         self.seen_ = self._learned(table, classes, group, sample_weight)
+        self._finish(table, group, row_weights(as_numpy(sample_weight), len(group)))
         return self
 
     @all_or_nothing
@@ -99,8 +100,16 @@ class Classifier(ClassifierMixin, BaseEstimator):
         known = self._classes_for(classes, first)
         labels, group = encoded(y) if known is None else encoded(y, known, strict=self._closed)
         more = self._learned(table, labels, group, sample_weight)
+        if not first:
+            self._before(table, labels, group, row_weights(as_numpy(sample_weight), len(group)))
         self.seen_ = more if first else self.seen_ + more
         return self
+
+    def _finish(self, table: Any, group: Array, weight: Array | None) -> None:
+        """What else there is to do in ``fit`` once the rows are learned."""
+
+    def _before(self, table: Any, labels: Array, group: Array, weight: Array | None) -> None:
+        """What else there is to do in ``partial_fit`` before the rows are learned."""
 
     _closed = True  # whether all classes have to be named before the first row of them is seen
 

@@ -79,11 +79,16 @@ class Choice(NamedTuple):
 
 def observe(schema: Schema, table: Table, classes: Array, group: Array, weight: Array | None) -> Seen:
     """The statistics of the rows: for each class, and each candidate of each block."""
-    rows = Grouped(np.ones(table.rows), group, len(classes))
+    return observe_cells(schema, schema.cells(table), classes, group, weight)
+
+
+def observe_cells(schema: Schema, blocks: list[Any], classes: Array, group: Array, weight: Array | None) -> Seen:
+    """The same for the cells of each block."""
+    rows = Grouped(np.ones(len(group)), group, len(classes))
     n = np.bincount(rows.group, weight, minlength=len(classes)).astype(float)
     parts = tuple(
         tuple(observed(c).observe(cells, rows.group, len(classes), weight) for c in block.candidates)
-        for block, cells in zip(schema.blocks, schema.cells(table), strict=True)
+        for block, cells in zip(schema.blocks, blocks, strict=True)
     )
     return Seen(classes, n, parts)
 

@@ -2,18 +2,18 @@
 
     logits(x)  =  model(x)  +  x~ D,      D ~ N(0, 1 / strength)
 
-The rows correct the model where it is wrong; where they say nothing it answers as before. What the model says of a row it
-was fitted to has seen the row's label, so it must be asked without that row: leave-one-out.
+The rows correct the model where it is wrong; where they say nothing it answers as before. What the model says of a row
+it has learned has seen the row's label, so it must be asked without that row: leave-one-out.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from priory.descent import lowest
 from priory.logspace import Array, log_normalise
 
 STRENGTHS = tuple(10.0 ** (e / 2) for e in range(5, -7, -1))  # from 316 to 0.001
@@ -49,18 +49,17 @@ def corrected(
         return float(0.5 * strength * (d * d).sum() - weight @ answer[rows, group]), slope.ravel()
 
     first = np.zeros(shape) if start is None else start @ spread
-    options = {"maxiter": STEPS, "maxcor": 8}
-    best = minimize(cost, first.ravel(), jac=True, method="L-BFGS-B", options=options).x
+    best = lowest(cost, first.ravel(), STEPS)
     return np.asarray(best.reshape(shape) @ spread.T)
 
 
-def refined(x: csr_array, model: Array, group: Array, weight: Array, fold: Array, strengths: Any = STRENGTHS) -> Refined:
+def refined(x: csr_array, model: Array, group: Array, weight: Array, fold: Array) -> Refined:
     """Corrections of the strength that judges rows of another fold best, from strong to weak until that gets worse."""
     rows, folds = np.arange(len(group)), np.unique(fold)
     starts: dict[int, Array | None] = dict.fromkeys(folds.tolist())
     best: tuple[float, float, Array] | None = None
     worse = 0
-    for strength in strengths:
+    for strength in STRENGTHS:
         honest = np.empty(model.shape)
         for k in folds.tolist():
             out = fold == k

@@ -5,7 +5,7 @@ weight for each part (a column, a text, the class prior), and for texts an expon
 
     log p(c | x)  =  Σ_b  w_b len_b(x)^(-g_b) log p(x_b | c)  -  log Z
 
-The belief about weights and exponents is a Gaussian. Before the data all weights are near a common one, which is near 1,
+The belief about weights and exponents is a Gaussian. Before the data all weights are near a common one, that is near 1,
 and exponents are near 0: the plain model. Each row that was judged without having been learned adds its information:
 
     precision  =  prior precision  +  Σ_rows information(row)
@@ -14,16 +14,21 @@ and exponents are near 0: the plain model. Each row that was judged without havi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 
+from priory.descent import lowest
 from priory.logspace import Array, log_normalise
 
 STRENGTHS = (1000.0, 100.0, 10.0, 1.0, 0.1)  # how near the weights are to their common one
 LEAST = -1e3  # what is called impossible may still be true
+
+
+def text_lengths(texts: Any) -> Array:
+    """In thousands of letters, so that a weight keeps its meaning whatever the exponent."""
+    return np.maximum([len(text) for text in texts], 1) / 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +65,6 @@ class Tempering:
 
     def logits(self, terms: Terms) -> Array:
         """log p(c | x), up to what all classes of a row share."""
-        return np.asarray(np.maximum(terms.values, LEAST) @ self.weights) if not self.exponents.any() else self._bent(terms)
-
-    def _bent(self, terms: Terms) -> Array:
         scale = self.weights * terms.lengths**-self.exponents
         return np.einsum("ncb,nb->nc", np.maximum(terms.values, LEAST), scale)
 
@@ -88,16 +90,13 @@ class Tempering:
             slope = np.concatenate([by_part.sum(axis=0), -theta[:parts] * (by_part * logs).sum(axis=0)])
             return float(0.5 * z @ z - weight @ answer[rows, group]), z + solve_triangular(root, slope, lower=True)
 
-        best = minimize(cost, np.zeros(2 * parts), jac=True, method="L-BFGS-B", options=_OPTIONS).x
+        best = lowest(cost, np.zeros(2 * parts), 500, exact=True)
         theta, shrink, answer = at(best)
         felt = np.concatenate([values * shrink[:, None], -values * (shrink * theta[:parts] * logs)[:, None]], axis=2)
         felt -= np.einsum("nc,ncb->nb", np.exp(answer), felt)[:, None]
         felt *= np.sqrt(np.exp(answer) * weight[:, None])[:, :, None]
         flat = felt.reshape(-1, 2 * parts)
         return replace(self, weights=theta[:parts], exponents=theta[parts:], precision=self.precision + flat.T @ flat)
-
-
-_OPTIONS = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-8}
 
 
 class Chosen(NamedTuple):

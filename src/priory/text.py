@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import copy
 import secrets
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
+from priory import corrections
 from priory import tokens as reading
-from priory.bags import MODELS, Bag, Rows, Weights
+from priory.bags import MODELS, Bag, Rows, Weights, sparse_rows
+from priory.corrections import Kind
 from priory.documents import Document
+from priory.encoding import Encoding
 from priory.errors import DataError, KindError, Missing, Stale
-from priory.estimator import Classifier, all_or_nothing, encoded
+from priory.estimator import encoded
+from priory.folds import prior_without
+from priory.judged import Judged
 from priory.ledger import DECIBAN, Ledger, Ledgers, Line
 from priory.logspace import Array, log_normalise
 from priory.model import Seen, given_prior, log_prior
 from priory.strengths import by_leaving_out, sample
+from priory.tempering import Terms, text_lengths
 from priory.tokens import Tokens
 from priory.tokensets import averaged
 from priory.vocabularies import UNKNOWN, Fixed, Growing, Hashed, Vocabulary
 from priory.words import Words
+
+SAMPLE = 2048  # texts that a tempering is fitted to
 
 
 class Evidence(NamedTuple):
@@ -46,7 +56,7 @@ class Texts:
         return len(self.documents)
 
 
-class TextClassifier(Classifier):
+class TextClassifier(Judged):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
     Parameters
@@ -77,6 +87,10 @@ class TextClassifier(Classifier):
     most : int, optional
         Keep no more distinct tokens than this while learning; rare ones are dropped with a known error bound.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
+    calibrate : "loo" or False
+        Correct the probabilities by what the model says of texts left out, or leave them as naive Bayes has them.
+    refine : bool
+        Let a logistic regression over the tokens, centred on naive Bayes, correct it. Takes all texts, and longer.
 
     Examples
     --------
@@ -113,6 +127,8 @@ class TextClassifier(Classifier):
         salt: int | None = None,
         most: int | None = None,
         class_prior: Any = "estimated",
+        calibrate: Any = "loo",
+        refine: bool = False,
     ) -> None:
         self.model = model
         self.average = average
@@ -134,6 +150,8 @@ class TextClassifier(Classifier):
         self.salt = salt
         self.most = most
         self.class_prior = class_prior
+        self.calibrate = calibrate
+        self.refine = refine
 
     # -- what was declared ---------------------------------------------------------------------------------------
 
@@ -179,23 +197,18 @@ class TextClassifier(Classifier):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from all texts, forgetting whatever was learned before."""
-        if self.alpha != "loo":
-            self.__dict__.pop("alpha_", None)
-            return super().fit(X, y, sample_weight)
-        texts = _opened(list(_several(X)))
-        super().fit(texts, y, sample_weight)
-        rows = sample(len(texts), sample_weight, 1000 if self._vocabulary().grows else 100)
-        some, labels = [texts[i] for i in rows], np.asarray(y)[rows]
+    def _finish(self, table: Texts, group: Array, weight: Array | None) -> None:
+        self.__dict__.pop("alpha_", None)
+        if self.alpha == "loo":
+            rows = sample(table.rows, weight, 1000 if self._vocabulary().grows else 100)
+            some, own = Texts([table.documents[i] for i in rows]), group[rows]
 
-        def honest(alpha: float) -> Array:
-            self.__dict__["alpha_"] = alpha
-            return self.leave_one_out(some, labels)
+            def honest(alpha: float) -> Array:
+                self.__dict__["alpha_"] = alpha
+                return self._left_out_of(some, own)
 
-        self.__dict__["alpha_"] = by_leaving_out(honest, encoded(labels, self.classes_)[1])
-        return self
+            self.__dict__["alpha_"] = by_leaving_out(honest, own)
+        super()._finish(table, group, weight)
 
     def _read(self, X: Any, reset: bool) -> Texts:
         self._check_parameters()
@@ -266,12 +279,49 @@ class TextClassifier(Classifier):
             return np.zeros(len(self.classes_))
         return log_prior(self.seen_, given_prior(self.class_prior, self.classes_))
 
+    # -- correcting ----------------------------------------------------------------------------------------------
+
+    def _cells(self, table: Texts) -> list[Any]:
+        return [table.documents]
+
+    def _rows(self, cells: list[Any], encoding: Encoding | None, group: Array | None = None) -> corrections.Rows:
+        documents, prior = cells[0], self._seen_prior()
+        if group is None:
+            scores, before = self._scores(documents), np.repeat(prior[None], len(documents), axis=0)
+        else:
+            scores, before = self._scores_without(documents, group), prior_without(self.seen_, group, "estimated")
+        before = before if prior.any() else np.zeros_like(before)
+        lengths = np.column_stack([np.ones(len(documents)), text_lengths(documents)])
+        return corrections.Rows(
+            Terms(np.stack([before, scores], axis=2), lengths), cells, encoding, lambda: [self._token_rows(documents)]
+        )
+
+    def _seen_prior(self) -> Array:
+        return super()._seen_prior() if MODELS[self.model].prior else np.zeros(len(self.classes_))
+
+    def _token_rows(self, documents: list[Document]) -> csr_array:
+        words = self._used()
+        indptr, ids, _ = reading.encode(documents, words.index(self.unit), self._vocabulary().tokens)
+        return sparse_rows(indptr, ids, words)
+
+    def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> Seen:
+        return self._observe(Texts(cells[0]), self.classes_, group, weight)
+
+    def _kinds(self, rows: int, encoding: Encoding, used: int) -> list[Kind]:
+        return [Kind("naive", "columns" if self.refine else "")]
+
+    def _most(self) -> int:
+        return sys.maxsize if self.refine else SAMPLE
+
     # -- answering -----------------------------------------------------------------------------------------------
 
     def _log_joint(self, table: Texts) -> Array:
+        return self._scores(table.documents) + self._log_prior()
+
+    def _scores(self, documents: list[Document]) -> Array:
         weights, once = self._weights(), MODELS[self.model].once
-        scores = self._vocabulary().score(table.documents, self._used(), weights.table, once)
-        return scores + weights.constant + self._log_prior()
+        scores = self._vocabulary().score(documents, self._used(), weights.table, once)
+        return np.asarray(scores + weights.constant)
 
     def explain(self, X: Any) -> Ledgers:
         """For each text the ledger of its tokens: what each said, how often, and in which places."""
@@ -322,17 +372,21 @@ class TextClassifier(Classifier):
     def leave_one_out(self, X: Any, y: Any) -> Array:
         """log p(c | text) of every learned text, from the model without it: words only it had vanish with it."""
         check_is_fitted(self, "seen_")
-        texts = self._read(X, reset=False)
-        _, group = encoded(y, self.classes_)
+        return self._left_out_of(self._read(X, reset=False), encoded(y, self.classes_)[1])
+
+    def _left_out_of(self, table: Texts, group: Array) -> Array:
+        if not self._leaves_one_out():
+            return self._leave_one_out_slowly(table, group)
         prior = np.stack([self._prior_without(c) for c in range(len(self.classes_))])[group]
-        bag = self._bag()
-        vocabulary = self._vocabulary()
-        if vocabulary.grows and bag.alpha > 0 and self.alpha != "evidence":
-            words = self._used()
-            indptr, ids, x = reading.encode(texts.documents, words.index(self.unit), vocabulary.tokens)
-            rows = Rows(indptr, ids, np.ones(len(x)) if bag.once else x, group, words)
-            return log_normalise(bag.without(words, rows) + prior, self._log_prior())
-        return self._leave_one_out_slowly(texts, group)
+        return log_normalise(self._scores_without(table.documents, group) + prior, self._log_prior())
+
+    def _leaves_one_out(self) -> bool:
+        return self._vocabulary().grows and self.alpha_ > 0 and self.alpha != "evidence"
+
+    def _scores_without(self, documents: list[Document], group: Array) -> Array:
+        bag, words = self._bag(), self._used()
+        indptr, ids, x = reading.encode(documents, words.index(self.unit), self._vocabulary().tokens)
+        return bag.without(words, Rows(indptr, ids, np.ones(len(x)) if bag.once else x, group, words))
 
     def _leave_one_out_slowly(self, texts: Texts, group: Array) -> Array:
         """By plain subtraction: where what is left out may change the vocabulary or the smoothing."""

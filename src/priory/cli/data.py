@@ -135,5 +135,5 @@ def refreshed(model: Model, paths: tuple[str, ...], how: Asked, said: Said) -> N
         for chunk in ahead(rows.chunks(wanted(rows, columns, str(said.target)))):
             sample.add(labels.read(chunk)[1].batch)
         model.refresh(*drawn(sample, columns, said, rows))
-    elif stale := getattr(model, "stale_", ()):
-        note(f"no longer corrected by what rows said of it ({', '.join(stale)}); --refresh FILE does it again")
+    elif model.stale_:
+        note(f"no longer corrected by what rows said of it ({', '.join(model.stale_)}); --refresh FILE does it again")

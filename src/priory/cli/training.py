@@ -90,9 +90,9 @@ def _new(columns: Columns, said: Said, options: dict[str, Any]) -> Model:
     alpha = options["alpha"]
     if columns.is_one_text:
         return TextClassifier(
-            alpha=1.0 if alpha is None else alpha, ngrams=(1, options["ngrams"]), most=options["most"]
+            alpha=1.0 if alpha is None else alpha, ngrams=(1, options["ngrams"]), most=options["most"], calibrate=False
         )
-    return NaiveBayes(families(columns, said), alpha=alpha)
+    return NaiveBayes(families(columns, said), alpha=alpha, calibrate=False)
 
 
 def _check_classes(model: Model, rows: Rows) -> None:
@@ -107,15 +107,9 @@ def _judge(done: Trained, sample: Sample, columns: Columns, said: Said, rows: Ro
     """Make the model honest on the sample, and say how good it is."""
     done.sample, done.labels = drawn(sample, columns, replace(said, target=done.model.target_), rows)
     with saying(f"leaving out each of {len(done.labels):,} rows in turn"):
-        if hasattr(done.model, "refresh"):
-            done.model.set_params(calibrate="loo").refresh(done.sample, done.labels)
-            corrected = hasattr(done.model, "corrections_")
-            done.scores = done.model.evaluate(*(() if corrected else (done.sample, done.labels)))
-        else:
-            from priory.scores import Scores
-
-            logs = done.model.leave_one_out(done.sample, done.labels)
-            done.scores = Scores.of(done.labels, logs, done.model.classes_, logs=True)
+        done.model.set_params(calibrate="loo").refresh(done.sample, done.labels)
+        corrected = hasattr(done.model, "corrections_")
+        done.scores = done.model.evaluate(*(() if corrected else (done.sample, done.labels)))
     done.evidence = telling(done.model, done.sample, done.labels)
     if not options["no_audit"]:
         with saying("looking for leakage"):

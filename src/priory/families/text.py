@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from priory import tokens as reading
 from priory import words as counting
-from priory.bags import MODELS, Bag, Rows
+from priory.bags import MODELS, Bag, Rows, sparse_rows
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.family import Columns
@@ -76,6 +77,11 @@ class Text(Columns):
         indptr, ids, times = reading.encode(x, seen.index(self.tokens.unit), self.tokens)
         rows = Rows(indptr, ids, np.ones(len(times)) if bag.once else times, group, seen)
         return bag.without(seen, rows)[:, :, None] * np.array([[[bool(text)]] for text in x])
+
+    def rows(self, seen: Words, x: Any) -> csr_array:
+        """Texts as sparse rows of their tokens."""
+        indptr, ids, _ = reading.encode(x, seen.index(self.tokens.unit), self.tokens)
+        return sparse_rows(indptr, ids, seen)
 
     def evidence(self, seen: Words) -> Array:
         """Of the tokens, as drawn one by one by each class."""
