@@ -17,7 +17,7 @@ LAYERS = [  # from the ground up; a module may import from lower layers and from
     {"estimator", "classifier", "naive_bayes", "text"}
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"},
-    {"data", "demo", "storage"},
+    {"data", "demo", "storage", "onnx_export"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ALLOWED_ONLY_IN = {
@@ -26,6 +26,7 @@ ALLOWED_ONLY_IN = {
     | {"regression", "logistic_regression"},
     "narwhals": {"table", "design"},
     "matplotlib": {"plots"},
+    "onnx": {"onnx_export"},
     "jax": {"sampling"},
     "blackjax": {"sampling"},
     "optax": {"sampling"},

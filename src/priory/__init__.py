@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from priory.discretise import MDLDiscretiser
     from priory.hypotheses import Hypotheses
     from priory.logistic_regression import BayesianLogisticRegression
+    from priory.onnx_export import to_onnx
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.regression import BayesianLinearRegression
     from priory.storage import load, save
@@ -35,6 +36,7 @@ __all__ = [
     "plots",
     "save",
     "storage",
+    "to_onnx",
 ]
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
@@ -51,6 +53,7 @@ _HOME = {
     "TextClassifier": "text",
     "load": "storage",
     "save": "storage",
+    "to_onnx": "onnx_export",
 }
 
 
