@@ -226,10 +226,13 @@ def is_kind(kind: str) -> bool:
 
 def _read(file: BinaryIO, size: int) -> mmap.mmap:
     """The whole file in memory of its own, which begins at a page."""
-    buffer = mmap.mmap(-1, size)
+    buffer, at = mmap.mmap(-1, size), 0
     file.seek(0)
-    if file.readinto(buffer) != size:  # type: ignore[attr-defined]  # files opened in binary have it
-        raise BadModel("the file changed while it was read.")
+    while at < size:  # a read gives two gigabytes at most
+        more = file.readinto(memoryview(buffer)[at:])  # type: ignore[attr-defined]  # files opened in binary have it
+        if not more:
+            raise BadModel("the file became shorter while it was read.")
+        at += more
     return buffer
 
 
