@@ -17,6 +17,7 @@ import json
 import math
 import mmap
 import os
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -105,6 +106,8 @@ class Contents:
         content = _parsed(manifest)
         self.format, least = HEADER.unpack(head)[1:3]
         self.version = _typed(content, "priory", str)
+        if not re.fullmatch(r"[0-9A-Za-z.+-]{1,40}", self.version):
+            raise BadModel("its manifest names no version.")
         if least > FORMAT:
             raise BadModel(f"made by priory {self.version} (format {least}); this is {priory.__version__}: upgrade it.")
         if set(content) != {"priory", "sections", "model"}:

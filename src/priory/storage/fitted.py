@@ -25,7 +25,16 @@ NEEDED = {
     "NaiveBayes": ("seen_", "n_features_in_", "_schema"),
     "TextClassifier": ("seen_", "n_features_in_", "salt_"),
     "GaussianNB": ("seen_", "n_features_in_", "_kind"),
-    "BayesianLogisticRegression": ("classes_", "n_features_in_", "_mean", "_spread", "_centre", "_unit"),
+    "BayesianLogisticRegression": (
+        "classes_",
+        "n_features_in_",
+        "_mean",
+        "_spread",
+        "_centre",
+        "_unit",
+        "_gaussian",
+        "_draws",
+    ),
 }
 
 
@@ -107,7 +116,9 @@ def _is_logistic(model: Any) -> bool:
     classes, columns = len(model.classes_), model.n_features_in_
     lines = (model._spread.shape[1], columns + 1)
     return (
-        model._mean.shape == lines
+        (model._gaussian is None or name_of(type(model._gaussian)) == "Laplace")
+        and (model._draws is None or model._draws.shape[1:] == lines)
+        and model._mean.shape == lines
         and model._spread.shape[0] == classes
         and model._centre.shape == model._unit.shape == (columns,)
         and bool((model._unit > 0).all())

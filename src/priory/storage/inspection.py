@@ -67,7 +67,7 @@ class Inspection:
             f"classes   {rows or 'none yet'}" + (f"; faded to {self.clock:g}" if self.clock != 1 else ""),
             *(f"column    {name!r}: {' or '.join(candidates)}" for name, candidates in self.columns.items()),
             *([f"words     {self.words:,}"] if self.words else []),
-            *(f"part      {name} {size:,} bytes" for name, size in self.parts.items() if size),
+            *(f"part      {name!r} {size:,} bytes" for name, size in self.parts.items() if size),
             *(f"section   {kind} {size:,} bytes, SHA-256 agrees" for kind, size in self.sections.items()),
             *(f"reveals   {what}" for what in self.reveals),
         ]
