@@ -193,7 +193,7 @@ def main(every: int = 1) -> None:
         "# Crashes",
         "",
         "`python benchmarks/crashes.py`: every write-class system call of each job is struck once by each fault.",
-        "Afterwards the file is the old or the new one, whole; the next change succeeds and leaves nothing else behind.",
+        "Afterwards the file is the old or the new one, whole; the next change succeeds and leaves nothing behind.",
         "",
         "| job | fault | points | old file | new file | broken |",
         "|---|---|---|---|---|---|",

@@ -1,8 +1,10 @@
 """Model files: the same bits again, learning that goes on, and nothing believed that cannot be."""
 
+import inspect
 import json
 import os
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,8 +26,11 @@ from priory import families as f
 from priory import naive_bayes as nb
 from priory.data import inbox
 from priory.errors import PrioryError, Stale
+from priory.families.family import Columns
+from priory.statistics import Rows, Statistics
 from priory.storage.container import Contents, Sections, packed
 from priory.storage.encoding import Decoder, built_estimator, built_record, encoded
+from priory.storage.registry import class_of, name_of
 from priory.tokens import Tokens
 
 MIXED, LABELS = inbox()
@@ -80,6 +85,17 @@ def through_a_file(value):
     back = Decoder(contents, built_record, built_estimator).decoded(contents.tree)
     contents.finish()
     return back
+
+
+EARLIER = {
+    "texts": (["win cash now", "cash prize", "lunch at noon"], ["spam", "spam", "ham"], ["spam", "spam", "ham"]),
+    "table": (
+        [{"sky": "sun", "wind": 3.0}, {"sky": "rain", "wind": 9.0}, {"sky": "rain", "wind": 8.0}],
+        ["go", "stay", "stay"],
+        ["go", "stay", "stay"],
+    ),
+    "numbers": ([[1.0, 2.0], [1.5, 1.0], [9.0, 7.0], [8.0, 9.0]], [0, 0, 1, 1], [0, 0, 1, 1]),
+}
 
 
 def named(case):
@@ -178,6 +194,36 @@ def test_inspect_shows_control_characters_escaped(path):
     pr.save(pr.NaiveBayes().fit([{"\x1b[31mred<b>": 1.0}, {"\x1b[31mred<b>": 2.0}] * 2, ["\x1b[2J", "b"] * 2), path)
     assert "\x1b" not in str(pr.storage.inspect(path))
     assert pr.load(path).classes_.tolist() == ["\x1b[2J", "b"]
+
+
+def test_a_hashed_model_reveals_no_words(path):
+    pr.save(pr.TextClassifier(buckets=64).fit(TEXTS, LABELS), path)
+    assert pr.storage.inspect(path).reveals == [
+        "counts of hashed words, and the salt with which a guessed word can be looked up"
+    ]
+    assert b"meeting" not in path.read_bytes()
+
+
+def subclasses(kind):
+    return {s for direct in kind.__subclasses__() for s in {direct, *subclasses(direct)}}
+
+
+@pytest.mark.parametrize(
+    "kind", sorted(subclasses(Statistics) | subclasses(Columns), key=str), ids=lambda k: k.__name__
+)
+def test_every_record_and_family_of_the_package_has_a_name_in_files(kind):
+    if kind.__module__.startswith("priory.") and not inspect.isabstract(kind) and kind is not Rows:
+        assert class_of(name_of(kind)) is kind
+
+
+@pytest.mark.parametrize("name", ["texts", "table", "numbers"])
+def test_files_of_earlier_formats_are_read(name):
+    """tests/models holds files as format 1 wrote them."""
+    model = pr.load(Path(__file__).parent / "models" / f"{name}.priory")
+    X, y, expected = EARLIER[name]
+    assert model.predict(X).tolist() == expected
+    fresh = clone(model).fit(X, y)
+    assert same(model, fresh, X)
 
 
 @given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(SCALARS, inner)))

@@ -150,6 +150,7 @@ def test_a_manifest_beyond_the_limit_is_not_read(path):
         (b'{"priory": "1", "priory": "1"}', "given twice"),
         (b'{"priory": "1", "sections": [], "model": NaN}', "NaN is no JSON"),
         (b'{"priory": "1", "sections": [], "model": ' + b"9" * 5000 + b"}", "cannot be read"),
+        (b'{"priory": "\\u001b[2J", "sections": [], "model": 1}', "names no version"),
         (b'{"priory": "1", "sections": []}', "no such part"),
         (b'{"priory": "1", "sections": [], "model": 1, "plugin": "os"}', "no such part"),
         (b'{"priory": "1", "sections": {}, "model": 1}', "no list of sections"),
@@ -158,7 +159,7 @@ def test_a_manifest_beyond_the_limit_is_not_read(path):
         (b'{"priory": "1", "sections": [{"kind": "<f8", "bytes": -64, "sha256": ""}], "model": 1}', "of no kind"),
         (b'{"priory": "1", "sections": [{"kind": "<f8", "bytes": 64, "sha256": ""}], "model": 1}', "do not fill"),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_hostile_manifests_are_refused(manifest, what, path):
     start = HEADER.size + len(manifest)

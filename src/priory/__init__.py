@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from priory.leakage import audit
     from priory.logistic_regression import BayesianLogisticRegression
     from priory.neighbours import bayes_rate
+    from priory.onnx_export import to_onnx
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.regression import BayesianLinearRegression
     from priory.reporting import report
@@ -48,6 +49,7 @@ __all__ = [
     "report",
     "save",
     "storage",
+    "to_onnx",
 ]
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
@@ -71,6 +73,7 @@ _HOME = {
     "load": "storage",
     "report": "reporting",
     "save": "storage",
+    "to_onnx": "onnx_export",
 }
 
 

@@ -60,7 +60,8 @@ def _read(place: Path, mapped: bool, made: Callable[[Contents], T]) -> T:
     except (OSError, Missing, MemoryError):
         raise
     except Exception as error:
-        raise BadModel(f"{place}: a part of it makes no sense: {type(error).__name__}, {error}") from error
+        what = " ".join(str(error).split())
+        raise BadModel(f"{place}: a part of it makes no sense: {type(error).__name__}, {what}") from error
 
 
 def _built(contents: Contents) -> Any:

@@ -17,6 +17,7 @@ import json
 import math
 import mmap
 import os
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -105,6 +106,8 @@ class Contents:
         content = _parsed(manifest)
         self.format, least = HEADER.unpack(head)[1:3]
         self.version = _typed(content, "priory", str)
+        if not re.fullmatch(r"[0-9A-Za-z.+-]{1,40}", self.version):
+            raise BadModel("its manifest names no version.")
         if least > FORMAT:
             raise BadModel(f"made by priory {self.version} (format {least}); this is {priory.__version__}: upgrade it.")
         if set(content) != {"priory", "sections", "model"}:
@@ -226,10 +229,13 @@ def is_kind(kind: str) -> bool:
 
 def _read(file: BinaryIO, size: int) -> mmap.mmap:
     """The whole file in memory of its own, which begins at a page."""
-    buffer = mmap.mmap(-1, size)
+    buffer, at = mmap.mmap(-1, size), 0
     file.seek(0)
-    if file.readinto(buffer) != size:  # type: ignore[attr-defined]  # files opened in binary have it
-        raise BadModel("the file changed while it was read.")
+    while at < size:  # a read gives two gigabytes at most
+        more = file.readinto(memoryview(buffer)[at:])  # type: ignore[attr-defined]  # files opened in binary have it
+        if not more:
+            raise BadModel("the file became shorter while it was read.")
+        at += more
     return buffer
 
 

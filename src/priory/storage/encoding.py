@@ -213,8 +213,9 @@ def built_estimator(name: str, parameters: dict[str, Any], learned: dict[str, An
     """The estimator of this name with its parameters, and what it learned."""
     kind = class_of(name)
     model = kind()
-    if not set(parameters) <= set(model.get_params(deep=False)):
-        raise BadModel(f"{name} has no parameters {sorted(set(parameters) - set(model.get_params(deep=False)))}.")
+    unknown = sorted(set(parameters) - set(model.get_params(deep=False)))
+    if unknown:
+        raise BadModel(f"{name} has no parameters {unknown}.")
     for attribute in learned:
         fitted = attribute.isidentifier() and (attribute.endswith("_") or attribute.startswith("_"))
         if not fitted or attribute.startswith("__") or callable(getattr(kind, attribute, None)):

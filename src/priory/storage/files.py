@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from priory.errors import BadModel, Busy
+from priory.errors import BadModel, Busy, PrioryError
 
 WAIT = 30.0  # seconds
 
@@ -37,6 +37,12 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def replaced(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
+    """As `_replaced`, and what the system refuses is said of the file itself."""
+    with named(path):
+        _replaced(path, chunks)
+
+
+def _replaced(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
     """Write a new file and put it in the place of the old one: whoever looks finds the one or the other, whole.
 
     The lock must be held: what others left half-written is removed.
@@ -56,11 +62,9 @@ def replaced(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
             file.flush()
             os.fsync(descriptor)
         os.replace(new, path)
-    except BaseException as error:
+    except BaseException:
         with suppress(OSError):
             new.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None:
-            raise type(error)(error.errno, os.strerror(error.errno), str(path)) from None
         raise
     _synced(path.parent)
 
@@ -75,6 +79,17 @@ def _synced(folder: Path) -> None:
 
 
 @contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Whatever the system refuses is said of this file, not of the one beside it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or isinstance(error, PrioryError):
+            raise
+        raise type(error)(error.errno, error.strerror, str(path)) from None
+
+
+@contextmanager
 def locked(path: Path, wait: float = WAIT) -> Iterator[None]:
     """Be the only one to change the file.
 
@@ -83,7 +98,8 @@ def locked(path: Path, wait: float = WAIT) -> Iterator[None]:
     """
     beside, until, pause = path.with_name(f".{path.name}.lock"), time.monotonic() + wait, 0.001
     while True:
-        descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with named(path):
+            descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is(descriptor, beside):

@@ -25,7 +25,16 @@ NEEDED = {
     "NaiveBayes": ("seen_", "n_features_in_", "_schema"),
     "TextClassifier": ("seen_", "n_features_in_", "salt_"),
     "GaussianNB": ("seen_", "n_features_in_", "_kind"),
-    "BayesianLogisticRegression": ("classes_", "n_features_in_", "_mean", "_spread", "_centre", "_unit"),
+    "BayesianLogisticRegression": (
+        "classes_",
+        "n_features_in_",
+        "_mean",
+        "_spread",
+        "_centre",
+        "_unit",
+        "_gaussian",
+        "_draws",
+    ),
 }
 
 
@@ -65,9 +74,15 @@ def _is_of_arrays(model: Any) -> bool:
 
 
 def _is_categorical(model: Any) -> bool:
+    """Categories are whole numbers, few enough to be counted."""
+    from priory.naive_bayes.categorical import MOST_CELLS
+
     parts = model.seen_.parts
     whole = all(name_of(type(p)) == "Tally" and p.values.dtype.kind == "i" and (p.values >= 0).all() for p in parts)
-    return whole and len(parts) == model.n_features_in_
+    if not whole or len(parts) != model.n_features_in_:
+        return False
+    categories = model.n_categories_.astype(float).sum()
+    return bool(len(model.seen_.n) * categories <= MOST_CELLS + len(model.seen_.n) * len(parts))
 
 
 def _is_table(model: Any) -> bool:
@@ -86,6 +101,8 @@ def _is_table(model: Any) -> bool:
 
 def _is_text(model: Any) -> bool:
     parts = model.seen_.parts
+    if model.n_features_in_ != 1:
+        return False
     if model.buckets is not None:
         return _kinds(parts) == ("Buckets",) and len(parts[0]) == model.buckets
     return 1 <= len(parts) <= 2 and set(_kinds(parts)) == {"Words"}
@@ -99,7 +116,9 @@ def _is_logistic(model: Any) -> bool:
     classes, columns = len(model.classes_), model.n_features_in_
     lines = (model._spread.shape[1], columns + 1)
     return (
-        model._mean.shape == lines
+        (model._gaussian is None or name_of(type(model._gaussian)) == "Laplace")
+        and (model._draws is None or model._draws.shape[1:] == lines)
+        and model._mean.shape == lines
         and model._spread.shape[0] == classes
         and model._centre.shape == model._unit.shape == (columns,)
         and bool((model._unit > 0).all())

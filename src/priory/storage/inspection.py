@@ -18,6 +18,7 @@ from priory.storage.registry import STATISTICS
 REVEALS = {
     "Tally": "the values of its columns, rare and extreme ones too (labels, and numbers to three digits)",
     "Words": "words of the training texts, also those that one text alone had",
+    "Buckets": "counts of hashed words, and the salt with which a guessed word can be looked up",
     "Moments": "one row of each class as it was: the origin its sums are taken about",
     "Scatter": "one row of each class as it was: the origin its sums are taken about",
     "Term": "the values of its columns that are labels",
@@ -66,7 +67,7 @@ class Inspection:
             f"classes   {rows or 'none yet'}" + (f"; faded to {self.clock:g}" if self.clock != 1 else ""),
             *(f"column    {name!r}: {' or '.join(candidates)}" for name, candidates in self.columns.items()),
             *([f"words     {self.words:,}"] if self.words else []),
-            *(f"part      {name} {size:,} bytes" for name, size in self.parts.items() if size),
+            *(f"part      {name!r} {size:,} bytes" for name, size in self.parts.items() if size),
             *(f"section   {kind} {size:,} bytes, SHA-256 agrees" for kind, size in self.sections.items()),
             *(f"reveals   {what}" for what in self.reveals),
         ]

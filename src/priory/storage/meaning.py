@@ -16,6 +16,7 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import pyarrow as pa
 
 from priory.errors import BadModel
 from priory.logspace import Array
@@ -39,7 +40,7 @@ SHAPES = {  # c classes, d columns (e: or one for all), v values, k bytes, p ter
     "Words": {"n": "c", "arena": "k", "ends": "v", "counts": "vc"},
 }
 KINDS = {("Words", "arena"): "u1", ("Words", "ends"): "i8", ("Seen", "classes"): "", ("Tally", "values"): ""}
-NEED_NOT_BE_FINITE = {"Diagnostics"}
+NEED_NOT_BE_FINITE = {"Diagnostics", "Honest"}
 LONGEST = (1 << 24) - 1  # bytes of a token
 ROUNDING = 1e-6  # of the rows seen: how far sums over the same rows may differ
 
@@ -48,7 +49,8 @@ def check(value: Any, where: str, finite: bool = True) -> None:
     """Raise BadModel, with the place, for what cannot be."""
     if isinstance(value, (np.ndarray, float)) and finite:
         numbers = np.asarray(value)
-        if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+        extremes = [numbers.min(initial=0.0), numbers.max(initial=0.0)] if numbers.dtype.kind == "f" else []
+        if not np.isfinite(extremes).all():
             raise BadModel(
                 f"{where} holds {numbers[~np.isfinite(numbers)].flat[0]}; only finite numbers can be learned."
             )
@@ -186,11 +188,10 @@ def _trials(trials: Any) -> bool:
 def _words(words: Any) -> bool:
     """words are UTF-8, one after the other, each there once; counts are not negative."""
     ends = np.concatenate([[0], words.ends])
-    whole = (ends[1:] > ends[:-1]).all() and ends[-1] == len(words.arena) and not (words.counts < 0).any()
-    if not whole or words.missed < 0 or np.diff(ends).max(initial=0) >= LONGEST:
+    counted = words.missed >= 0 and words.counts.min(initial=0.0) >= 0
+    if not counted or ends[-1] != len(words.arena) or not (ends[1:] > ends[:-1]).all():
         return False
-    begins = words.arena[ends[:-1]] if len(words) else words.arena
-    return bool(((begins & 0xC0) != 0x80).all()) and _is_utf8(words.arena) and not _repeated(words.arena, ends)
+    return _is_text(words.arena, ends) and not _repeated(words.arena, ends)
 
 
 RULES: dict[str, Callable[[Any], bool]] = {
@@ -234,12 +235,14 @@ def _increasing(values: Array) -> bool:
     return bool((values[1:] > values[:-1]).all()) and values.dtype.kind in "biufUS"
 
 
-def _is_utf8(arena: Array) -> bool:
+def _is_text(arena: Array, ends: Array) -> bool:
+    """Whether every word is whole and UTF-8, and none too long for the kernel."""
+    words = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(arena))
     try:
-        str(memoryview(arena.data), "utf-8")
-    except UnicodeDecodeError:
+        words.validate(full=True)
+    except pa.ArrowInvalid:
         return False
-    return True
+    return bool(np.diff(ends).max(initial=0) < LONGEST)
 
 
 def _repeated(arena: Array, ends: Array) -> bool:

@@ -50,6 +50,16 @@ STATISTICS = {
     "Words": "priory.words.Words",
 }
 
+CORRECTIONS = {
+    "Corrections": "priory.corrections.Corrections",
+    "Encoding": "priory.encoding.Encoding",
+    "Honest": "priory.corrections.Honest",
+    "Pairs": "priory.dependence.Pairs",
+    "Scale": "priory.encoding.Scale",
+    "Tempering": "priory.tempering.Tempering",
+    "Voice": "priory.corrections.Voice",
+}
+
 DECLARED = {
     "Block": "priory.schema.Block",
     "Diagnostics": "priory.sampling.Diagnostics",
@@ -60,7 +70,7 @@ DECLARED = {
     "Tokens": "priory.tokens.Tokens",
 }
 
-RECORDS = {**FAMILIES, **STATISTICS, **DECLARED}
+RECORDS = {**FAMILIES, **STATISTICS, **CORRECTIONS, **DECLARED}
 NAMES = {path: name for name, path in {**RECORDS, **ESTIMATORS}.items()}
 
 
