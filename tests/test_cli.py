@@ -100,7 +100,7 @@ def test_train_answers_in_json(mail, capsys):
 def test_a_trained_model_is_the_one_of_the_library(mail):
     texts, labels = [text for _, text in TEXTS], [label for label, _ in TEXTS]
     trained = priory.load("mail.priory")
-    again = TextClassifier().fit(texts, labels)
+    again = TextClassifier().fit(texts, labels)  # too few rows to say anything about themselves: no corrections
     assert trained.vocabulary_ == again.vocabulary_
     np.testing.assert_allclose(trained.predict_proba(texts), again.predict_proba(texts))
 
@@ -193,6 +193,25 @@ def test_learn_and_forget_are_exact(mail, capsys):
     after = priory.load("mail.priory")
     assert after.vocabulary_ == before.vocabulary_
     np.testing.assert_array_equal(after.counts_[:, 1:], before.counts_)
+
+
+def test_a_model_that_forgot_is_made_honest_again_on_rows_it_knows(capsys):
+    messages, labels = inbox()
+    rows = [[y, m["text"]] for m, y in zip(messages, labels, strict=True)]
+    write("all.csv", ["label", "text"], rows)
+    write("gone.csv", ["label", "text"], rows[:100])
+    write("kept.csv", ["label", "text"], rows[100:])
+    main(["train", "all.csv", "--target", "label", "--no-audit"])
+    assert priory.load("all.priory").corrections_.names == ("tempering",)
+    _, _, err = run(capsys, "forget", "all.priory", "gone.csv")
+    assert err == "priory: no longer corrected by what rows said of it (tempering); --refresh FILE does it again\n"
+    run(capsys, "learn", "all.priory", "gone.csv")
+    code, _, err = run(capsys, "forget", "all.priory", "gone.csv", "--refresh", "kept.csv")
+    assert (code, err) == (0, "")
+    again, texts = priory.load("all.priory"), [text for _, text in rows[:100]]
+    assert again.stale_ == ()
+    never = TextClassifier().fit([text for _, text in rows[100:]], [y for y, _ in rows[100:]])
+    np.testing.assert_allclose(again.predict_proba(texts), never.predict_proba(texts), atol=1e-6)
 
 
 def test_what_was_never_learned_is_not_forgotten_and_nothing_else_is(mail, capsys):

@@ -74,8 +74,8 @@ def _say(done: Any, place: str, report: str | None) -> None:
         rest = f" and {len(named) - MOST_COLUMNS} more" if len(named) > MOST_COLUMNS else ""
         click.echo(f"  {family}: {', '.join(map(plain, named[:MOST_COLUMNS]))}{rest}")
     if done.scores is not None:
-        of = "" if done.sampled == done.rows else f" of {done.sampled:,} rows drawn from all"
-        click.echo(heading(f"leave-one-out{of}: each row judged by the model without it"))
+        of = "" if len(done.scores.truth) == done.rows else " of rows drawn from all"
+        click.echo(heading(f"leave-one-out{of}: each judged by the model without it"))
         lines(str(done.scores))
     if done.evidence:
         click.echo(heading("strongest evidence, in decibans"))
