@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from priory.errors import TooLarge
 from priory.sources import Asked, open_files
 from priory.sources import mail as mail_module
 from priory.sources.mail import messages, read, stripped
@@ -142,6 +143,16 @@ def test_a_tree_of_texts_by_class(tmp_path):
         ("sci.med", "a text of sci.med"),
         ("sci.med", ""),
     ]
+
+
+def test_a_document_of_many_blocks_is_read_whole_and_one_beyond_the_limit_is_not(tmp_path):
+    for label, size in [("long", 20 << 20), ("longer", 26 << 20)]:
+        (tmp_path / label / "a").mkdir(parents=True)
+        (tmp_path / label / "a" / "1").write_text("x" * size)
+    found = open_files([str(tmp_path)], Asked()).chunks(("text",))
+    assert len(next(found).batch.column("text")[0].as_py()) == 20 << 20
+    with pytest.raises(TooLarge, match=r"longer/a/1: has .* bytes and more; the limit is 26,214,400"):
+        next(found)
 
 
 def test_a_message_longer_than_the_limit_is_cut(monkeypatch):

@@ -23,6 +23,7 @@ from priory.streaming import Sample, learn
 from priory.table import read
 from priory.text import TextClassifier
 
+MOST_AUDITED = 1 << 20  # bytes of the sample
 TELLING = 500  # rows of the sample that say which columns tell most
 
 
@@ -117,9 +118,14 @@ def _judge(done: Trained, sample: Sample, columns: Columns, said: Said, rows: Ro
 
 
 def audited(done: Trained) -> Any:
+    """Findings of the sample, or of some of it if its rows are long: an audit takes a hundred times their memory."""
     import priory
 
-    return priory.audit(done.sample, target=done.labels)
+    rows, labels = done.sample, done.labels
+    assert labels is not None
+    size = sum(map(len, rows)) if isinstance(rows, list) else rows.nbytes
+    some = min(len(labels), max(100, len(labels) * MOST_AUDITED // max(size, 1)))
+    return priory.audit(rows[:some] if isinstance(rows, list) else rows.slice(0, some), target=labels[:some])
 
 
 def telling(model: Model, rows: Any, labels: Array) -> dict[str, list[tuple[str, float]]]:

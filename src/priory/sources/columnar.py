@@ -22,9 +22,10 @@ class Columnar(File):
         self.path, self.told = path, told
         with self._understood():
             self.schema = self._open()
-        if len(self.schema) > MOST_COLUMNS:
-            raise TooLarge(f"{shown(path)}: has {len(self.schema):,} columns; the limit is {MOST_COLUMNS:,}")
-        self.names = checked_names(shown(path), list(self.schema.names))
+            names = list(self.schema.names)
+        if len(names) > MOST_COLUMNS:
+            raise TooLarge(f"{shown(path)}: has {len(names):,} columns; the limit is {MOST_COLUMNS:,}")
+        self.names = checked_names(shown(path), names)
 
     def _open(self) -> Any:
         """The schema."""

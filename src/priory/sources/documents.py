@@ -9,7 +9,7 @@ from pathlib import Path
 from priory.errors import DataError, TooLarge
 from priory.sources import mail
 from priory.sources.chunk import Chunk, File
-from priory.sources.streams import Decoding, Told, opened, shown, untold, utf8
+from priory.sources.streams import BLOCK, Decoding, Told, opened, shown, untold, utf8
 
 TEXT, LABEL, PATH = "text", "label", "path"
 MOST_IN_A_DOCUMENT = 25 << 20
@@ -67,7 +67,8 @@ class Documents(File):
     def _plain(self, file: Path) -> str:
         if file.stat().st_size == 0:
             return ""
-        raw = b"".join(islice(utf8(str(file), opened(str(file), self.told), self.how), 1 + (MOST_IN_A_DOCUMENT >> 22)))
+        blocks = utf8(str(file), opened(str(file), self.told), self.how)
+        raw = b"".join(islice(blocks, 2 + MOST_IN_A_DOCUMENT // BLOCK))
         if len(raw) > MOST_IN_A_DOCUMENT:
             raise TooLarge(f"{shown(file)}: has {len(raw):,} bytes and more; the limit is {MOST_IN_A_DOCUMENT:,}")
         try:

@@ -16,7 +16,7 @@ from typing import Any
 
 from priory.errors import DataError, TooLarge
 
-BLOCK = 1 << 22
+BLOCK = 1 << 20  # Arrow keeps 32 of them ready
 RATIO, FREE = 200, 1 << 26  # what packed bytes may unpack to: so many times as many, or so many in any case
 STDIN = "-"
 
