@@ -6,7 +6,7 @@ READY := $(VENV)/.ready-$(shell cat pyproject.toml src/priory/_kernel/*.pyx src/
 .PHONY: demo test lint types tests benchmark clean
 
 demo: $(READY)
-	@$(PYTHON) -m priory.demo
+	@$(PYTHON) -m priory demo
 
 test: lint types tests
 
@@ -26,6 +26,7 @@ benchmark: $(READY)
 	$(PYTHON) benchmarks/trees.py
 	$(PYTHON) benchmarks/averaging.py
 	$(PYTHON) benchmarks/regression.py
+	$(PYTHON) benchmarks/storage.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so

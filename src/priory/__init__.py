@@ -4,19 +4,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import families, naive_bayes, plots
+    from priory import families, naive_bayes, plots, storage
     from priory.calibrated import Calibrated
     from priory.classifier import NaiveBayes
     from priory.continuum import Continuum
     from priory.decisions import ABSTAIN, decide
     from priory.discretise import MDLDiscretiser
     from priory.hypotheses import Hypotheses
+    from priory.leakage import audit
     from priory.logistic_regression import BayesianLogisticRegression
     from priory.neighbours import bayes_rate
+    from priory.onnx_export import to_onnx
     from priory.optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.regression import BayesianLinearRegression
     from priory.reporting import report
     from priory.scores import Scores
+    from priory.storage import load, save
     from priory.text import TextClassifier
     from priory.trees import MDLTreeClassifier
 
@@ -36,12 +39,17 @@ __all__ = [
     "NaiveBayes",
     "Scores",
     "TextClassifier",
+    "audit",
     "bayes_rate",
     "decide",
     "families",
+    "load",
     "naive_bayes",
     "plots",
     "report",
+    "save",
+    "storage",
+    "to_onnx",
 ]
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
@@ -59,9 +67,13 @@ _HOME = {
     "NaiveBayes": "classifier",
     "Scores": "scores",
     "TextClassifier": "text",
+    "audit": "leakage",
     "bayes_rate": "neighbours",
     "decide": "decisions",
+    "load": "storage",
     "report": "reporting",
+    "save": "storage",
+    "to_onnx": "onnx_export",
 }
 
 

@@ -52,8 +52,9 @@ def _read_ahead(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 def all_prepared(batch: list[Document], start: int, lowercase: bool) -> list[Document]:
     """The batch with those documents replaced that the kernel cannot lower by itself; most are ASCII, and stay."""
-    if set(map(type, batch)) == {str}:
-        plain = list(map(str.isascii, batch))  # type: ignore[arg-type]  # they are all str
+    kinds = set(map(type, batch))
+    if kinds == {str} or kinds == {bytes}:
+        plain = [document.isascii() for document in batch]
         if all(plain):
             return batch
         odd: Iterable[int] = [i for i, ascii_only in enumerate(plain) if not ascii_only]

@@ -7,6 +7,8 @@
     ├── Stale (RuntimeError)          a question the statistics can no longer answer
     ├── TooLarge (MemoryError)        a model that would not fit into memory, said before it is built
     ├── Missing (ImportError)         a method needs an extra that is not installed
+    ├── BadModel (ValueError)         a file is no model, or not one that can be trusted
+    ├── Busy (TimeoutError)           somebody else is changing the file
     └── PrioryWarning (UserWarning)   the answer is defined, but look at this
 
 Each message is one line: what was given, where, and what to do.
@@ -45,6 +47,14 @@ class TooLarge(PrioryError, MemoryError):
 
 class Missing(PrioryError, ImportError):
     """A method needs an extra that is not installed."""
+
+
+class BadModel(PrioryError, ValueError):
+    """A file is no model, or not one that can be trusted."""
+
+
+class Busy(PrioryError, TimeoutError):
+    """Somebody else is changing the file."""
 
 
 class PrioryWarning(PrioryError, UserWarning):

@@ -32,7 +32,7 @@ def as_text(scores: Scores) -> str:
     classes: list[tuple[str, ...]] = [(title, "rows", "precision", "recall", "F1", "ROC area")]
     for one in worst:
         each = (one.precision, one.recall, one.f1, one.roc_area)
-        classes.append((shown(one.label), f"{one.rows:g}", *(f"{score.value:.3f}" for score in each)))
+        classes.append((shown(one.label), f"{one.rows:g}", *(_told(score.value) for score in each)))
     return "\n".join([*aligned(overall), "", scores.verdict, "", *aligned(classes)])
 
 
@@ -73,3 +73,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _told(score: float) -> str:
+    """A score of a class; where there is no row to judge by there is none."""
+    return "undefined" if math.isnan(score) else f"{score:.3f}"

@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 
 from priory.counting import over_shards
+from priory.documents import Document
 from priory.errors import DataError, KindError
 from priory.families.tally import Coded, factorised, missing_in
 from priory.logspace import Array
@@ -25,11 +26,12 @@ Kind = Literal["number", "label", "text", "empty"]
 
 @dataclass(frozen=True)
 class Column:
-    """One column: numbers (float64, NaN where missing), or labels (codes and their sorted values)."""
+    """One column: numbers (float64, NaN where missing), labels (codes and their sorted values), or documents."""
 
     kind: Kind
     numbers: Array | None = None
     labels: tuple[Array, Array] | None = None
+    texts: list[Document] | None = None
 
     def taken(self, rows: Array) -> Column:
         """Some rows alone."""
@@ -79,8 +81,10 @@ class Table:
             return column.labels
         return factorised(np.full(self.rows, np.nan) if column.numbers is None else column.numbers)
 
-    def texts(self, place: int) -> list[str]:
-        """One column as texts; a missing one is empty."""
+    def texts(self, place: int) -> list[Any]:
+        """One column as texts, ``str`` or UTF-8 ``bytes``; a missing one is empty."""
+        if self.matrix is None and (given := self.columns[place].texts) is not None:
+            return given
         codes, values = self._labelled(place)
         words = [str(value) for value in values] + [""]  # the last is where -1 points
         return [words[code] for code in codes]
@@ -97,6 +101,9 @@ class Table:
             value = float(self.matrix[row, place])
             return None if math.isnan(value) else value
         column = self.columns[place]
+        if column.texts is not None:
+            text = column.texts[row]
+            return (text if isinstance(text, str) else text.decode()) or None
         if column.labels is not None:
             codes, values = column.labels
             return None if codes[row] < 0 else values[codes[row]]
@@ -131,6 +138,8 @@ class Table:
         """No cell may be missing."""
         kinds = self.kinds()
         for place, name in enumerate(self.names):
+            if kinds[name] == "text":
+                continue
             labels = kinds[name] == "label"
             missing = self._labelled(place)[0] < 0 if labels else np.isnan(self.numbers([place])[:, 0])
             if missing.any():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Literal, TypeVar
@@ -185,37 +186,45 @@ def each(
         yield from over(batch, start, partial(function, rule), shards)
 
 
-def counted(
-    documents: Iterable[Document],
-    group: Array,
-    groups: int,
-    tokens: Tokens,
-    weight: Array | None,
-    once: bool,
-    most: int | None,
-) -> tuple[Array, Array, Array, float]:
-    """The tokens one after the other, where each ends, their counts for each class, and how much any may lack."""
-    classes, weights = grouped(group, groups, weight)
-    counters: dict[int, kernel.Counter] = {}
+class Counting:
+    """Tokens counted as documents come, in as many calls as it takes; the classes are 0 .. groups-1."""
 
-    def add(rule: kernel.Rule, shard: int, part: list[Document], rows: slice) -> int:
-        same_number(max(rows.stop, len(classes)), classes)
-        counter = counters.setdefault(shard, kernel.Counter(groups, most or 0))
-        counter.add(part, rule, classes[rows], None if weights is None else weights[rows], once)
-        return len(part)
+    def __init__(self, groups: int, tokens: Tokens, once: bool = True, most: int | None = None) -> None:
+        self.groups, self.tokens, self.once, self.most = groups, tokens, once, most
+        self.counters: dict[int, kernel.Counter] = {}
 
-    # Sums of fractions depend on their order, and the order must not depend on the number of threads.
-    whole = weights is None or bool((weights == np.rint(weights)).all())
-    try:
-        same_number(sum(each(documents, tokens, add, None if whole else 1)), classes)
-        total = counters.pop(0, None) or kernel.Counter(groups, most or 0)
-        for shard in sorted(counters):
-            total.merge(counters.pop(shard))
-        return total.result()
-    except MemoryError:
-        raise TooLarge(
-            f"the counts of {groups} classes do not fit into memory; set most, or hash the tokens."
-        ) from None
+    def add(
+        self, documents: Iterable[Document], group: Array, weight: Array | None = None, threads: int | None = None
+    ) -> None:
+        classes, weights = grouped(group, self.groups, weight)
+
+        def add(rule: kernel.Rule, shard: int, part: list[Document], rows: slice) -> int:
+            same_number(max(rows.stop, len(classes)), classes)
+            counter = self.counters.setdefault(shard, kernel.Counter(self.groups, self.most or 0))
+            counter.add(part, rule, classes[rows], None if weights is None else weights[rows], self.once)
+            return len(part)
+
+        # Sums of fractions depend on their order, and the order must not depend on the number of threads.
+        whole = weights is None or bool((weights == np.rint(weights)).all())
+        with self._in_memory():
+            same_number(sum(each(documents, self.tokens, add, threads if whole else 1)), classes)
+
+    def result(self) -> tuple[Array, Array, Array, float]:
+        """The tokens one after the other, where each ends, their counts for each class, and how much any may lack."""
+        with self._in_memory():
+            total = self.counters.pop(0, None) or kernel.Counter(self.groups, self.most or 0)
+            for shard in sorted(self.counters):
+                total.merge(self.counters.pop(shard))
+            return total.result()
+
+    @contextmanager
+    def _in_memory(self) -> Iterator[None]:
+        try:
+            yield
+        except MemoryError:
+            raise TooLarge(
+                f"the counts of {self.groups} classes do not fit into memory; set most, or hash the tokens."
+            ) from None
 
 
 def score(

@@ -129,7 +129,9 @@ def count(
     (['cash', 'later', 'now', 'win'], [[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     """
     classes = np.asarray(group, dtype=np.int32)
-    arena, ends, counts, missed = reading.counted(documents, classes, groups, tokens or Tokens(), weight, once, most)
+    counting = reading.Counting(groups, tokens or Tokens(), once, most)
+    counting.add(documents, classes, weight)
+    arena, ends, counts, missed = counting.result()
     n = np.bincount(classes, None if weight is None else np.asarray(weight, dtype=float), groups).astype(float)
     return Words(n, arena, ends, counts, missed)
 

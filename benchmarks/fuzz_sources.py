@@ -1,0 +1,69 @@
+"""Random files through the readers: whatever the bytes, rows or one clear error.
+
+    python benchmarks/fuzz_sources.py csv|jsonl|mail|mbox|gzip|zstd|parquet|arrow [-runs=1000000] [-max_len=2000]
+
+Needs atheris. The options are libFuzzer's; `tests/corpus/<format>` holds what it starts from.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import atheris
+
+with atheris.instrument_imports(include=["priory.sources"]):
+    from priory.sources import Asked, mail, open_files
+    from priory.sources.kinds import Labels, Said, inferred
+
+from priory.errors import PrioryError
+
+SUFFIX = {"gzip": ".csv.gz", "zstd": ".csv.zst", "mail": ".eml"}
+START = {"gzip": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", "zstd": b"\x28\xb5\x2f\xfd", "mbox": b"From "}
+
+
+def read(path: str) -> None:
+    """Everything a command does with a file before a model sees it."""
+    rows = open_files([path], Asked())
+    said = Said(target=rows.names[0], skip_unlabelled=True, labels_as_text=True)
+    names = said.features_in(rows)
+    columns, labels = None, Labels(rows.names[0], said)
+    for chunk in rows.chunks((rows.names[0], *names)):
+        columns = columns or inferred(chunk, names, said)[0]
+        _, kept = labels.read(chunk)
+        columns.read(kept)
+        columns.rows(kept)
+
+
+def main() -> None:
+    kind, *options = sys.argv[1:]
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    path = str(folder / f"input{SUFFIX.get(kind, f'.{kind}')}")
+
+    def one(data: bytes) -> None:
+        start = START.get(kind, b"")
+        whole = data if data.startswith(start[:2]) else start + data
+        if kind == "mail":
+            mail.read(whole).text.encode()
+        elif kind == "mbox":
+            for message in mail.messages(iter([whole])):
+                mail.read(message)
+        else:
+            Path(path).write_bytes(whole)
+            with suppress(PrioryError):  # said in one line: that is what is wanted
+                read(path)
+
+    seeds = Path(__file__).resolve().parents[1] / "tests" / "corpus" / kind
+    atheris.Setup([sys.argv[0], tempfile.mkdtemp(), str(seeds), *options], one)
+    try:
+        atheris.Fuzz()
+    finally:
+        if os.path.exists(path):
+            os.unlink(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Model files against training anew, and against pickle and joblib: time and size, in one run.
+
+    python benchmarks/storage.py
+
+Reads the IMDB reviews and the adult table from ../shared/data; writes benchmarks/results/storage.md. Files lie on the
+disk of the machine; each time is the best of several. A pickle is loaded without a single check, and may run code.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import joblib
+
+import priory as pr
+
+RESULT = Path(__file__).parent / "results" / "storage.md"
+
+
+def best(function: Callable[[], Any], times: int) -> float:
+    """The shortest of several runs, in milliseconds."""
+    spans = []
+    for _ in range(times):
+        began = time.perf_counter()
+        function()
+        spans.append(time.perf_counter() - began)
+    return 1000 * min(spans)
+
+
+def dumped(model: Any, path: Path) -> None:
+    """A pickle that lasts as a model file does."""
+    with open(path, "wb") as file:
+        pickle.dump(model, file, protocol=5)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def measured(name: str, train: Callable[[], Any], folder: Path) -> list[str]:
+    """A row for each way to keep the model."""
+    model, training = train(), best(train, 3)
+    ways: list[tuple[str, Callable[[Path], Any], Callable[[Path], Any]]] = [
+        ("priory", lambda p: pr.save(model, p), pr.load),
+        ("priory, mapped", lambda p: pr.save(model, p), lambda p: pr.load(p, mapped=True)),
+        ("pickle", lambda p: dumped(model, p), lambda p: pickle.loads(p.read_bytes())),
+        ("joblib", lambda p: joblib.dump(model, p), joblib.load),
+    ]
+    rows = []
+    for way, write, read in ways:
+        path = folder / way
+        saving = best(lambda write=write, path=path: write(path), 5)
+        loading = best(lambda read=read, path=path: read(path), 15)
+        times = f"{training:,.0f} | {saving:.1f} | {loading:.1f} | {training / loading:,.0f}"
+        rows.append(f"| {name} | {way} | {times} | {path.stat().st_size / 1e6:.2f} |")
+    return rows
+
+
+def main() -> None:
+    reviews, table = datasets.text("imdb"), datasets.table("adult")
+    if reviews is None or table is None:
+        raise SystemExit("the data are not there")
+    texts, labels = reviews[:2]
+    jobs: list[tuple[str, Callable[[], Any]]] = [
+        ("IMDB, words", lambda: pr.TextClassifier().fit(texts, labels)),
+        ("IMDB, words and pairs", lambda: pr.TextClassifier(ngrams=(1, 2)).fit(texts, labels)),
+        ("adult, mixed table", lambda: pr.NaiveBayes().fit(*table)),
+    ]
+    lines = [
+        "# Model files",
+        "",
+        "`python benchmarks/storage.py`: milliseconds, best of several, two cores.",
+        "",
+        "| model | kept by | training | saving | loading | training / loading | MB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, train in jobs:
+            lines += measured(name, train, Path(folder))
+    text = "\n".join(lines) + "\n"
+    print(text)
+    RESULT.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

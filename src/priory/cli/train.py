@@ -1,0 +1,148 @@
+"""``priory train``: files in, a model out, and what a person wants to know of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from priory.cli.options import asked, columns, force_option, json_option, output, reading, said
+from priory.cli.show import as_json, heading, lines, note, plain, progress, saying
+
+if TYPE_CHECKING:
+    from priory.cli.data import Model
+    from priory.sources import Rows
+
+MOST_CLASSES, MOST_COLUMNS, MOST_WORDS = 10, 12, 6  # shown
+
+
+@click.command(
+    short_help="Learn a model from files.", epilog="Example: priory train mail.csv --target label --report mail.html"
+)
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
+@columns
+@reading
+@click.option("-o", "--out", metavar="MODEL", help="The model file; else the name of the data with .priory.")
+@click.option("--report", "report_", metavar="HTML", help="Also write a report.")
+@click.option("--plain", "plain_", is_flag=True, help="Statistics only: no calibration, no scores, no audit.")
+@click.option("--alpha", type=float, help="Virtual examples of every value or word; else by evidence (texts: 1).")
+@click.option("--ngrams", type=click.IntRange(1, 5), default=1, help="Texts: runs of up to so many words.")
+@click.option("--most", type=click.IntRange(1), help="Texts: keep no more different words than this while learning.")
+@click.option("--no-audit", is_flag=True, help="Do not look for leakage.")
+@force_option
+@json_option
+def train(paths: tuple[str, ...], **given: Any) -> None:
+    """Learn a model from FILEs and write it.
+
+    FILEs are CSV, TSV, JSON lines, Parquet or Arrow, packed by gzip or zstd or not; folders of them; a folder of texts
+    with a folder for each class; mboxes, maildirs; patterns; or - for standard input. They may be larger than memory.
+    """
+    how, what = asked(given), said(given)
+    _check(given)
+    inputs = list(paths)
+    place = output(given["out"] or _named_after(inputs[0]), inputs, given["force"])
+    if place is None:
+        raise click.UsageError("a model is written to a file; use -o model.priory")
+    report = output(given["report_"], inputs, given["force"])
+    from priory.cli.training import Trained, trained
+    from priory.sources import open_files
+    from priory.sources.streams import size_of
+    from priory.storage import save
+
+    with progress(_size(size_of, inputs)) as told:
+        rows = open_files(inputs, how, told)
+        done: Trained = trained(rows, what, given)
+    with saying("writing the model"):
+        save(done.model, place)
+    if report:
+        done.report().save(report)
+    _say_repairs(rows, done)
+    if given["json_"]:
+        as_json(done.as_dict() | {"model": place, "report": report})
+    else:
+        _say(done, place, report)
+    _say_unreadable(rows)
+
+
+def _say(done: Any, place: str, report: str | None) -> None:
+    names = ", ".join(f"{plain(label)} {n:,.0f}" for label, n in list(done.classes.items())[:MOST_CLASSES])
+    more = f" and {len(done.classes) - MOST_CLASSES} more" if len(done.classes) > MOST_CLASSES else ""
+    click.echo(heading(f"{done.rows:,} rows, {len(done.classes)} classes") + f": {names}{more}")
+    click.echo(heading("columns, by the family that explains them best"))
+    for family, named in _by_family(done.families).items():
+        rest = f" and {len(named) - MOST_COLUMNS} more" if len(named) > MOST_COLUMNS else ""
+        click.echo(f"  {family}: {', '.join(map(plain, named[:MOST_COLUMNS]))}{rest}")
+    if done.scores is not None:
+        of = "" if len(done.scores.truth) == done.rows else " of rows drawn from all"
+        click.echo(heading(f"leave-one-out{of}: each judged by the model without it"))
+        lines(str(done.scores))
+    if done.evidence:
+        click.echo(heading("strongest evidence, in decibans"))
+        for label, told in list(done.evidence.items())[:MOST_CLASSES]:
+            told_ = ", ".join(f"{plain(token)} {weight:+.1f}" for token, weight in told[:MOST_WORDS])
+            click.echo(f"  {plain(label)}: {told_}")
+    if done.findings is not None:
+        click.echo(heading("leakage audit") + ("" if done.findings else ": nothing found"))
+        for finding in done.findings:
+            click.echo(f"  {finding.severity}: {plain(finding.what)}")
+    click.echo(f"wrote {place}" + (f" and {report}" if report else "") + f"; next: priory predict {place} FILE")
+
+
+def _check(given: dict[str, Any]) -> None:
+    alpha = given["alpha"]
+    if alpha is not None and not 0 <= alpha < float("inf"):
+        raise click.BadParameter(f"{alpha} is not allowed; use a number from 0.", param_hint="--alpha")
+
+
+def _named_after(path: str) -> str:
+    if path == "-":
+        raise click.UsageError("what is read from standard input has no name; use -o model.priory")
+    name = Path(path.rstrip("/")).name
+    if any(c in name for c in "*?["):
+        return "model.priory"
+    for suffix in (".gz", ".zst"):
+        name = name.removesuffix(suffix)
+    return f"{Path(name).stem or 'model'}.priory"
+
+
+def _size(size_of: Any, paths: list[str]) -> int | None:
+    files = [path for path in paths if Path(path).is_file()]
+    return size_of(files) if len(files) == len(paths) else None
+
+
+def _say_repairs(rows: Rows, done: Any) -> None:
+    """Every repair was asked for; here it is counted."""
+    for name in done.empty:
+        note(f"column {name!r} is empty and was left out")
+    skipped = sum(getattr(file, "skipped", 0) for file in rows.files)
+    if skipped:
+        note(f"{skipped:,} rows that did not fit were padded or left out, as asked")
+    if done.unlabelled:
+        note(f"{done.unlabelled:,} rows without a label were left out, as asked")
+    for file in rows.files:
+        for flag, count in getattr(file, "flags", {}).items():
+            note(f"{count:,} messages: {flag}")
+
+
+def _say_unreadable(rows: Rows) -> None:
+    unreadable = [path for file in rows.files for path in getattr(file, "unreadable", [])]
+    if unreadable:
+        named = ", ".join(unreadable[:5])
+        raise PermissionError(13, f"{len(unreadable)} files may not be read ({named}); the others were learned")
+
+
+def described(model: Model) -> dict[str, str]:
+    """For each column the family that explains it."""
+    from priory.text import TextClassifier
+
+    if isinstance(model, TextClassifier):
+        return {str(model.feature_names_in_[0]): f"text, {len(model._used()):,} different words"}
+    return {report.name: report.family.lower() for report in model.schema_.values()}
+
+
+def _by_family(families: dict[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, family in families.items():
+        found.setdefault(family, []).append(name)
+    return found

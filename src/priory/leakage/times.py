@@ -1,0 +1,73 @@
+"""Time leakage: training rows that are later than test rows, and a target that moves with time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from priory.leakage.chance import association, interval
+from priory.leakage.evidence import Cells, Evidence
+from priory.leakage.finding import Finding, Severity, Suspicion
+from priory.leakage.votes import binned, tallied
+from priory.logspace import Array
+
+
+def find(evidence: Evidence) -> Iterator[Suspicion]:
+    if evidence.time is None:
+        return
+    order = moments(evidence.time)
+    if evidence.test:
+        yield from _later(evidence, evidence.time, order)
+    if evidence.labels is not None:
+        yield from _moving(evidence, evidence.time, order, evidence.labels)
+
+
+def moments(time: Cells) -> Array:
+    """Numbers that stand in the order of time; labels (2021-03-04) stand in their own."""
+    if time.numbers is not None:
+        return time.numbers
+    codes = time.coded[0].astype(float)
+    return np.where(codes < 0, np.nan, codes)
+
+
+def _later(evidence: Evidence, time: Cells, order: Array) -> Iterator[Suspicion]:
+    train, test = order[: evidence.train], order[evidence.train :]
+    if np.isnan(test).all() or np.isnan(train).all():
+        return
+    begin = np.nanmin(test)
+    late = train > begin
+    if not late.any():
+        return
+    rows = np.flatnonzero(late)
+    first, last = evidence.train + int(np.nanargmin(test)), int(np.nanargmax(train))
+
+    def finding() -> Finding:
+        return Finding(
+            Severity.HIGH,
+            "time",
+            f"{late.mean():.1%} of the training rows ({len(rows):,}) are later by {time.name!r} than the first test row",
+            "Train on the past: cut at one moment, training rows before it, test rows after it.",
+            columns=(time.name,),
+            rows=tuple(rows.tolist()),
+            examples=(f"first test row: {time.shown(first)}", f"last training row: {time.shown(last)}"),
+            interval=interval(len(rows), evidence.train),
+            effect=evidence.score_without(rows),
+        )
+
+    yield Suspicion(None, finding)
+
+
+def _moving(evidence: Evidence, time: Cells, order: Array, labels: Array) -> Iterator[Suspicion]:
+    places, size = binned(order[: evidence.train].astype(float), evidence.train)
+    bits, p = association(tallied(places, size, labels, len(evidence.classes)))
+    yield Suspicion(
+        p,
+        lambda: Finding(
+            Severity.LOW,
+            "time",
+            f"the label moves with {time.name!r}: it holds {bits:.2f} bits about it",
+            "A random split would mix past and future: split by time.",
+            columns=(time.name,),
+        ),
+    )

@@ -1,0 +1,47 @@
+"""Reading ahead: an iterator runs on a thread of its own, a few items in front of whoever uses it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
+    """The same items, the next ``depth`` of them already there. What goes wrong there is raised here."""
+    ready: queue.Queue[tuple[T | None, BaseException | None, bool]] = queue.Queue(depth)
+    stopped = threading.Event()
+
+    def put(item: T | None, error: BaseException | None, last: bool) -> None:
+        while not stopped.is_set():
+            try:
+                return ready.put((item, error, last), timeout=0.1)
+            except queue.Full:
+                continue
+
+    def run() -> None:
+        try:
+            for item in items:
+                put(item, None, False)
+                if stopped.is_set():
+                    return
+            put(None, None, True)
+        except BaseException as error:
+            put(None, error, True)
+
+    reader = threading.Thread(target=run, daemon=True)
+    reader.start()
+    try:
+        while True:
+            item, error, last = ready.get()
+            if error is not None:
+                raise error
+            if last:
+                return
+            yield item  # type: ignore[misc]  # only the last is None
+    finally:
+        stopped.set()
+        reader.join(timeout=1.0)

@@ -1,0 +1,109 @@
+"""Rows out: CSV, TSV, JSON lines, Parquet or Arrow; a file is there whole or not at all.
+
+In a CSV a cell that a spreadsheet would take for a formula gets a ``'`` in front, and so does one that already has such
+signs before: taking one ``'`` from every cell that `GUARDED` matches gives the cells as they were.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from priory.errors import DataError
+from priory.sources import cells
+
+RISKY = r"^'*[=+\-@\t\r]"
+GUARDED = re.compile(r"^''*[=+\-@\t\r]")
+SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".arrow": "arrow"}
+
+
+def guarded(column: Any) -> Any:
+    """Text without formulas; a number with a sign stays a number."""
+    risky = pc.and_(pc.match_substring_regex(column, RISKY), pc.invert(pc.match_substring_regex(column, cells.NUMBER)))
+    return pc.if_else(risky, pc.binary_join_element_wise("'", column, ""), column)
+
+
+def restored(cell: str) -> str:
+    """A cell of a guarded CSV as it was."""
+    return cell[1:] if GUARDED.match(cell) else cell
+
+
+def written(batches: Iterator[Any], path: str | None, form: str | None = None, safe: bool = True) -> None:
+    """All batches to a file, or to standard output."""
+    device = path is not None and Path(path).exists() and not Path(path).is_file()
+    form = form or ("csv" if path is None or device else SUFFIXES.get(Path(path).suffix.lower()))
+    if form is None:
+        raise DataError(f"{path}: what kind of file is it to be? use one of {', '.join(SUFFIXES)}")
+    if path is None:
+        _write(batches, sys.stdout.buffer, form, safe)
+        sys.stdout.buffer.flush()
+        return
+    with whole(path) as file:
+        _write(batches, file, form, safe)
+
+
+@contextmanager
+def whole(path: str) -> Iterator[Any]:
+    """A file that takes the place of the old one when all is written; a device is written as it is."""
+    place = Path(path)
+    if place.exists() and not place.is_file():
+        with open(path, "wb") as device:
+            yield device
+        return
+    new = place.with_name(f".{place.name}.{secrets.token_hex(4)}.new")
+    try:
+        with open(new, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, place)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
+
+
+def _write(batches: Iterator[Any], file: Any, form: str, safe: bool) -> None:
+    if form in ("csv", "tsv"):
+        _separated(batches, file, "\t" if form == "tsv" else ",", safe)
+    elif form == "jsonl":
+        for batch in batches:
+            lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) for row in batch.to_pylist())
+            file.write("".join(f"{line}\n" for line in lines).encode())
+    else:
+        _columnar(batches, file, form)
+
+
+def _separated(batches: Iterator[Any], file: Any, delimiter: str, safe: bool) -> None:
+    from pyarrow import csv
+
+    for number, batch in enumerate(batches):
+        columns = [guarded(c) if safe and cells.is_text(c) else c for c in batch.columns]
+        names = guarded(pa.array(batch.schema.names)).to_pylist() if safe else batch.schema.names
+        table = pa.RecordBatch.from_arrays(columns, names=names)
+        csv.write_csv(
+            table, file, csv.WriteOptions(include_header=number == 0, delimiter=delimiter, quoting_style="needed")
+        )
+
+
+def _columnar(batches: Iterator[Any], file: Any, form: str) -> None:
+    from pyarrow import parquet
+
+    writer: Any = None
+    for batch in batches:
+        if writer is None and form == "parquet":
+            writer = parquet.ParquetWriter(file, batch.schema)
+        elif writer is None:
+            writer = pa.ipc.new_file(file, batch.schema)
+        writer.write_batch(batch) if form == "parquet" else writer.write(batch)
+    writer.close()

@@ -1,0 +1,134 @@
+"""Files that are whole: written beside and renamed, changed by one at a time, opened only if they are files."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from priory.errors import BadModel, Busy, PrioryError
+
+WAIT = 30.0  # seconds
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, if it is one: no link, no pipe, no device."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise BadModel("it is a symbolic link; give the file itself.") from None
+        raise
+    with open(descriptor, "rb", buffering=0) as file:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise BadModel("it is a pipe or a device, not a file.")
+        yield file
+
+
+def replaced(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
+    """As `_replaced`, and what the system refuses is said of the file itself."""
+    with named(path):
+        _replaced(path, chunks)
+
+
+def _replaced(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
+    """Write a new file and put it in the place of the old one: whoever looks finds the one or the other, whole.
+
+    The lock must be held: what others left half-written is removed.
+    """
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a symbolic link; name the file itself", str(path))
+    for left in path.parent.glob(f".{_escaped(path.name)}.*.new"):
+        left.unlink(missing_ok=True)
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as file:
+            with suppress(FileNotFoundError):
+                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
+            for chunk in chunks:
+                file.write(chunk)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(new, path)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
+    _synced(path.parent)
+
+
+def _synced(folder: Path) -> None:
+    """Make a renaming last, where the file system can."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Whatever the system refuses is said of this file, not of the one beside it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or isinstance(error, PrioryError):
+            raise
+        raise type(error)(error.errno, error.strerror, str(path)) from None
+
+
+@contextmanager
+def locked(path: Path, wait: float = WAIT) -> Iterator[None]:
+    """Be the only one to change the file.
+
+    The lock is a file beside it, there while somebody holds it. It is the kernel's, so the dead hold none; and it is
+    mine only if the file I locked is the one that is still there: whoever is done removes it.
+    """
+    beside, until, pause = path.with_name(f".{path.name}.lock"), time.monotonic() + wait, 0.001
+    while True:
+        with named(path):
+            descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is(descriptor, beside):
+                break
+        except BlockingIOError:
+            if time.monotonic() > until:
+                os.close(descriptor)
+                raise Busy(f"{path}: another process is changing it; try again when it is done.") from None
+            time.sleep(pause)
+            pause = min(2 * pause, 0.05)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+        os.close(descriptor)
+
+
+def _is(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def _escaped(name: str) -> str:
+    """The name for a glob, to be found as it is."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)

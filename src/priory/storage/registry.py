@@ -1,0 +1,86 @@
+"""What a model file can hold: a closed list of names. A file says the name; only this list says what it stands for."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+ESTIMATORS = {
+    "NaiveBayes": "priory.classifier.NaiveBayes",
+    "TextClassifier": "priory.text.TextClassifier",
+    "BernoulliNB": "priory.naive_bayes.bernoulli.BernoulliNB",
+    "CategoricalNB": "priory.naive_bayes.categorical.CategoricalNB",
+    "ComplementNB": "priory.naive_bayes.multinomial.ComplementNB",
+    "GammaNB": "priory.naive_bayes.conjugate.GammaNB",
+    "GaussianBayes": "priory.naive_bayes.multivariate.GaussianBayes",
+    "GaussianNB": "priory.naive_bayes.gaussian.GaussianNB",
+    "MultinomialNB": "priory.naive_bayes.multinomial.MultinomialNB",
+    "PoissonNB": "priory.naive_bayes.conjugate.PoissonNB",
+    "BayesianLinearRegression": "priory.regression.BayesianLinearRegression",
+    "BayesianLogisticRegression": "priory.logistic_regression.BayesianLogisticRegression",
+}
+
+FAMILIES = {
+    "Bernoulli": "priory.families.bernoulli.Bernoulli",
+    "Binomial": "priory.families.binomial.Binomial",
+    "Categorical": "priory.families.categorical.Categorical",
+    "Gamma": "priory.families.gamma.Gamma",
+    "Gaussian": "priory.families.gaussian.Gaussian",
+    "Histogram": "priory.families.histogram.Histogram",
+    "Multinomial": "priory.families.multinomial.Multinomial",
+    "MultivariateGaussian": "priory.families.multivariate.MultivariateGaussian",
+    "Poisson": "priory.families.poisson.Poisson",
+    "Text": "priory.families.text.Text",
+}
+
+STATISTICS = {
+    "Buckets": "priory.buckets.Buckets",
+    "Events": "priory.families.poisson.Events",
+    "Moments": "priory.families.gaussian.Moments",
+    "Occurrences": "priory.naive_bayes.multinomial.Occurrences",
+    "Positives": "priory.families.gamma.Positives",
+    "Products": "priory.products.Products",
+    "Scatter": "priory.families.multivariate.Scatter",
+    "Seen": "priory.model.Seen",
+    "Successes": "priory.families.binomial.Successes",
+    "Tally": "priory.families.tally.Tally",
+    "TokenCounts": "priory.families.multinomial.Tokens",
+    "Trials": "priory.families.bernoulli.Trials",
+    "Words": "priory.words.Words",
+}
+
+CORRECTIONS = {
+    "Corrections": "priory.corrections.Corrections",
+    "Encoding": "priory.encoding.Encoding",
+    "Honest": "priory.corrections.Honest",
+    "Pairs": "priory.dependence.Pairs",
+    "Scale": "priory.encoding.Scale",
+    "Tempering": "priory.tempering.Tempering",
+    "Voice": "priory.corrections.Voice",
+}
+
+DECLARED = {
+    "Block": "priory.schema.Block",
+    "Diagnostics": "priory.sampling.Diagnostics",
+    "Laplace": "priory.logistic.Laplace",
+    "NormalInverseGamma": "priory.linear.NormalInverseGamma",
+    "Schema": "priory.schema.Schema",
+    "Term": "priory.products.Term",
+    "Tokens": "priory.tokens.Tokens",
+}
+
+RECORDS = {**FAMILIES, **STATISTICS, **CORRECTIONS, **DECLARED}
+NAMES = {path: name for name, path in {**RECORDS, **ESTIMATORS}.items()}
+
+
+def name_of(kind: type) -> str:
+    """The name a class has in files; empty if it has none."""
+    return NAMES.get(f"{kind.__module__}.{kind.__qualname__}", "")
+
+
+@cache
+def class_of(name: str) -> Any:
+    """The class behind a name of the list."""
+    module, attribute = {**RECORDS, **ESTIMATORS}[name].rsplit(".", 1)
+    return getattr(import_module(module), attribute)
