@@ -229,7 +229,8 @@ def is_kind(kind: str) -> bool:
 
 def _read(file: BinaryIO, size: int) -> mmap.mmap:
     """The whole file in memory of its own, which begins at a page."""
-    buffer, at = mmap.mmap(-1, size), 0
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0)
+    buffer, at = mmap.mmap(-1, size, flags=flags), 0
     file.seek(0)
     while at < size:  # a read gives two gigabytes at most
         more = file.readinto(memoryview(buffer)[at:])  # type: ignore[attr-defined]  # files opened in binary have it

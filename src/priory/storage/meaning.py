@@ -246,13 +246,13 @@ def _is_text(arena: Array, ends: Array) -> bool:
 
 
 def _repeated(arena: Array, ends: Array) -> bool:
-    """Whether a word is there twice. Words that differ in length, head, middle or tail are not compared."""
+    """Whether a word is there twice. Words that differ in length, head or tail are not compared."""
     starts, sizes = ends[:-1], np.diff(ends)
     padded = np.concatenate([arena, np.zeros(8, dtype=np.uint8)])
     eight = np.ndarray(len(arena) + 1, dtype="<u8", buffer=padded.data, strides=(1,))
     mask = np.array([(1 << 8 * size) - 1 for size in range(9)], dtype=np.uint64)[np.minimum(sizes, 8)]
     key = sizes.astype(np.uint64)
-    for at in (starts, starts + np.maximum(sizes // 2 - 4, 0), np.maximum(ends[1:] - 8, starts)):
+    for at in (starts, np.maximum(ends[1:] - 8, starts)):
         key = key * np.uint64(0x9E3779B97F4A7C15) + (eight[at] & mask)
     sorted_keys = np.sort(key)
     alike = sorted_keys[1:][sorted_keys[1:] == sorted_keys[:-1]]
