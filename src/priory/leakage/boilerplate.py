@@ -164,16 +164,18 @@ def _token(evidence: Evidence, name: str, documents: list[str], labels: Array) -
         return
     n = len(documents)
     token = counted.taken(np.array([k])).tokens()[0]
-    p = min(1.0, len(correct) * skilled(float(n - correct[k]), n, evidence.base, COPY))
+    copy, strong = (
+        min(1.0, len(correct) * skilled(float(n - correct[k]), n, evidence.base, skill)) for skill in (COPY, STRONG)
+    )
 
     def finding() -> Finding:
         step = max(1, n // MOST)
         some, y = documents[::step], labels[::step]
         before, after = right(some, y), right(some, y, [token])
         return Finding(
-            Severity.HIGH,
+            Severity.HIGH if copy <= LEVEL else Severity.MEDIUM,
             "boilerplate",
-            f"the token {token!r} of {name!r} is nearly a copy of the label: alone it is right in {correct[k] / n:.1%} "
+            f"the token {token!r} of {name!r} is nearly the label: alone it is right in {correct[k] / n:.1%} "
             "of the texts",
             "Remove it, and what it came with: it is the label in another form.",
             columns=(name,),
@@ -182,4 +184,4 @@ def _token(evidence: Evidence, name: str, documents: list[str], labels: Array) -
             effect=Effect(float(before.mean()), float(after.mean()), len(y)),
         )
 
-    yield Suspicion(p, finding)
+    yield Suspicion(strong, finding)

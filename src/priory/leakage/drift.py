@@ -12,14 +12,15 @@ import numpy as np
 from scipy.special import ndtr
 
 from priory import words
-from priory.leakage.bags import MOST, right
-from priory.leakage.chance import association, interval, presences
-from priory.leakage.columns import STRONG, skilled
+from priory.leakage.bags import MOST, right, without
+from priory.leakage.chance import area, association, presences
+from priory.leakage.columns import skilled
 from priory.leakage.evidence import Evidence
 from priory.leakage.finding import LEVEL, Effect, Finding, Severity, Suspicion
 from priory.leakage.identifiers import reason
-from priory.leakage.votes import Votes, class_frequencies
+from priory.leakage.votes import Votes
 
+DIFFERENT, APART = 0.6, 0.8  # the area under the curve of telling the tables apart
 DROP = 0.1  # in accuracy, of a column whose answers do not last
 
 
@@ -45,23 +46,24 @@ def _apart(evidence: Evidence, described: list[int]) -> Iterator[Suspicion]:
     def finding() -> Finding:
         order = [k for k in np.argsort([-bits for bits, _ in tests], kind="stable") if p[k] * len(p) <= LEVEL]
         names = tuple(evidence.columns[described[k]].name for k in order)
-        right, base, n = votes.right(), float(votes.prior.max()), len(side)
-        errors = n - float(right.sum())
-        severity = Severity.LOW
-        if skilled(errors, n, base, 0.0) < LEVEL:
-            severity = Severity.HIGH if skilled(errors, n, base, STRONG) < LEVEL else Severity.MEDIUM
+        right, after = votes.right(), votes.right(order)
+        auc, error = area(votes.joint[:, 1] - votes.joint[:, 0], side == 1)
         said = ", ".join(f"{evidence.columns[described[k]].name!r} {tests[k][0]:.3f} bits" for k in order[:5])
         return Finding(
-            severity,
+            _severity(auc - 2 * error),
             "drift",
-            f"train and test can be told apart in {right.mean():.1%} of the rows (base rate {base:.1%}), by {said}",
+            f"train and test can be told apart (AUC {auc:.2f}), by {said}",
             "The test score is of another population: find out why, and leave out or mend what gives the tables away.",
             columns=names,
-            interval=interval(float(right.sum()), n),
-            effect=Effect(float(right.mean()), float(votes.right(order).mean()), n),
+            interval=(auc - 2 * error, min(auc + 2 * error, 1.0)),
+            effect=Effect(float(right.mean()), float(after.mean()), len(side)),
         )
 
     yield Suspicion(float(min(1.0, p.min() * len(p))), finding)
+
+
+def _severity(auc: float) -> Severity:
+    return Severity.HIGH if auc > APART else Severity.MEDIUM if auc > DIFFERENT else Severity.LOW
 
 
 def _wording(evidence: Evidence, name: str, texts: list[str]) -> Iterator[Suspicion]:
@@ -78,25 +80,21 @@ def _wording(evidence: Evidence, name: str, texts: list[str]) -> Iterator[Suspic
         telling = counted.taken(order).tokens()
         step = max(1, len(texts) // MOST)
         some, y = texts[::step], side[::step]
-        base = float(class_frequencies(y, 2).max())
-        before, after = right(some, y), right(some, y, telling)
-        errors = float(len(y) - before.sum())
-        severity = Severity.LOW
-        if skilled(errors, len(y), base, 0.0) < LEVEL:
-            severity = Severity.HIGH if skilled(errors, len(y), base, STRONG) < LEVEL else Severity.MEDIUM
+        joint = without(some, y)
+        auc, error = area(joint[:, 1] - joint[:, 0], y == 1)
+        before, after = joint.argmax(axis=1) == y, right(some, y, telling)
         share = counted.counts[order] / np.array([evidence.train, evidence.test])
         return Finding(
-            severity,
+            _severity(auc - 2 * error),
             "drift",
-            f"train and test can be told apart by {name!r} in {before.mean():.1%} of the texts (base rate {base:.1%}): "
-            f"{len(telling):,} tokens differ",
+            f"train and test can be told apart by {name!r} (AUC {auc:.2f}): {len(telling):,} tokens differ",
             "The test score is of another population: find out where the texts come from.",
             columns=(name,),
             examples=tuple(
                 f"{token}: in {a:.1%} of train, {b:.1%} of test"
                 for token, (a, b) in zip(telling[:5], share, strict=False)
             ),
-            interval=interval(float(before.sum()), len(y)),
+            interval=(auc - 2 * error, min(auc + 2 * error, 1.0)),
             effect=Effect(float(before.mean()), float(after.mean()), len(y)),
         )
 

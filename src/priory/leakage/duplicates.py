@@ -183,7 +183,7 @@ def coincidence(hashes: Hashes) -> float:
     least = np.argsort(usual, kind="stable")[:CHECKED]
     telling = [j for j in least if usual[j] <= max(AGREED, usual[least[0]])]
     looks = [_looked(hashes.rows - hashes.columns[j], hashes.columns[j], every, usual[j]) for j in telling]
-    return max(looks)[1]
+    return -max((by_chance, -p) for by_chance, p in looks)[1]
 
 
 def _looked(rest: Array, column: Array, every: float, usual: float) -> tuple[float, float]:

@@ -46,7 +46,7 @@ def _later(evidence: Evidence, time: Cells, order: Array) -> Iterator[Suspicion]
         return Finding(
             Severity.HIGH,
             "time",
-            f"{late.mean():.1%} of the training rows ({len(rows):,}) are later by {time.name!r} than the first test row",
+            f"{late.mean():.1%} of the training rows ({len(rows):,}) are, by {time.name!r}, later than a test row",
             "Train on the past: cut at one moment, training rows before it, test rows after it.",
             columns=(time.name,),
             rows=tuple(rows.tolist()),
