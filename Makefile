@@ -25,6 +25,7 @@ benchmark: $(READY)
 	$(PYTHON) benchmarks/text.py
 	$(PYTHON) benchmarks/trees.py
 	$(PYTHON) benchmarks/regression.py
+	$(PYTHON) benchmarks/leakage.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so

@@ -1,27 +1,20 @@
-"""Train and test told apart, by a naive Bayes that leaves each row out; and what a column knows that does not last.
-
-At hospital I the suspected patients are sent to the better scanner, so the scanner knows the diagnosis; at hospital II
-it does not. The column shows in two ways: its values differ between the tables, and its answers are worse in the other.
-"""
+"""Train and test told apart, by a naive Bayes that leaves each row out, and by what."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import ndtr
 
 from priory import words
 from priory.leakage.bags import MOST, right, without
 from priory.leakage.chance import area, association, presences
-from priory.leakage.columns import skilled
 from priory.leakage.evidence import Evidence
 from priory.leakage.finding import LEVEL, Effect, Finding, Severity, Suspicion
 from priory.leakage.identifiers import reason
 from priory.leakage.votes import Votes
 
 DIFFERENT, APART = 0.6, 0.8  # the area under the curve of telling the tables apart
-DROP = 0.1  # in accuracy, of a column whose answers do not last
 
 
 def find(evidence: Evidence) -> Iterator[Suspicion]:
@@ -30,8 +23,6 @@ def find(evidence: Evidence) -> Iterator[Suspicion]:
     described = [j for j, c in enumerate(evidence.columns) if reason(c, evidence.train) is None]
     if described:
         yield from _apart(evidence, described)
-    for j in described:
-        yield from _lasting(evidence, j)
     for name, texts in evidence.texts.items():
         yield from _wording(evidence, name, texts)
 
@@ -99,42 +90,3 @@ def _wording(evidence: Evidence, name: str, texts: list[str]) -> Iterator[Suspic
         )
 
     yield Suspicion(float(min(1.0, p.min() * len(p))), finding)
-
-
-def _lasting(evidence: Evidence, j: int) -> Iterator[Suspicion]:
-    """Whether a column's answers are worse in the test table than leave-one-out says."""
-    votes, group = evidence.votes, evidence.group
-    if votes is None or group is None:
-        return
-    truth = group[evidence.train :]
-    known = truth >= 0
-    if not known.any():
-        return
-    name, n, m = evidence.columns[j].name, evidence.train, int(known.sum())
-    alone = votes.right_alone(j)
-    if skilled(float(n - alone.sum()), n, evidence.base, 0.0) > 0.05:
-        return
-    vote = votes.votes[j]
-    answer = (vote.table + np.log(np.maximum(votes.prior, 1e-300))[:, None]).argmax(axis=0)
-    there = (answer[vote.codes[evidence.train :]] == truth)[known]
-    first, second = float(alone.mean()), float(there.mean())
-    share = (alone.sum() + there.sum()) / (n + m)
-    spread = float(np.sqrt(share * (1 - share) * (1 / n + 1 / m)))
-    p = float(ndtr(-(first - second) / spread)) if spread else 1.0
-
-    def finding() -> Finding:
-        margin = 1.96 * np.sqrt(first * (1 - first) / n + second * (1 - second) / m)
-        part = slice(evidence.train, evidence.train + evidence.test)
-        effect = [(votes.answers(part, but) == truth)[known].mean() for but in ([], [j])]
-        return Finding(
-            Severity.HIGH if first - second - margin > DROP else Severity.MEDIUM,
-            "shortcut",
-            f"what column {name!r} knows does not last: alone it is right in {first:.1%} of the training rows, left "
-            f"out one by one, but in {second:.1%} of the test rows",
-            "It is a shortcut of the place or time where the training rows were collected: leave it out.",
-            columns=(name,),
-            interval=(first - second - margin, first - second + margin),
-            effect=Effect(float(effect[0]), float(effect[1]), m),
-        )
-
-    yield Suspicion(p, finding)

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 
 from priory import table as tables
-from priory.errors import DataError
+from priory.errors import DataError, TooLarge
 from priory.families.tally import factorised
 from priory.leakage.finding import Effect
 from priory.leakage.votes import Votes, binned, class_frequencies
@@ -20,6 +20,7 @@ from priory.logspace import Array
 from priory.table import Table
 
 CLASSES = 20  # a numeric target with more values than this is a quantity
+MOST = 1 << 28  # rows times classes: two gigabytes of scores
 PARTS = 5  # of equal content, into which a quantity to be predicted is cut
 
 
@@ -129,6 +130,8 @@ def read(train: Any, test: Any, target: Any, groups: Any, time: Any, pipeline: A
     """Any two tables, or lists of texts, with the target as a column's name, labels, or a pair of labels."""
     first, second = _table(train), None if test is None else _table(test)
     sides = [first] if second is None else [first, second]
+    if not all(side.rows for side in sides):
+        raise DataError("a table has no rows; there is nothing to audit.")
     aside = [name for name in (target, groups, time) if isinstance(name, str)]
     for name in aside:
         if name not in first.names:
@@ -163,11 +166,10 @@ def _table(given: Any) -> Table:
         return tables.read({"text": texts})
     frame = nw.from_native(given, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        dates = [name for name, kind in frame.schema.items() if kind in (nw.Date, nw.Datetime)]
-        frame = frame.with_columns(
-            *(nw.col(name).cast(nw.Datetime("us")).dt.timestamp("ms").cast(nw.Float64) for name in dates)
-        )
-        return tables.read(frame.to_native())
+        days = [nw.col(name).cast(nw.Datetime("us")) for name, kind in frame.schema.items() if kind == nw.Date]
+        frame = frame.with_columns(*days)
+        moments = [nw.col(name).dt.timestamp("ms") for name, kind in frame.schema.items() if kind == nw.Datetime]
+        return tables.read(frame.with_columns(*(moment.cast(nw.Float64) for moment in moments)).to_native())
     return tables.read(given)
 
 
@@ -260,6 +262,10 @@ def _padded(cells: Cells, rows: int) -> Cells:
 def _classes(label: Cells, train: int) -> tuple[tuple[str, ...], Array]:
     """The classes and the class of each row; a quantity is cut into parts of equal content."""
     codes, values = label.coded
+    if label.numbers is None and len(values) * train > MOST:
+        raise TooLarge(
+            f"the target {label.name!r} has {len(values):,} values in {train:,} rows; group rare ones, or audit fewer."
+        )
     if (codes[:train] < 0).any():
         row = int(np.argmax(codes[:train] < 0))
         raise DataError(f"row {row}: the target {label.name!r} is missing; leave such rows out.")
