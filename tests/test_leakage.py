@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 import priory as pr
-from priory.errors import DataError
+from priory.errors import DataError, TooLarge
 from priory.leakage import Finding, Findings, Severity
 from priory.leakage.chance import association, presences
 from priory.leakage.finding import Suspicion, holm, judged
@@ -416,10 +416,11 @@ def test_a_column_that_looks_like_a_group_is_suggested():
 def test_training_rows_later_than_test_rows_are_found():
     frame = table().assign(day=pd.date_range("2024-01-01", periods=1200, freq="h"))
     shuffled = frame.sample(frac=1, random_state=0)
-    for time in ("day",):
-        found = only(pr.audit(shuffled[:800], shuffled[800:], target="y", time=time), "time")
-        assert found.severity == Severity.HIGH
-        assert len(found.rows) > 700
+    found = only(pr.audit(shuffled[:800], shuffled[800:], target="y", time="day"), "time")
+    assert found.severity == Severity.HIGH
+    assert len(found.rows) > 700
+    zoned = shuffled.assign(day=shuffled.day.dt.tz_localize("UTC"))
+    assert only(pr.audit(zoned[:800], zoned[800:], target="y", time="day"), "time").rows == found.rows
     assert "time" not in kinds(pr.audit(frame[:800], frame[800:], target="y", time="day"))
 
 
@@ -453,6 +454,26 @@ def test_the_scanner_of_hospital_one():
     assert shortcut.effect.after > shortcut.effect.before
 
 
+def test_the_views_of_an_article():
+    """Predict how many views an article will get: what knows is its author, and its date."""
+    rng = np.random.default_rng(0)
+    author = rng.integers(200, size=1200)
+    fame = rng.normal(size=200)
+    frame = pd.DataFrame(
+        {
+            "date": rng.permutation(pd.date_range("2023-01-01", periods=1200, freq="D")),
+            "length": rng.normal(800, 200, size=1200).round() + 100 * fame[author],
+            "author": np.array([f"author {i * 37 % 200}" for i in range(200)])[author],
+            "language": rng.choice(["en", "de"], size=1200),
+            "views": np.exp(4 + fame[author] + 0.3 * rng.normal(size=1200)).round(),
+        }
+    )
+    findings = pr.audit(frame[:800], frame[800:], target="views")
+    assert only(findings, "groups").columns == ("author",)
+    assert (only(findings, "time").columns, only(findings, "time").severity) == (("date",), Severity.LOW)
+    assert "say time='date'" in only(findings, "time").advice
+
+
 def test_texts_of_another_place_are_told_apart():
     documents, _ = texts()
     other = [f"{text} parish vicar" for text in texts(seed=1)[0]]
@@ -484,6 +505,16 @@ def test_a_step_fitted_to_the_test_rows_is_found(step):
     found = only(pr.audit(train, test, (y[:200], y[200:]), pipeline=peeked), "preparation")
     assert found.severity == Severity.HIGH
     assert found.columns == (peeked.steps[0][0],)
+
+
+def test_a_model_fitted_to_the_test_rows_is_found():
+    frame = table()
+    x = frame[["x3", "x4"]]
+    for rows, leaked in ((800, False), (1200, True)):
+        model = make_pipeline(StandardScaler().fit(x[:800]), LogisticRegression())
+        model[-1].fit(model[0].transform(x[:rows]), frame.y[:rows])
+        given = frame[["x3", "x4", "y"]]
+        assert ("preparation" in kinds(pr.audit(given[:800], given[800:], target="y", pipeline=model))) is leaked
 
 
 def test_a_vocabulary_of_train_and_test_is_found():
@@ -591,7 +622,7 @@ def test_a_finding_in_words():
         "        where columns one\n"
         "        sure  counted, not inferred\n"
         "        do    Leave it out.\n\n"
-        "1 findings: 0 high, 0 medium, 1 low; 8 tests, false alarms at most 1%"
+        "1 finding: 0 high, 0 medium, 1 low; 8 tests, false alarms at most 1%"
     )
 
 
@@ -604,11 +635,25 @@ def test_a_finding_in_words():
         (lambda f: pr.audit(f, f.assign(x0="a"), target="y"), "column 'x0' holds numbers in one table and labels in"),
         (lambda f: pr.audit(f.assign(y=f.y.where(f.x0 > -1)), target="y"), "the target 'y' is missing"),
         (lambda f: pr.audit(f, target="y", pipeline=StandardScaler()), "pipeline needs the test table"),
+        (lambda f: pr.audit(f[:0], target="y"), "a table has no rows"),
     ],
 )
 def test_what_cannot_be_audited_is_said(call, message):
     with pytest.raises(DataError, match=message):
         call(table())
+
+
+def test_a_target_with_too_many_classes_is_refused_before_the_memory_is_taken():
+    with pytest.raises(TooLarge, match="the target 'target' has 20,000 values in 20,000 rows"):
+        pr.audit({"x": np.arange(20_000.0)}, target=[f"c{i}" for i in range(20_000)])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_few_rows_are_enough_to_ask(rows):
+    frame = table()[:rows]
+    findings = pr.audit(frame, frame, target="y")
+    assert findings.exit_code in (0, 3)
+    assert json.loads(findings.to_json())["findings"] is not None
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------

@@ -75,8 +75,10 @@ class Evidence:
     texts: Mapping[str, list[str]]
     classes: tuple[str, ...] = ()
     group: Array | None = None
+    target: Cells | None = None
     groups: Cells | None = None
     time: Cells | None = None
+    dates: tuple[str, ...] = ()
     pipeline: Any = None
     given: tuple[Any, Any] = (None, None)  # the features as they came, for the pipeline
     _memo: dict[str, Any] = field(default_factory=dict, compare=False)
@@ -142,7 +144,7 @@ def read(train: Any, test: Any, target: Any, groups: Any, time: Any, pipeline: A
     label = _beside("target", target, sides)
     prose = [name for name in names if _prose(first, first.names.index(name))]
     columns = tuple(_joined(name, sides) for name in names if name not in prose)
-    features = tuple(None if given is None else _without(given, aside) for given in (train, test))
+    features = tuple(None if given is None else _without(given, target) for given in (train, test))
     classes, group = ((), None) if label is None else _classes(label, first.rows)
     return Evidence(
         first.rows,
@@ -151,6 +153,8 @@ def read(train: Any, test: Any, target: Any, groups: Any, time: Any, pipeline: A
         {name: [text for side in sides for text in side.texts(side.names.index(name))] for name in prose},
         classes,
         group,
+        target=label,
+        dates=tuple(name for name in _dates(train) if name in names),
         groups=_beside("groups", groups, sides),
         time=_beside("time", time, sides),
         pipeline=pipeline,
@@ -184,12 +188,19 @@ def _prose(side: Table, place: int) -> bool:
     return side.kinds()[side.names[place]] == "label" and (len(side.names) == 1 or side.is_prose(place))
 
 
-def _without(given: Any, names: Sequence[str]) -> Any:
+def _without(given: Any, target: Any) -> Any:
     """The features as the pipeline takes them."""
     frame = nw.from_native(given, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        return frame.drop([name for name in names if name in frame.columns]).to_native()
+    if isinstance(frame, nw.DataFrame) and isinstance(target, str):
+        return frame.drop(target, strict=False).to_native()
     return given
+
+
+def _dates(given: Any) -> list[str]:
+    """The columns that hold dates, by their type."""
+    frame = nw.from_native(given, eager_only=True, pass_through=True)
+    schema = frame.schema.items() if isinstance(frame, nw.DataFrame) else ()
+    return [str(name) for name, kind in schema if kind in (nw.Date, nw.Datetime)]
 
 
 def _joined(name: str, sides: Sequence[Table]) -> Cells:

@@ -22,7 +22,7 @@ def find(evidence: Evidence) -> Iterator[Suspicion]:
         return
     for j, column in enumerate(evidence.columns):
         if _may_group(column, evidence.train):
-            p = likeness(evidence, j)
+            p = more_alike(evidence, j)
             if p is not None:
                 yield from _shared(evidence, column, p)
 
@@ -74,7 +74,7 @@ def _may_group(column: Cells, train: int) -> bool:
     return kinds >= max(LEAST, np.sqrt(rows)) and rows >= REPEATED * kinds
 
 
-def likeness(evidence: Evidence, j: int) -> float | None:
+def more_alike(evidence: Evidence, j: int) -> float | None:
     """The chance that rows which share a value are as alike in the other columns as here, if sharing meant nothing.
 
     One row of each value is compared with another of its value and with one of the next value, so that a measurement,
