@@ -21,7 +21,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 import priory as pr
 from priory.errors import DataError, TooLarge
-from priory.leakage import Finding, Findings, Severity
+from priory.leakage import Finding, Findings, Severity, boilerplate, duplicates, evidence
 from priory.leakage.chance import association, presences
 from priory.leakage.finding import Suspicion, holm, judged
 from priory.leakage.shingles import SIZE, clusters
@@ -65,6 +65,11 @@ def texts(rows=400, seed=0, length=30):
     weights[1, :4] = 2
     weights /= weights.sum(axis=1, keepdims=True)
     return [" ".join(rng.choice(words, length, p=weights[c])) for c in y], np.array(["no", "yes"])[y].tolist()
+
+
+def suspected(finder, train, test=None, target=None):
+    """What one finder says, where the whole audit of a large collection would take the test's time."""
+    return judged(finder.find(evidence.read(train, test, target, None, None, None)))
 
 
 def kinds(findings, least=Severity.LOW):
@@ -207,10 +212,7 @@ def test_the_403_duplicates_of_sms_spam():
 @needs("imdb")
 def test_the_123_texts_of_imdb_in_train_and_test():
     train, y, test, z = loaded("imdb")
-    # the audit reads words for the drift as well: here only what decides the duplicates
-    from priory.leakage import duplicates, evidence
-
-    found = judged(duplicates.find(evidence.read(train, test, (y, z), None, None, None)))
+    found = suspected(duplicates, train, test, (y, z))
     assert "123 exactly (123 different)" in next(f for f in found if f.test_rows).what
 
 
@@ -249,6 +251,12 @@ def test_headers_that_know_the_class_are_found():
     assert any(example.startswith("List-Id: in 100% of yes, 0% of no") for example in head.examples)
 
 
+def test_headers_with_the_line_ends_of_the_wire():
+    documents, labels = texts()
+    wired = [text.replace("\n", "\r\n") for text in with_heads(documents, labels)]
+    assert any("headers" in f.what for f in pr.audit(wired, target=labels))
+
+
 def test_repeated_lines_of_one_class_are_found():
     documents, labels = texts()
     signed = [
@@ -269,7 +277,7 @@ def test_a_token_that_is_the_label_is_found():
 @needs("spamassassin")
 def test_the_list_id_of_spamassassin():
     documents, labels, *_ = loaded("spamassassin")
-    found = pr.audit(documents[::4], target=labels[::4]).of("boilerplate")
+    found = suspected(boilerplate, documents[::4], target=labels[::4])
     head = next(f for f in found if "headers" in f.what)
     assert head.severity == Severity.HIGH
     assert "List-Id" in head.columns[:4]
@@ -278,7 +286,7 @@ def test_the_list_id_of_spamassassin():
 @needs("20newsgroups_bydate")
 def test_the_headers_of_20_newsgroups():
     documents, labels, *_ = loaded("20newsgroups_bydate")
-    found = pr.audit(documents[::6], target=labels[::6]).of("boilerplate")
+    found = suspected(boilerplate, documents[::6], target=labels[::6])
     head = next(f for f in found if "headers" in f.what)
     assert head.severity == Severity.HIGH
     assert head.effect.before > head.effect.after

@@ -22,6 +22,7 @@ COPY = 0.9  # and that it has for sure
 STRONG = 0.5  # skill of a column that is worth a question
 JUMP = 2  # times fewer errors with a column than without it: a sudden jump
 SUBSET = 0.25  # of the columns: so few that do as well as all are worth a question
+WORSE = 0.05  # p-value below which some columns do worse than all
 
 ASK = "Is it known before the outcome, when the model is used? If not, leave it out."
 
@@ -145,17 +146,17 @@ def _listed(names: tuple[str, ...]) -> str:
 def _subset(evidence: Evidence, votes: Votes, together: Array) -> Iterator[Suspicion]:
     """Columns added one by one, the best alone first: do a few do as well as all, and is there a jump?"""
     d, n = len(votes.votes), len(together)
-    if d < 4 or skilled(n - together.sum(), n, evidence.base, STRONG) > 0.05:
+    if d < 1 / SUBSET or skilled(n - together.sum(), n, evidence.base, STRONG) > LEVEL:
         return
     alone = [votes.right_alone(j).mean() for j in range(d)]
     order = np.argsort(-np.array(alone), kind="stable")
     joint = np.tile(np.log(np.maximum(votes.prior, 1e-300)), (n, 1))
     scores: list[float] = []
-    for j in order[: max(1, int(SUBSET * d))]:
+    for j in order[: int(SUBSET * d)]:
         joint += votes.votes[j].say_without(votes.group)
         right = joint.argmax(axis=1) == votes.group
         scores.append(float(right.mean()))
-        if better(together, right) > 0.05:
+        if better(together, right) > WORSE:
             break
     else:
         return
@@ -178,12 +179,10 @@ def _subset(evidence: Evidence, votes: Votes, together: Array) -> Iterator[Suspi
 def _empty(evidence: Evidence, column: Cells) -> Iterator[Suspicion]:
     """A column with one value, or none."""
     gaps = column.missing[: evidence.train]
-    present = (column.numbers if column.numbers is not None else column.coded[0])[: evidence.train][~gaps]
-    if len(present) and (present != present[0]).any():
+    cells = (column.numbers if column.numbers is not None else column.coded[0])[: evidence.train]
+    if not gaps.all() and (gaps.any() or (cells != cells[0]).any()):
         return
-    if len(present) and gaps.any():
-        return  # there or not there is two values
-    what = f"holds {column.shown(int(np.argmin(gaps)))!r} in every row" if len(present) else "is empty"
+    what = "is empty" if gaps.all() else f"holds {column.shown(0)!r} in every row"
     yield Suspicion(
         None,
         lambda: Finding(
