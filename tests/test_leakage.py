@@ -21,9 +21,10 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 import priory as pr
 from priory.errors import DataError, TooLarge
-from priory.leakage import Finding, Findings, Severity, boilerplate, duplicates, evidence
+from priory.leakage import Finding, Findings, Severity, boilerplate, duplicates
 from priory.leakage.chance import association, presences
 from priory.leakage.finding import Suspicion, holm, judged
+from priory.leakage.reading import read
 from priory.leakage.shingles import SIZE, clusters
 from priory.leakage.votes import Votes, binned
 
@@ -69,7 +70,7 @@ def texts(rows=400, seed=0, length=30):
 
 def suspected(finder, train, test=None, target=None):
     """What one finder says, where the whole audit of a large collection would take the test's time."""
-    return judged(finder.find(evidence.read(train, test, target, None, None, None)))
+    return judged(finder.find(read(train, test, target, None, None, None)))
 
 
 def kinds(findings, least=Severity.LOW):
@@ -605,10 +606,10 @@ def test_findings_as_a_table_and_as_json():
     frame = findings.to_frame()
     assert len(frame) == len(findings)
     assert frame.severity[0] == "high"
-    read = json.loads(findings.to_json())
-    assert read["exit_code"] == 3
-    assert read["findings"][0]["columns"] == ["answer"]
-    assert read["findings"][0]["effect"]["before"] == 1.0
+    plain = json.loads(findings.to_json())
+    assert plain["exit_code"] == 3
+    assert plain["findings"][0]["columns"] == ["answer"]
+    assert plain["findings"][0]["effect"]["before"] == 1.0
 
 
 def test_what_is_shown_cannot_harm_the_reader():

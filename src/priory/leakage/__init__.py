@@ -13,8 +13,9 @@ from typing import Any
 
 from priory.leakage import boilerplate, columns, drift, duplicates, identifiers, likeness, preparation, shortcuts, times
 from priory.leakage import groups as grouping
-from priory.leakage.evidence import Evidence, read
+from priory.leakage.evidence import Evidence
 from priory.leakage.finding import Effect, Finding, Findings, Severity, Suspicion, judged
+from priory.leakage.reading import read
 
 __all__ = ["Effect", "Finding", "Findings", "Severity", "audit"]
 
