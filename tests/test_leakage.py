@@ -526,6 +526,13 @@ def test_a_model_fitted_to_the_test_rows_is_found():
         assert ("preparation" in kinds(pr.audit(given[:800], given[800:], target="y", pipeline=model))) is leaked
 
 
+def test_a_scaler_is_judged_without_the_labels_of_the_test_rows():
+    x, y = numbers()
+    peeked = make_pipeline(StandardScaler().fit(x), LogisticRegression())
+    peeked[-1].fit(peeked[0].transform(x[:200]), y[:200])
+    assert only(pr.audit(x[:200], x[200:], y[:200], pipeline=peeked), "preparation").columns == ("standardscaler",)
+
+
 def test_a_vocabulary_of_train_and_test_is_found():
     documents, labels = texts()
     test = [f"{text} unheard" for text in documents[300:]]

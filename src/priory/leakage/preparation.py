@@ -13,6 +13,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import vstack
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
 
 from priory.errors import DataError
 from priory.leakage.evidence import Evidence
@@ -73,7 +74,9 @@ def _steps(pipeline: Any) -> Iterator[tuple[str, Any]]:
 def _leaked(step: Any, train: Any, test: Any, labels: Any, rows: int) -> dict[str, str]:
     """What the step holds that only both tables together explain, attribute by attribute."""
     here = learned(clone(step).fit(train, None if labels is None else labels[:rows]))
-    both = learned(clone(step).fit(stacked(train, test), labels)) if labels is None or len(labels) > rows else {}
+    every = labels if labels is not None and len(labels) > rows else None
+    told = every is not None or not get_tags(step).target_tags.required
+    both = learned(clone(step).fit(stacked(train, test), every)) if told else {}
     leaked = {}
     for attribute, value in learned(step).items():
         if attribute in here and not same(value, here[attribute]):
