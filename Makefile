@@ -27,6 +27,7 @@ benchmark: $(READY)
 	$(PYTHON) benchmarks/averaging.py
 	$(PYTHON) benchmarks/regression.py
 	$(PYTHON) benchmarks/storage.py
+	$(PYTHON) benchmarks/leakage.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so

@@ -20,10 +20,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 import priory as pr
-from priory.errors import DataError
-from priory.leakage import Finding, Findings, Severity
+from priory.errors import DataError, TooLarge
+from priory.leakage import Finding, Findings, Severity, boilerplate, duplicates
 from priory.leakage.chance import association, presences
 from priory.leakage.finding import Suspicion, holm, judged
+from priory.leakage.reading import read
 from priory.leakage.shingles import SIZE, clusters
 from priory.leakage.votes import Votes, binned
 
@@ -65,6 +66,11 @@ def texts(rows=400, seed=0, length=30):
     weights[1, :4] = 2
     weights /= weights.sum(axis=1, keepdims=True)
     return [" ".join(rng.choice(words, length, p=weights[c])) for c in y], np.array(["no", "yes"])[y].tolist()
+
+
+def suspected(finder, train, test=None, target=None):
+    """What one finder says, where the whole audit of a large collection would take the test's time."""
+    return judged(finder.find(read(train, test, target, None, None, None)))
 
 
 def kinds(findings, least=Severity.LOW):
@@ -207,10 +213,7 @@ def test_the_403_duplicates_of_sms_spam():
 @needs("imdb")
 def test_the_123_texts_of_imdb_in_train_and_test():
     train, y, test, z = loaded("imdb")
-    # the audit reads words for the drift as well: here only what decides the duplicates
-    from priory.leakage import duplicates, evidence
-
-    found = judged(duplicates.find(evidence.read(train, test, (y, z), None, None, None)))
+    found = suspected(duplicates, train, test, (y, z))
     assert "123 exactly (123 different)" in next(f for f in found if f.test_rows).what
 
 
@@ -249,6 +252,12 @@ def test_headers_that_know_the_class_are_found():
     assert any(example.startswith("List-Id: in 100% of yes, 0% of no") for example in head.examples)
 
 
+def test_headers_with_the_line_ends_of_the_wire():
+    documents, labels = texts()
+    wired = [text.replace("\n", "\r\n") for text in with_heads(documents, labels)]
+    assert any("headers" in f.what for f in pr.audit(wired, target=labels))
+
+
 def test_repeated_lines_of_one_class_are_found():
     documents, labels = texts()
     signed = [
@@ -269,7 +278,7 @@ def test_a_token_that_is_the_label_is_found():
 @needs("spamassassin")
 def test_the_list_id_of_spamassassin():
     documents, labels, *_ = loaded("spamassassin")
-    found = pr.audit(documents[::4], target=labels[::4]).of("boilerplate")
+    found = suspected(boilerplate, documents[::4], target=labels[::4])
     head = next(f for f in found if "headers" in f.what)
     assert head.severity == Severity.HIGH
     assert "List-Id" in head.columns[:4]
@@ -278,7 +287,7 @@ def test_the_list_id_of_spamassassin():
 @needs("20newsgroups_bydate")
 def test_the_headers_of_20_newsgroups():
     documents, labels, *_ = loaded("20newsgroups_bydate")
-    found = pr.audit(documents[::6], target=labels[::6]).of("boilerplate")
+    found = suspected(boilerplate, documents[::6], target=labels[::6])
     head = next(f for f in found if "headers" in f.what)
     assert head.severity == Severity.HIGH
     assert head.effect.before > head.effect.after
@@ -416,10 +425,11 @@ def test_a_column_that_looks_like_a_group_is_suggested():
 def test_training_rows_later_than_test_rows_are_found():
     frame = table().assign(day=pd.date_range("2024-01-01", periods=1200, freq="h"))
     shuffled = frame.sample(frac=1, random_state=0)
-    for time in ("day",):
-        found = only(pr.audit(shuffled[:800], shuffled[800:], target="y", time=time), "time")
-        assert found.severity == Severity.HIGH
-        assert len(found.rows) > 700
+    found = only(pr.audit(shuffled[:800], shuffled[800:], target="y", time="day"), "time")
+    assert found.severity == Severity.HIGH
+    assert len(found.rows) > 700
+    zoned = shuffled.assign(day=shuffled.day.dt.tz_localize("UTC"))
+    assert only(pr.audit(zoned[:800], zoned[800:], target="y", time="day"), "time").rows == found.rows
     assert "time" not in kinds(pr.audit(frame[:800], frame[800:], target="y", time="day"))
 
 
@@ -453,6 +463,26 @@ def test_the_scanner_of_hospital_one():
     assert shortcut.effect.after > shortcut.effect.before
 
 
+def test_the_views_of_an_article():
+    """Predict how many views an article will get: what knows is its author, and its date."""
+    rng = np.random.default_rng(0)
+    author = rng.integers(200, size=1200)
+    fame = rng.normal(size=200)
+    frame = pd.DataFrame(
+        {
+            "date": rng.permutation(pd.date_range("2023-01-01", periods=1200, freq="D")),
+            "length": rng.normal(800, 200, size=1200).round() + 100 * fame[author],
+            "author": np.array([f"author {i * 37 % 200}" for i in range(200)])[author],
+            "language": rng.choice(["en", "de"], size=1200),
+            "views": np.exp(4 + fame[author] + 0.3 * rng.normal(size=1200)).round(),
+        }
+    )
+    findings = pr.audit(frame[:800], frame[800:], target="views")
+    assert only(findings, "groups").columns == ("author",)
+    assert (only(findings, "time").columns, only(findings, "time").severity) == (("date",), Severity.LOW)
+    assert "say time='date'" in only(findings, "time").advice
+
+
 def test_texts_of_another_place_are_told_apart():
     documents, _ = texts()
     other = [f"{text} parish vicar" for text in texts(seed=1)[0]]
@@ -484,6 +514,23 @@ def test_a_step_fitted_to_the_test_rows_is_found(step):
     found = only(pr.audit(train, test, (y[:200], y[200:]), pipeline=peeked), "preparation")
     assert found.severity == Severity.HIGH
     assert found.columns == (peeked.steps[0][0],)
+
+
+def test_a_model_fitted_to_the_test_rows_is_found():
+    frame = table()
+    x = frame[["x3", "x4"]]
+    for rows, leaked in ((800, False), (1200, True)):
+        model = make_pipeline(StandardScaler().fit(x[:800]), LogisticRegression())
+        model[-1].fit(model[0].transform(x[:rows]), frame.y[:rows])
+        given = frame[["x3", "x4", "y"]]
+        assert ("preparation" in kinds(pr.audit(given[:800], given[800:], target="y", pipeline=model))) is leaked
+
+
+def test_a_scaler_is_judged_without_the_labels_of_the_test_rows():
+    x, y = numbers()
+    peeked = make_pipeline(StandardScaler().fit(x), LogisticRegression())
+    peeked[-1].fit(peeked[0].transform(x[:200]), y[:200])
+    assert only(pr.audit(x[:200], x[200:], y[:200], pipeline=peeked), "preparation").columns == ("standardscaler",)
 
 
 def test_a_vocabulary_of_train_and_test_is_found():
@@ -566,10 +613,10 @@ def test_findings_as_a_table_and_as_json():
     frame = findings.to_frame()
     assert len(frame) == len(findings)
     assert frame.severity[0] == "high"
-    read = json.loads(findings.to_json())
-    assert read["exit_code"] == 3
-    assert read["findings"][0]["columns"] == ["answer"]
-    assert read["findings"][0]["effect"]["before"] == 1.0
+    plain = json.loads(findings.to_json())
+    assert plain["exit_code"] == 3
+    assert plain["findings"][0]["columns"] == ["answer"]
+    assert plain["findings"][0]["effect"]["before"] == 1.0
 
 
 def test_what_is_shown_cannot_harm_the_reader():
@@ -591,7 +638,7 @@ def test_a_finding_in_words():
         "        where columns one\n"
         "        sure  counted, not inferred\n"
         "        do    Leave it out.\n\n"
-        "1 findings: 0 high, 0 medium, 1 low; 8 tests, false alarms at most 1%"
+        "1 finding: 0 high, 0 medium, 1 low; 8 tests, false alarms at most 1%"
     )
 
 
@@ -604,11 +651,25 @@ def test_a_finding_in_words():
         (lambda f: pr.audit(f, f.assign(x0="a"), target="y"), "column 'x0' holds numbers in one table and labels in"),
         (lambda f: pr.audit(f.assign(y=f.y.where(f.x0 > -1)), target="y"), "the target 'y' is missing"),
         (lambda f: pr.audit(f, target="y", pipeline=StandardScaler()), "pipeline needs the test table"),
+        (lambda f: pr.audit(f[:0], target="y"), "a table has no rows"),
     ],
 )
 def test_what_cannot_be_audited_is_said(call, message):
     with pytest.raises(DataError, match=message):
         call(table())
+
+
+def test_a_target_with_too_many_classes_is_refused_before_the_memory_is_taken():
+    with pytest.raises(TooLarge, match="the target 'target' has 20,000 values in 20,000 rows"):
+        pr.audit({"x": np.arange(20_000.0)}, target=[f"c{i}" for i in range(20_000)])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_few_rows_are_enough_to_ask(rows):
+    frame = table()[:rows]
+    findings = pr.audit(frame, frame, target="y")
+    assert findings.exit_code in (0, 3)
+    assert json.loads(findings.to_json())["findings"] is not None
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------

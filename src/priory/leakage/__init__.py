@@ -11,21 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from priory.leakage import (
-    boilerplate,
-    columns,
-    drift,
-    duplicates,
-    identifiers,
-    likeness,
-    preparation,
-    times,
-)
-from priory.leakage import (
-    groups as grouping,
-)
-from priory.leakage.evidence import Evidence, read
+from priory.leakage import boilerplate, columns, drift, duplicates, identifiers, likeness, preparation, shortcuts, times
+from priory.leakage import groups as grouping
+from priory.leakage.evidence import Evidence
 from priory.leakage.finding import Effect, Finding, Findings, Severity, Suspicion, judged
+from priory.leakage.reading import read
 
 __all__ = ["Effect", "Finding", "Findings", "Severity", "audit"]
 
@@ -38,6 +28,7 @@ FINDERS: tuple[Callable[[Evidence], Iterable[Suspicion]], ...] = (
     identifiers.find,
     preparation.find,
     drift.find,
+    shortcuts.find,
     boilerplate.find,
 )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 
 import numpy as np
 
@@ -24,14 +23,14 @@ from priory.logspace import Array
 FIELD = re.compile(r"^([A-Za-z][\w-]*):", re.MULTILINE)
 HEADED = 0.5  # of the texts have a head, where heads are looked at
 REPEATED = 10  # documents that share a line, at least
-TELLING = 0.9  # of the documents with a line or a field are of one class
+TELLING = 0.9  # of the documents with a line are of one class
 
 
 def find(evidence: Evidence) -> Iterator[Suspicion]:
     if evidence.labels is None:
         return
     for name, texts in evidence.texts.items():
-        documents = texts[: evidence.train]
+        documents = [text.replace("\r\n", "\n") for text in texts[: evidence.train]]
         yield from _token(evidence, name, documents, evidence.labels)
         heads = [head(text) for text in documents]
         if np.mean([bool(lines) for lines in heads]) >= HEADED:
@@ -47,21 +46,14 @@ def head(text: str) -> str:
     """
     first = text.partition("\n\n")[0]
     lines = first.split("\n")
-    fitting = [
-        line[:1] in (" ", "\t") or FIELD.match(line) or (i == 0 and line.startswith("From "))
-        for i, line in enumerate(lines)
-    ]
+    fitting = [line.startswith((" ", "\t", "From ")) or FIELD.match(line) for line in lines]
     return first if all(fitting) and len(FIELD.findall(first)) >= 2 else ""
-
-
-def body(text: str, lines: str) -> str:
-    return text[len(lines) :]
 
 
 def _heads(evidence: Evidence, name: str, documents: list[str], heads: list[str], labels: Array) -> Iterator[Suspicion]:
     step = max(1, len(documents) // MOST)
     some, top, y = documents[::step], heads[::step], labels[::step]
-    bodies = [body(text, lines) for text, lines in zip(some, top, strict=True)]
+    bodies = [text[len(lines) :] for text, lines in zip(some, top, strict=True)]
     whole, inside, outside = right(some, y), right(bodies, y), right(top, y)
     errors = float(len(y) - outside.sum())
     strong = skilled(errors, len(y), evidence.base, STRONG) <= LEVEL
@@ -125,15 +117,11 @@ def _lines(evidence: Evidence, name: str, documents: list[str], labels: Array) -
     wanted = {spelt[k] for k in order}
     hit = np.array([bool(lines & wanted) for lines in seen])
 
-    @cache
-    def scores() -> tuple[Array, Array]:
+    def finding() -> Finding:
         step = max(1, len(documents) // MOST)
         some, y = documents[::step], labels[::step]
         stripped = ["\n".join(line for line in text.split("\n") if line.strip() not in wanted) for text in some]
-        return right(some, y), right(stripped, y)
-
-    def finding() -> Finding:
-        before, after = scores()
+        before, after = right(some, y), right(stripped, y)
         return Finding(
             Severity.HIGH if better(before, after) <= LEVEL else Severity.MEDIUM,
             "boilerplate",
@@ -159,21 +147,22 @@ def _token(evidence: Evidence, name: str, documents: list[str], labels: Array) -
     total = np.bincount(labels, minlength=len(evidence.classes))
     there = counted.counts
     correct = there.max(axis=1) + (total - there).max(axis=1)
-    k = int(correct.argmax()) if len(correct) else 0
     if not len(correct):
         return
-    n = len(documents)
+    k, n = int(correct.argmax()), len(documents)
     token = counted.taken(np.array([k])).tokens()[0]
-    p = min(1.0, len(correct) * skilled(float(n - correct[k]), n, evidence.base, COPY))
+    copy, strong = (
+        min(1.0, len(correct) * skilled(float(n - correct[k]), n, evidence.base, skill)) for skill in (COPY, STRONG)
+    )
 
     def finding() -> Finding:
         step = max(1, n // MOST)
         some, y = documents[::step], labels[::step]
         before, after = right(some, y), right(some, y, [token])
         return Finding(
-            Severity.HIGH,
+            Severity.HIGH if copy <= LEVEL else Severity.MEDIUM,
             "boilerplate",
-            f"the token {token!r} of {name!r} is nearly a copy of the label: alone it is right in {correct[k] / n:.1%} "
+            f"the token {token!r} of {name!r} is nearly the label: alone it is right in {correct[k] / n:.1%} "
             "of the texts",
             "Remove it, and what it came with: it is the label in another form.",
             columns=(name,),
@@ -182,4 +171,4 @@ def _token(evidence: Evidence, name: str, documents: list[str], labels: Array) -
             effect=Effect(float(before.mean()), float(after.mean()), len(y)),
         )
 
-    yield Suspicion(p, finding)
+    yield Suspicion(strong, finding)

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import bdtrc, betaincinv, chdtrc, rel_entr
+from scipy.special import betainc, betaincinv, chdtrc, rel_entr
 
 from priory.logspace import Array
 
@@ -18,8 +18,8 @@ SCARCE = 0.05  # of all rows: classes with fewer are pooled
 
 
 def binomial_tail(successes: float, trials: float, p: float) -> float:
-    """The chance of so many successes or more."""
-    return 1.0 if successes < 1 else float(bdtrc(np.floor(successes) - 1, int(trials), p))
+    """The chance of so many successes or more; between whole numbers, the smooth curve through them."""
+    return 1.0 if successes <= 0 else float(betainc(successes, max(trials - successes, 0.0) + 1, p))
 
 
 def interval(successes: float, trials: float, level: float = 0.95) -> tuple[float, float]:
@@ -39,20 +39,25 @@ def better(right: Array, other_right: Array) -> float:
 def association(counts: Array) -> tuple[float, float]:
     """Bits that the columns of a table of counts hold about its rows, and the p-value of their independence.
 
-    What expects too few in a cell is pooled first, so identifiers, each seen once, say nothing.
+    Rare rows are pooled, and neighbouring columns are joined until each cell expects `EXPECTED`.
     """
     table = np.asarray(counts, dtype=float)
-    rows = table.sum(axis=1)
-    table = _pooled(table.T, rows < SCARCE * rows.sum()).T
-    rows, columns = table.sum(axis=1), table.sum(axis=0)
-    table = _pooled(table, columns * rows.min(initial=np.inf) < EXPECTED * rows.sum()) if table.size else table
-    n, freedom = table.sum(), (table.shape[0] - 1) * (table.shape[1] - 1)
-    if freedom <= 0 or not n:
+    rows, n = table.sum(axis=1), table.sum()
+    rare = rows < SCARCE * n
+    table = np.vstack([table[~rare], table[rare].sum(axis=0)])
+    table = table[table.any(axis=1)]
+    if len(table) < 2:
         return 0.0, 1.0
+    needed = EXPECTED * n / table.sum(axis=1).min()
+    columns = table.sum(axis=0)
+    part = np.minimum((np.cumsum(columns) - columns) // needed, max(n // needed - 1, 0))
+    table = np.add.reduceat(table, np.flatnonzero(np.diff(part, prepend=-1)), axis=1)
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
+    freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
+    if not freedom:
+        return 0.0, 1.0
     pearson = float(((table - expected) ** 2 / expected).sum())
-    nats = float(rel_entr(table, expected).sum()) / n
-    return nats / np.log(2), float(chdtrc(freedom, pearson))
+    return float(rel_entr(table, expected).sum()) / (n * np.log(2)), float(chdtrc(freedom, pearson))
 
 
 def presences(there: Array, total: Array) -> tuple[Array, Array]:
@@ -70,7 +75,10 @@ def presences(there: Array, total: Array) -> tuple[Array, Array]:
     return rel_entr(seen, expected).sum(axis=(0, 2)) / (np.log(2) * max(total.sum(), 1)), p
 
 
-def _pooled(table: Array, rare: Array) -> Array:
-    """The rare columns of a table as one; none where nothing is left."""
-    joined = np.hstack([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)])
-    return joined[:, joined.any(axis=0)]
+def area(score: Array, positive: Array) -> tuple[float, float]:
+    """How often a positive row scores above another one, ties as halves (AUC), and the standard error by chance."""
+    _, back, times = np.unique(score, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(times) - (times - 1) / 2)[back]
+    m = float(positive.sum())
+    n = len(positive) - m
+    return float(rank[positive].sum() - m * (m + 1) / 2) / (m * n), float(np.sqrt((m + n + 1) / (12 * m * n)))

@@ -20,7 +20,9 @@ from priory.logspace import Array
 LABEL = 0.99  # skill that a column shows if it is taken for a form of the label,
 COPY = 0.9  # and that it has for sure
 STRONG = 0.5  # skill of a column that is worth a question
+JUMP = 2  # times fewer errors with a column than without it: a sudden jump
 SUBSET = 0.25  # of the columns: so few that do as well as all are worth a question
+WORSE = 0.05  # p-value below which some columns do worse than all
 
 ASK = "Is it known before the outcome, when the model is used? If not, leave it out."
 
@@ -45,19 +47,25 @@ def skilled(errors: float, rows: int, base: float, skill: float) -> float:
 
 
 def _knowing(evidence: Evidence, votes: Votes, j: int, together: Array) -> Iterator[Suspicion]:
-    """A form of the label, or a column that is out of line: better alone than all the others together."""
+    """A column that alone is right nearly always, or better than all others together, or halves their errors."""
     name, n, base = evidence.columns[j].name, evidence.train, evidence.base
     alone = votes.right_alone(j)
     errors = int(n - alone.sum())
-    copy, strong = (min(1.0, 2 * skilled(errors, n, base, skill)) for skill in (COPY, STRONG))
+    strong = skilled(errors, n, base, STRONG)
     rest = votes.right([j]) if strong <= LEVEL else together
-    label = errors <= (1 - LABEL) * n * (1 - base) and copy * len(votes.votes) <= LEVEL
+    wrong, wrong_together = float((~rest).sum()), float((~together).sum())
+    chances = {
+        "is nearly a copy of the label": skilled(errors, n, base, COPY),
+        "knows more of the label than the rest": max(strong, better(alone, rest)),
+        "makes the score jump": max(strong, binomial_tail(wrong, wrong + wrong_together, JUMP / (1 + JUMP))),
+    }
+    what = min(chances, key=lambda reason: chances[reason])
+    sure = len(chances) * len(votes.votes) * next(iter(chances.values())) <= LEVEL
 
     def finding() -> Finding:
         bits, _ = association(votes.votes[j].counts)
-        what = "is nearly a copy of the label" if label else "knows more of the label than the rest"
         return Finding(
-            Severity.HIGH if label else Severity.MEDIUM,
+            Severity.HIGH if sure and errors <= (1 - LABEL) * n * (1 - base) else Severity.MEDIUM,
             "column",
             f"column {name!r} {what}: alone it is right in {alone.mean():.1%} of the rows (base rate {base:.1%}, "
             f"{bits:.2f} bits), all other columns together in {rest.mean():.1%}",
@@ -68,7 +76,7 @@ def _knowing(evidence: Evidence, votes: Votes, j: int, together: Array) -> Itera
             effect=Effect(float(together.mean()), float(rest.mean()), n),
         )
 
-    yield Suspicion(copy if label else max(strong, min(1.0, 2 * better(alone, rest))), finding)
+    yield Suspicion(min(1.0, len(chances) * chances[what]), finding)
 
 
 def _telling(evidence: Evidence, votes: Votes, j: int) -> tuple[str, ...]:
@@ -91,14 +99,12 @@ def _missing(evidence: Evidence, votes: Votes, alike: list[int], labels: Array, 
     gaps = evidence.columns[alike[0]].missing[: evidence.train]
     vote = Vote.of(gaps.astype(np.int64), 2, labels, votes.prior)
     bits, p = association(vote.counts)
-    n, base = len(gaps), evidence.base
     filled = vote.counts[:, 0] / np.maximum(vote.counts.sum(axis=1), 1)
     names = tuple(evidence.columns[j].name for j in alike)
 
     def finding() -> Finding:
-        right = float(vote.alone(votes.prior)[labels, vote.codes].sum())
         most, least = int(np.argmax(filled)), int(np.argmin(filled))
-        sure = [skilled(n - right, n, base, skill) <= LEVEL for skill in (STRONG, 0.0)]
+        sure = [_separates(vote.counts, skill) <= LEVEL for skill in (STRONG, 0.0)]
         after = "; filled after the outcome?" if filled[least] == 0 else ""
         return Finding(
             Severity.HIGH if sure[0] else Severity.MEDIUM if sure[1] else Severity.LOW,
@@ -108,10 +114,19 @@ def _missing(evidence: Evidence, votes: Votes, alike: list[int], labels: Array, 
             "Find out why it is missing. " + ASK,
             columns=names,
             interval=interval(vote.counts[most, 0], vote.counts[most].sum()),
-            effect=Effect(float(together.mean()), float(votes.right(alike).mean()), n),
+            effect=Effect(float(together.mean()), float(votes.right(alike).mean()), len(gaps)),
         )
 
     yield Suspicion(p, finding)
+
+
+def _separates(counts: Array, skill: float) -> float:
+    """The chance that the bins tell a class from the others as well as they do, if the skill were no more than this."""
+    n, rest = counts.sum(), counts.sum(axis=0) - counts
+    right = np.maximum(counts, rest).sum(axis=1)
+    base = np.maximum(counts.sum(axis=1), rest.sum(axis=1)) / n
+    chances = [skilled(n - own, int(n), usual, skill) for own, usual in zip(right, base, strict=True)]
+    return min(1.0, len(chances) * min(chances))
 
 
 def _gaps(evidence: Evidence) -> Iterator[list[int]]:
@@ -131,17 +146,17 @@ def _listed(names: tuple[str, ...]) -> str:
 def _subset(evidence: Evidence, votes: Votes, together: Array) -> Iterator[Suspicion]:
     """Columns added one by one, the best alone first: do a few do as well as all, and is there a jump?"""
     d, n = len(votes.votes), len(together)
-    if d < 4 or skilled(n - together.sum(), n, evidence.base, STRONG) > 0.05:
+    if d < 1 / SUBSET or skilled(n - together.sum(), n, evidence.base, STRONG) > LEVEL:
         return
     alone = [votes.right_alone(j).mean() for j in range(d)]
     order = np.argsort(-np.array(alone), kind="stable")
     joint = np.tile(np.log(np.maximum(votes.prior, 1e-300)), (n, 1))
     scores: list[float] = []
-    for j in order[: max(1, int(SUBSET * d))]:
+    for j in order[: int(SUBSET * d)]:
         joint += votes.votes[j].say_without(votes.group)
         right = joint.argmax(axis=1) == votes.group
         scores.append(float(right.mean()))
-        if better(together, right) > 0.05:
+        if better(together, right) > WORSE:
             break
     else:
         return
@@ -164,12 +179,10 @@ def _subset(evidence: Evidence, votes: Votes, together: Array) -> Iterator[Suspi
 def _empty(evidence: Evidence, column: Cells) -> Iterator[Suspicion]:
     """A column with one value, or none."""
     gaps = column.missing[: evidence.train]
-    present = (column.numbers if column.numbers is not None else column.coded[0])[: evidence.train][~gaps]
-    if len(present) and (present != present[0]).any():
+    cells = (column.numbers if column.numbers is not None else column.coded[0])[: evidence.train]
+    if not gaps.all() and (gaps.any() or (cells != cells[0]).any()):
         return
-    if len(present) and gaps.any():
-        return  # there or not there is two values
-    what = f"holds {column.shown(int(np.argmin(gaps)))!r} in every row" if len(present) else "is empty"
+    what = "is empty" if gaps.all() else f"holds {column.shown(0)!r} in every row"
     yield Suspicion(
         None,
         lambda: Finding(

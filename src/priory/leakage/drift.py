@@ -1,26 +1,20 @@
-"""Train and test told apart, by a naive Bayes that leaves each row out; and what a column knows that does not last.
-
-At hospital I the suspected patients are sent to the better scanner, so the scanner knows the diagnosis; at hospital II
-it does not. The column shows in two ways: its values differ between the tables, and its answers are worse in the other.
-"""
+"""Train and test told apart, by a naive Bayes that leaves each row out, and by what."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import ndtr
 
 from priory import words
-from priory.leakage.bags import MOST, right
-from priory.leakage.chance import association, interval, presences
-from priory.leakage.columns import STRONG, skilled
+from priory.leakage.bags import MOST, right, without
+from priory.leakage.chance import area, association, presences
 from priory.leakage.evidence import Evidence
 from priory.leakage.finding import LEVEL, Effect, Finding, Severity, Suspicion
 from priory.leakage.identifiers import reason
-from priory.leakage.votes import Votes, class_frequencies
+from priory.leakage.votes import Votes
 
-DROP = 0.1  # in accuracy, of a column whose answers do not last
+DIFFERENT, APART = 0.6, 0.8  # the area under the curve of telling the tables apart
 
 
 def find(evidence: Evidence) -> Iterator[Suspicion]:
@@ -29,8 +23,6 @@ def find(evidence: Evidence) -> Iterator[Suspicion]:
     described = [j for j, c in enumerate(evidence.columns) if reason(c, evidence.train) is None]
     if described:
         yield from _apart(evidence, described)
-    for j in described:
-        yield from _lasting(evidence, j)
     for name, texts in evidence.texts.items():
         yield from _wording(evidence, name, texts)
 
@@ -45,23 +37,24 @@ def _apart(evidence: Evidence, described: list[int]) -> Iterator[Suspicion]:
     def finding() -> Finding:
         order = [k for k in np.argsort([-bits for bits, _ in tests], kind="stable") if p[k] * len(p) <= LEVEL]
         names = tuple(evidence.columns[described[k]].name for k in order)
-        right, base, n = votes.right(), float(votes.prior.max()), len(side)
-        errors = n - float(right.sum())
-        severity = Severity.LOW
-        if skilled(errors, n, base, 0.0) < LEVEL:
-            severity = Severity.HIGH if skilled(errors, n, base, STRONG) < LEVEL else Severity.MEDIUM
+        right, after = votes.right(), votes.right(order)
+        auc, error = area(votes.joint[:, 1] - votes.joint[:, 0], side == 1)
         said = ", ".join(f"{evidence.columns[described[k]].name!r} {tests[k][0]:.3f} bits" for k in order[:5])
         return Finding(
-            severity,
+            _severity(auc - 2 * error),
             "drift",
-            f"train and test can be told apart in {right.mean():.1%} of the rows (base rate {base:.1%}), by {said}",
+            f"train and test can be told apart (AUC {auc:.2f}), by {said}",
             "The test score is of another population: find out why, and leave out or mend what gives the tables away.",
             columns=names,
-            interval=interval(float(right.sum()), n),
-            effect=Effect(float(right.mean()), float(votes.right(order).mean()), n),
+            interval=(auc - 2 * error, min(auc + 2 * error, 1.0)),
+            effect=Effect(float(right.mean()), float(after.mean()), len(side)),
         )
 
     yield Suspicion(float(min(1.0, p.min() * len(p))), finding)
+
+
+def _severity(auc: float) -> Severity:
+    return Severity.HIGH if auc > APART else Severity.MEDIUM if auc > DIFFERENT else Severity.LOW
 
 
 def _wording(evidence: Evidence, name: str, texts: list[str]) -> Iterator[Suspicion]:
@@ -78,65 +71,22 @@ def _wording(evidence: Evidence, name: str, texts: list[str]) -> Iterator[Suspic
         telling = counted.taken(order).tokens()
         step = max(1, len(texts) // MOST)
         some, y = texts[::step], side[::step]
-        base = float(class_frequencies(y, 2).max())
-        before, after = right(some, y), right(some, y, telling)
-        errors = float(len(y) - before.sum())
-        severity = Severity.LOW
-        if skilled(errors, len(y), base, 0.0) < LEVEL:
-            severity = Severity.HIGH if skilled(errors, len(y), base, STRONG) < LEVEL else Severity.MEDIUM
+        joint = without(some, y)
+        auc, error = area(joint[:, 1] - joint[:, 0], y == 1)
+        before, after = joint.argmax(axis=1) == y, right(some, y, telling)
         share = counted.counts[order] / np.array([evidence.train, evidence.test])
         return Finding(
-            severity,
+            _severity(auc - 2 * error),
             "drift",
-            f"train and test can be told apart by {name!r} in {before.mean():.1%} of the texts (base rate {base:.1%}): "
-            f"{len(telling):,} tokens differ",
+            f"train and test can be told apart by {name!r} (AUC {auc:.2f}): {len(telling):,} tokens differ",
             "The test score is of another population: find out where the texts come from.",
             columns=(name,),
             examples=tuple(
                 f"{token}: in {a:.1%} of train, {b:.1%} of test"
                 for token, (a, b) in zip(telling[:5], share, strict=False)
             ),
-            interval=interval(float(before.sum()), len(y)),
+            interval=(auc - 2 * error, min(auc + 2 * error, 1.0)),
             effect=Effect(float(before.mean()), float(after.mean()), len(y)),
         )
 
     yield Suspicion(float(min(1.0, p.min() * len(p))), finding)
-
-
-def _lasting(evidence: Evidence, j: int) -> Iterator[Suspicion]:
-    """Whether a column's answers are worse in the test table than leave-one-out says."""
-    votes, group = evidence.votes, evidence.group
-    if votes is None or group is None:
-        return
-    truth = group[evidence.train :]
-    known = truth >= 0
-    if not known.any():
-        return
-    name, n, m = evidence.columns[j].name, evidence.train, int(known.sum())
-    alone = votes.right_alone(j)
-    if skilled(float(n - alone.sum()), n, evidence.base, 0.0) > 0.05:
-        return
-    vote = votes.votes[j]
-    answer = (vote.table + np.log(np.maximum(votes.prior, 1e-300))[:, None]).argmax(axis=0)
-    there = (answer[vote.codes[evidence.train :]] == truth)[known]
-    first, second = float(alone.mean()), float(there.mean())
-    share = (alone.sum() + there.sum()) / (n + m)
-    spread = float(np.sqrt(share * (1 - share) * (1 / n + 1 / m)))
-    p = float(ndtr(-(first - second) / spread)) if spread else 1.0
-
-    def finding() -> Finding:
-        margin = 1.96 * np.sqrt(first * (1 - first) / n + second * (1 - second) / m)
-        part = slice(evidence.train, evidence.train + evidence.test)
-        effect = [(votes.answers(part, but) == truth)[known].mean() for but in ([], [j])]
-        return Finding(
-            Severity.HIGH if first - second - margin > DROP else Severity.MEDIUM,
-            "shortcut",
-            f"what column {name!r} knows does not last: alone it is right in {first:.1%} of the training rows, left "
-            f"out one by one, but in {second:.1%} of the test rows",
-            "It is a shortcut of the place or time where the training rows were collected: leave it out.",
-            columns=(name,),
-            interval=(first - second - margin, first - second + margin),
-            effect=Effect(float(effect[0]), float(effect[1]), m),
-        )
-
-    yield Suspicion(p, finding)

@@ -23,6 +23,7 @@ SHARE = 0.01  # of the rows: with fewer copies the score is hardly moved
 SPARED = 0.1  # of the copies are of the largest class, at most, where the others were oversampled
 LOOSE = "case, spacing or rounding"
 AGREED = 0.9  # a column in which so many pairs of rows agree cannot tell copies from chance
+KINDS = 5  # times as many rows as different ones: a table of a few kinds of rows
 CHECKED = 64  # columns that are asked whether chance explains the copies
 
 
@@ -177,13 +178,13 @@ def coincidence(hashes: Hashes) -> float:
     Columns in which nearly all rows agree cannot tell, and are not asked.
     """
     every, n = pairs(hashes.rows), len(hashes.rows)
-    if not every or len(hashes.columns) < 2:
+    if not every or len(hashes.columns) < 2 or KINDS * len(np.unique(hashes.rows)) < n:
         return 1.0
     usual = [2 * pairs(column) / (n * (n - 1.0)) for column in hashes.columns]
     least = np.argsort(usual, kind="stable")[:CHECKED]
     telling = [j for j in least if usual[j] <= max(AGREED, usual[least[0]])]
     looks = [_looked(hashes.rows - hashes.columns[j], hashes.columns[j], every, usual[j]) for j in telling]
-    return max(looks)[1]
+    return -max((by_chance, -p) for by_chance, p in looks)[1]
 
 
 def _looked(rest: Array, column: Array, every: float, usual: float) -> tuple[float, float]:

@@ -139,7 +139,9 @@ class Findings(Sequence[Finding]):
 
     def to_json(self) -> str:
         """All of it, with every row number."""
-        return json.dumps({"exit_code": self.exit_code, "tests": self.tests, "findings": self.records()}, indent=1)
+        return json.dumps(
+            {"exit_code": self.exit_code, "tests": self.tests, "findings": self.records()}, indent=1, allow_nan=False
+        )
 
     def to_frame(self) -> Any:
         """A pandas table, one row for each finding."""
@@ -152,7 +154,8 @@ class Findings(Sequence[Finding]):
     def summary(self) -> str:
         """One line."""
         counts = [f"{sum(f.severity == s for f in self.found)} {s}" for s in sorted(Severity, reverse=True)]
-        return f"{len(self)} findings: {', '.join(counts)}; {self.tests} tests, false alarms at most {LEVEL:.0%}"
+        found = "1 finding" if len(self) == 1 else f"{len(self)} findings"
+        return f"{found}: {', '.join(counts)}; {self.tests} tests, false alarms at most {LEVEL:.0%}"
 
     def __str__(self) -> str:
         return "\n\n".join([*map(str, self.found), self.summary()])

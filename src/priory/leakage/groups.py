@@ -13,7 +13,6 @@ from priory.leakage.evidence import Cells, Evidence
 from priory.leakage.finding import Finding, Severity, Suspicion
 
 LEAST = 20  # different values, of a column that may be a group
-MOST = 10_000  # pairs compared
 REPEATED = 1.1  # rows for each value, at least
 
 
@@ -23,7 +22,7 @@ def find(evidence: Evidence) -> Iterator[Suspicion]:
         return
     for j, column in enumerate(evidence.columns):
         if _may_group(column, evidence.train):
-            p = likeness(evidence, j)
+            p = more_alike(evidence, j)
             if p is not None:
                 yield from _shared(evidence, column, p)
 
@@ -75,19 +74,18 @@ def _may_group(column: Cells, train: int) -> bool:
     return kinds >= max(LEAST, np.sqrt(rows)) and rows >= REPEATED * kinds
 
 
-def likeness(evidence: Evidence, j: int) -> float | None:
+def more_alike(evidence: Evidence, j: int) -> float | None:
     """The chance that rows which share a value are as alike in the other columns as here, if sharing meant nothing.
 
-    Each row is compared with one of its own value and with one of the next value, so that a measurement, whose
-    neighbours are alike too, is not taken for a group; the sign of the difference is a coin's.
+    One row of each value is compared with another of its value and with one of the next value, so that a measurement,
+    whose neighbours are alike too, is not taken for a group; the sign of the difference is a coin's.
     """
     codes = evidence.columns[j].coded[0][: evidence.train]
     shuffled = np.random.default_rng(0).permutation(np.flatnonzero(codes >= 0))
     order = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    ends = np.searchsorted(codes[order], codes[order], side="right") % len(order)  # where the next value begins
-    own = np.flatnonzero(codes[order][1:] == codes[order][:-1])
-    own = own[:: max(1, len(own) // MOST)]
-    first, twin, stranger = order[own], order[own + 1], order[ends[own]]
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    several = np.diff(starts, append=len(order)) > 1
+    first, twin, stranger = order[starts[several]], order[starts[several] + 1], order[np.roll(starts, -1)[several]]
     others = [evidence.bins(c)[0] for k, c in enumerate(evidence.columns) if k != j]
     if evidence.group is not None:
         others.append(evidence.group)

@@ -13,6 +13,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import vstack
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
 
 from priory.errors import DataError
 from priory.leakage.evidence import Evidence
@@ -27,7 +28,7 @@ def find(evidence: Evidence) -> Iterator[Suspicion]:
     if not evidence.test:
         raise DataError("pipeline needs the test table: audit(train, test, pipeline=...).")
     inputs = _features(evidence, 0), _features(evidence, 1)
-    labels = None if evidence.group is None else evidence.group
+    labels = _labels(evidence)
     for name, step in _steps(evidence.pipeline):
         leaked = _leaked(step, *inputs, labels, evidence.train)
         if leaked:
@@ -55,6 +56,14 @@ def _features(evidence: Evidence, side: int) -> Any:
     return frame[list(names)].to_native() if isinstance(frame, nw.DataFrame) and names is not None else given
 
 
+def _labels(evidence: Evidence) -> Any:
+    """The target as it came, of the training rows alone where the test table has none."""
+    if evidence.target is None:
+        return None
+    codes, values = evidence.target.coded
+    return values[codes] if (codes >= 0).all() else values[codes[: evidence.train]]
+
+
 def _steps(pipeline: Any) -> Iterator[tuple[str, Any]]:
     """The steps of a pipeline in order; a lone transformer is its own step."""
     for name, step in getattr(pipeline, "steps", [(type(pipeline).__name__, pipeline)]):
@@ -64,10 +73,10 @@ def _steps(pipeline: Any) -> Iterator[tuple[str, Any]]:
 
 def _leaked(step: Any, train: Any, test: Any, labels: Any, rows: int) -> dict[str, str]:
     """What the step holds that only both tables together explain, attribute by attribute."""
-    known = None if labels is None else labels[:rows]
-    every = None if labels is None or (labels[rows:] < 0).any() else labels
-    here = learned(clone(step).fit(train, known))
-    both = learned(clone(step).fit(stacked(train, test), every)) if known is None or every is not None else {}
+    here = learned(clone(step).fit(train, None if labels is None else labels[:rows]))
+    every = labels if labels is not None and len(labels) > rows else None
+    told = every is not None or not get_tags(step).target_tags.required
+    both = learned(clone(step).fit(stacked(train, test), every)) if told else {}
     leaked = {}
     for attribute, value in learned(step).items():
         if attribute in here and not same(value, here[attribute]):

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from priory.leakage.rows import mixed
 from priory.logspace import Array
@@ -35,10 +33,18 @@ def clusters(texts: Sequence[str]) -> Array:
     [0, 1, 0]
     """
     documents = [" ".join(text.casefold().split()).encode(errors="replace") for text in texts]
-    first, second = _candidates(sketches(documents))
-    kept = [k for k, (i, j) in enumerate(zip(first, second, strict=True)) if _alike(documents[i], documents[j])]
-    links = coo_array((np.ones(len(kept)), (first[kept], second[kept])), shape=(len(texts), len(texts)))
-    return connected_components(links, directed=False)[1]
+    leader = list(range(len(documents)))
+
+    def led(i: int) -> int:
+        while leader[i] != i:
+            leader[i] = i = leader[leader[i]]
+        return i
+
+    for i, j in zip(*_candidates(sketches(documents)), strict=True):
+        a, b = sorted((led(int(i)), led(int(j))))
+        if a != b and _alike(documents[i], documents[j]):
+            leader[b] = a
+    return np.unique([led(i) for i in range(len(leader))], return_inverse=True)[1]
 
 
 def sketches(documents: Sequence[bytes]) -> Array:
@@ -106,9 +112,10 @@ def _candidates(sketch: Array) -> tuple[Array, Array]:
         same = np.flatnonzero(key[by_key][1:] == key[by_key][:-1])
         found.append(np.stack([told[by_key[same]], told[by_key[same + 1]]]))
     pairs = np.unique(np.hstack(found), axis=1)
-    spread = np.sqrt(ALIKE * (1 - ALIKE) / BINS)
-    agree = (sketch[pairs[0]] == sketch[pairs[1]]).mean(axis=1)
-    first, second = pairs[:, agree >= ALIKE - 4 * spread]
+    least = ALIKE - 4 * np.sqrt(ALIKE * (1 - ALIKE) / BINS)
+    parts = [pairs[:, at : at + CHUNK // BINS] for at in range(0, pairs.shape[1], CHUNK // BINS)]
+    kept = [part[:, (sketch[part[0]] == sketch[part[1]]).mean(axis=1) >= least] for part in parts]
+    first, second = np.hstack([pairs[:, :0], *kept])
     return first, second
 
 

@@ -1,4 +1,7 @@
-"""Time leakage: training rows that are later than test rows, and a target that moves with time."""
+"""Time leakage: training rows that are later than test rows, and a target that moves with time.
+
+Where no time is given, columns of dates are looked at, and spoken of softly.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ from priory.logspace import Array
 
 def find(evidence: Evidence) -> Iterator[Suspicion]:
     if evidence.time is None:
+        for name in evidence.dates if evidence.test else ():
+            yield from _later(evidence, evidence.column(name), moments(evidence.column(name)))
         return
     order = moments(evidence.time)
     if evidence.test:
@@ -43,11 +48,13 @@ def _later(evidence: Evidence, time: Cells, order: Array) -> Iterator[Suspicion]
     first, last = evidence.train + int(np.nanargmin(test)), int(np.nanargmax(train))
 
     def finding() -> Finding:
+        guessed = evidence.time is None
         return Finding(
-            Severity.HIGH,
+            Severity.LOW if guessed else Severity.HIGH,
             "time",
-            f"{late.mean():.1%} of the training rows ({len(rows):,}) are later by {time.name!r} than the first test row",
-            "Train on the past: cut at one moment, training rows before it, test rows after it.",
+            f"{late.mean():.1%} of the training rows ({len(rows):,}) are, by {time.name!r}, later than a test row",
+            "Train on the past: cut at one moment, training rows before it, test rows after it."
+            + (f" If that is what the model is for, say time={time.name!r}." if guessed else ""),
             columns=(time.name,),
             rows=tuple(rows.tolist()),
             examples=(f"first test row: {time.shown(first)}", f"last training row: {time.shown(last)}"),
