@@ -90,11 +90,12 @@ cdef struct Seeds:
 cdef struct Word:
     uint64_t head, tail  # the first sixteen bytes: for most words the whole comparison
     uint64_t place       # start in the arena << 24 | length; nought where the slot is free
-    int64_t node
+    uint32_t node
+    uint32_t mark        # the document that last showed it
 
 cdef struct Gram:
     uint64_t key         # (beginning + 1) << 32 | (last word + 1); nought where the slot is free
-    int64_t node
+    uint32_t node, mark
 
 cdef uint64_t HEAD[17]
 cdef uint64_t TAIL[17]
@@ -208,7 +209,7 @@ cdef inline int64_t last_of(uint64_t key) noexcept nogil:
 
 cdef inline int64_t find_word(Trie trie, const uint8_t* p, uint64_t n, uint64_t h) noexcept nogil:
     cdef Word* w = word_slot(trie, p, n, h)
-    return w.node if w.place else UNKNOWN
+    return <int64_t>w.node if w.place else UNKNOWN
 
 
 cdef inline int64_t find_gram(Trie trie, int64_t beginning, int64_t last) noexcept nogil:
@@ -216,7 +217,7 @@ cdef inline int64_t find_gram(Trie trie, int64_t beginning, int64_t last) noexce
     if beginning < 0 or last < 0:
         return UNKNOWN
     g = gram_slot(trie, pair(beginning, last))
-    return g.node if g.key else UNKNOWN
+    return <int64_t>g.node if g.key else UNKNOWN
 
 
 cdef int64_t put_word(Trie trie, Word* w, const uint8_t* p, uint64_t n, int64_t node) noexcept nogil:
@@ -233,7 +234,7 @@ cdef int64_t put_word(Trie trie, Word* w, const uint8_t* p, uint64_t n, int64_t 
     memset(trie.arena + trie.arena_used + n, 0, PAD)
     sixteen(p, n, &w.head, &w.tail)
     w.place = trie.arena_used << 24 | n
-    w.node = node
+    w.node, w.mark = <uint32_t>node, 0
     trie.arena_used += n
     trie.word_used += 1
     return node
@@ -257,7 +258,7 @@ cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
         while i > 0:
             i -= 1
             if more_words[i].place:
-                put_back(trie, &more_words[i])
+                put_back(trie, more_words[i])
         free(more_words)
     if 2 * (trie.gram_used + grams) > trie.gram_size:
         size = trie.gram_size
@@ -278,9 +279,12 @@ cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
     return 0
 
 
-cdef void put_back(Trie trie, const Word* old) noexcept nogil:
-    cdef uint64_t n = old.place & LENGTH, mask = trie.word_size - 1
-    cdef uint64_t h = hash_of(trie.arena + (old.place >> 24), n, &SEEDS) & mask
+cdef void put_back(Trie trie, Word word) noexcept nogil:
+    """A word in a wider table. Those met first are mostly the frequent ones: of two that collide, the later moves on."""
+    cdef uint64_t mask = trie.word_size - 1
+    cdef uint64_t h = hash_of(trie.arena + (word.place >> 24), word.place & LENGTH, &SEEDS) & mask
     while trie.words[h].place:
+        if word.node < trie.words[h].node:
+            trie.words[h], word = word, trie.words[h]
         h = (h + 1) & mask
-    trie.words[h] = old[0]
+    trie.words[h] = word
