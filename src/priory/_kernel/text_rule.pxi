@@ -25,9 +25,8 @@ cdef class Rule:
     """The declared tokenizer, as tables: what each code point is, and what it is in lower case."""
     cdef public object unit, rewrites
     cdef int64_t least, low, high
-    cdef uint8_t kind[128]
-    cdef uint8_t word[256]
-    cdef uint8_t single[256]
+    cdef uint8_t single[128]
+    cdef uint16_t shortest[256]  # of the pieces that begin with this character
     cdef bint lowers, singles, words, padded
     cdef const uint8_t[::1] kinds
     cdef const uint32_t[::1] lowered
@@ -40,10 +39,10 @@ cdef class Rule:
         self.kinds, self.lowered, self.lowers = kinds, lowered, lowered[65] == 97
         if self.kinds.shape[0] < 128 or self.lowered.shape[0] != self.kinds.shape[0]:
             raise ValueError("a rule needs the kind and the lower case of every code point")
+        for c in range(256):
+            self.shortest[c] = 1 if c < 128 and self.kinds[c] == SINGLE else least
         for c in range(128):
-            self.kind[c] = self.kinds[c]
-            self.word[c], self.single[c] = self.kinds[c] == WORD, self.kinds[c] == SINGLE
-            self.word[c + 128] = self.single[c + 128] = 0
+            self.single[c] = self.kinds[c] == SINGLE
             self.singles |= self.single[c]
         self.known = Rewrites(rewrites) if rewrites else None
 
@@ -86,7 +85,6 @@ cdef class Reader:
     cdef Rule rule
     cdef Rewrites known
     cdef uint8_t* low
-    cdef uint32_t* bounds
     cdef uint32_t* starts       # of the characters in `low`, for n-grams of characters
     cdef uint32_t* stops        # where each run of characters ends
     cdef Piece* pieces
@@ -108,14 +106,13 @@ cdef class Reader:
             raise ValueError("n-grams of more than 64 words")
         self.rule, self.known, self.kept, self.count = rule, rule.known, documents, len(documents)
         self.low = <uint8_t*>zeros(4 * BLOCK + 64 + PAD)
-        self.bounds = <uint32_t*>zeros((BLOCK + 2) * sizeof(uint32_t))
         self.pieces = <Piece*>zeros((BLOCK + 2) * sizeof(Piece))
         self.word = <int64_t*>zeros((BLOCK + 80) * sizeof(int64_t))
         self.beginning = <int64_t*>zeros((BLOCK + 80) * sizeof(int64_t))
         self.hashes = <uint64_t*>zeros((BLOCK + 80) * sizeof(uint64_t))
         self.nodes = <int64_t*>zeros((BLOCK + 80) * rule.high * sizeof(int64_t))
         self.documents = <Document*>zeros((self.count + 1) * sizeof(Document))
-        if not (self.low and self.bounds and self.pieces and self.word and self.beginning and self.hashes
+        if not (self.low and self.pieces and self.word and self.beginning and self.hashes
                 and self.nodes and self.documents):
             raise MemoryError
         for i in range(self.count):
@@ -131,7 +128,6 @@ cdef class Reader:
 
     def __dealloc__(self):
         free(self.low)
-        free(self.bounds)
         free(self.starts)
         free(self.stops)
         free(self.pieces)

@@ -9,13 +9,13 @@ cdef extern from *:
       #include <intrin.h>
       static __inline uint64_t folded(uint64_t a, uint64_t b) {
           uint64_t high, low = _umul128(a, b, &high); return low ^ high; }
-      static __inline int lowest(uint64_t bits) { unsigned long i; _BitScanForward64(&i, bits); return (int) i; }
+      static __inline int lowest(uint64_t bits) { unsigned long i; _BitScanForward64(&i, bits | 1ull << 63); return (int) i; }
       #define soon(place) ((void) (place))
     #else
       static inline uint64_t folded(uint64_t a, uint64_t b) {
           unsigned __int128 product = (unsigned __int128) a * b;
           return (uint64_t) product ^ (uint64_t) (product >> 64); }
-      #define lowest(bits) __builtin_ctzll(bits)
+      #define lowest(bits) __builtin_ctzll((bits) | 1ull << 63)  /* 63 if there is none */
       #define soon(place) __builtin_prefetch(place)
     #endif
     /* Sixty-four bytes in lower case; a bit for each that is a letter, a digit or an underscore of ASCII. */
