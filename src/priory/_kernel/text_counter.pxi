@@ -160,11 +160,11 @@ cdef int ready(Counter c, int64_t words, int64_t grams) noexcept nogil:
     return 0
 
 
-cdef inline Word* word_of(Counter c, const uint8_t* p, uint64_t n, uint64_t h) noexcept nogil:
+cdef inline Word* word_of(Counter c, const Piece* piece) noexcept nogil:
     """The slot of a word; a new word gets the next number. NULL if there is no memory for it."""
-    cdef Word* w = word_slot(c, p, n, h)
-    if w.place == 0:
-        if put_word(c, w, p, n, c.nodes) < 0:
+    cdef Word* w = word_slot(c, piece)
+    if unlikely(w.place == 0):
+        if put_word(c, w, piece, c.nodes) < 0:
             return NULL
         c.origin[c.nodes] = w.place
         c.nodes += 1
@@ -198,7 +198,7 @@ cdef int64_t numbered(Reader r, Counter c, int64_t k, uint32_t document, bint on
     cdef int64_t* word = r.word + r.carry
     cdef int64_t* nodes = r.nodes
     cdef double* cells
-    cdef Piece* piece
+    cdef Piece* pieces = r.pieces
     cdef Word* w
     cdef Gram* g
     cdef bint words = r.rule.words, often = not once, single = r.rule.low == 1 or not words
@@ -206,11 +206,9 @@ cdef int64_t numbered(Reader r, Counter c, int64_t k, uint32_t document, bint on
     if ready(c, k, 0) < 0:
         return NO_MEMORY
     cells = c.cells
+    fetched(r, c, k)
     for i in range(k):
-        soon(&c.words[r.pieces[i].hash & (c.word_size - 1)])
-    for i in range(k):
-        piece = &r.pieces[i]
-        w = word_of(c, piece.at, piece.n, piece.hash)
+        w = word_of(c, &pieces[i])
         if w == NULL:
             return NO_MEMORY
         word[i] = w.node
@@ -254,7 +252,7 @@ cdef void absorb(Counter into, Counter other, keep) except *:
     """Every token of the other, or of those kept, with its counts; what a kept n-gram is made of stays as its bones."""
     cdef int64_t node, n = other.nodes, j, to
     cdef uint64_t key
-    cdef const uint8_t* p
+    cdef Piece piece
     cdef int64_t[::1] where = np.full(n + 1, -1, dtype=np.int64)
     cdef uint8_t[::1] wanted = np.ones(n + 1, dtype=np.uint8) if keep is None else np.append(keep, keep[:1])
     cdef double* cell
@@ -281,8 +279,8 @@ cdef void absorb(Counter into, Counter other, keep) except *:
             if key & PAIR:
                 to = gram_of(into, where[beginning_of(key)], where[last_of(key)]).node
             else:
-                p = other.arena + (key >> 24)
-                w = word_of(into, p, key & LENGTH, hash_of(p, key & LENGTH, &SEEDS))
+                piece = piece_at(other.arena + (key >> 24), key & LENGTH)
+                w = word_of(into, &piece)
                 if w == NULL:
                     problem = NO_MEMORY
                     break

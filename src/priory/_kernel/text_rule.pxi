@@ -16,10 +16,6 @@ cdef struct Document:
     int64_t n
     int width  # bytes of a character; nought for UTF-8
 
-cdef struct Piece:
-    const uint8_t* at
-    uint64_t n, hash
-
 
 cdef class Rule:
     """The declared tokenizer, as tables: what each code point is, and what it is in lower case."""
@@ -55,6 +51,7 @@ cdef class Rewrites(Trie):
 
     def __init__(self, rewrites):
         cdef bytes word, text, padded
+        cdef Piece piece
         cdef Word* w
         cdef uint64_t start
         self.into = <Piece*>zeros(max(len(rewrites), 1) * sizeof(Piece))
@@ -63,10 +60,11 @@ cdef class Rewrites(Trie):
         starts = []
         for surface, target in rewrites.items():
             word, text = surface.encode(), (target or "").encode()
-            if 0 < len(word) < <int64_t>LENGTH:
+            if 0 < len(word) < LENGTH:
                 padded = word + bytes(PAD)
-                w = word_slot(self, padded, len(word), hash_of(padded, len(word), &SEEDS))
-                if w.place == 0 and put_word(self, w, padded, len(word), len(starts)) < 0:
+                piece = piece_at(padded, len(word))
+                w = word_slot(self, &piece)
+                if w.place == 0 and put_word(self, w, &piece, len(starts)) < 0:
                     raise MemoryError
                 starts.append(text)
         self.texts, start = b"".join([text + bytes(PAD) for text in starts]), 0
@@ -74,7 +72,6 @@ cdef class Rewrites(Trie):
             self.into[i].at = <const uint8_t*>self.texts + start
             self.into[i].n = len(text)
             start += len(text) + PAD
-            self.into[i].hash = hash_of(self.into[i].at, self.into[i].n, &SEEDS)
 
     def __dealloc__(self):
         free(self.into)

@@ -72,20 +72,25 @@ cdef extern from *:
     void soon(const void* place) noexcept nogil
     void* zeros(size_t size) noexcept nogil
     void* table(size_t size) noexcept nogil
+    bint unlikely(bint condition) noexcept nogil  # a macro of Cython's
 
 
 cdef enum:
     UNKNOWN = -1
     NO_MEMORY = -2
     MALFORMED = -3
+    LENGTH = (1 << 24) - 1
     PAD = 32  # readable bytes after any text, so that sixteen can be loaded at once
 
-cdef uint64_t LENGTH = (1 << 24) - 1
 cdef uint64_t PAIR = <uint64_t>1 << 63
 cdef int64_t MOST_NODES = (<int64_t>1 << 31) - (1 << 21)
 
 cdef struct Seeds:
     uint64_t a, b, c
+
+cdef struct Piece:
+    const uint8_t* at
+    uint64_t n, hash, head, tail
 
 cdef struct Word:
     uint64_t head, tail  # the first sixteen bytes: for most words the whole comparison
@@ -112,15 +117,22 @@ cdef inline void sixteen(const uint8_t* p, uint64_t n, uint64_t* head, uint64_t*
     tail[0] &= TAIL[kept]
 
 
-cdef inline uint64_t hash_of(const uint8_t* p, uint64_t n, const Seeds* seeds) noexcept nogil:
+cdef inline void hashed(Piece* piece, const Seeds* seeds) noexcept nogil:
     cdef uint64_t head, tail, at = 16
-    sixteen(p, n, &head, &tail)
-    cdef uint64_t h = folded(head ^ seeds.a, tail ^ seeds.b)
-    while at < n:
-        sixteen(p + at, n - at, &head, &tail)
+    sixteen(piece.at, piece.n, &piece.head, &piece.tail)
+    cdef uint64_t h = folded(piece.head ^ seeds.a, piece.tail ^ seeds.b)
+    while unlikely(at < piece.n):
+        sixteen(piece.at + at, piece.n - at, &head, &tail)
         h = folded(head ^ seeds.a ^ h, tail ^ seeds.b)
         at += 16
-    return folded(h ^ n, seeds.c)
+    piece.hash = folded(h ^ piece.n, seeds.c)
+
+
+cdef inline Piece piece_at(const uint8_t* p, uint64_t n) noexcept nogil:
+    cdef Piece piece
+    piece.at, piece.n = p, n
+    hashed(&piece, &SEEDS)
+    return piece
 
 
 cdef inline uint64_t joined(uint64_t beginning, uint64_t last, const Seeds* seeds) noexcept nogil:
@@ -167,18 +179,16 @@ cdef class Trie:
         free(self.arena)
 
 
-cdef inline Word* word_slot(Trie trie, const uint8_t* p, uint64_t n, uint64_t h) noexcept nogil:
+cdef inline Word* word_slot(Trie trie, const Piece* p) noexcept nogil:
     """Where the word is, or the free slot where it would be."""
-    cdef uint64_t head, tail, mask = trie.word_size - 1
+    cdef uint64_t mask = trie.word_size - 1, h = p.hash & mask
     cdef Word* w
-    sixteen(p, n, &head, &tail)
-    h &= mask
     while True:
         w = &trie.words[h]
-        if w.place == 0:
+        if w.head == p.head and w.tail == p.tail and (w.place & LENGTH) == p.n and (
+                p.n <= 16 or memcmp(trie.arena + (w.place >> 24) + 16, p.at + 16, p.n - 16) == 0):
             return w
-        if w.head == head and w.tail == tail and (w.place & LENGTH) == n and (
-                n <= 16 or memcmp(trie.arena + (w.place >> 24) + 16, p + 16, n - 16) == 0):
+        if w.place == 0:
             return w
         h = (h + 1) & mask
 
@@ -207,8 +217,8 @@ cdef inline int64_t last_of(uint64_t key) noexcept nogil:
     return <int64_t>(key & <uint64_t>0xFFFFFFFF) - 1
 
 
-cdef inline int64_t find_word(Trie trie, const uint8_t* p, uint64_t n, uint64_t h) noexcept nogil:
-    cdef Word* w = word_slot(trie, p, n, h)
+cdef inline int64_t find_word(Trie trie, const Piece* piece) noexcept nogil:
+    cdef Word* w = word_slot(trie, piece)
     return <int64_t>w.node if w.place else UNKNOWN
 
 
@@ -220,9 +230,9 @@ cdef inline int64_t find_gram(Trie trie, int64_t beginning, int64_t last) noexce
     return <int64_t>g.node if g.key else UNKNOWN
 
 
-cdef int64_t put_word(Trie trie, Word* w, const uint8_t* p, uint64_t n, int64_t node) noexcept nogil:
+cdef int64_t put_word(Trie trie, Word* w, const Piece* piece, int64_t node) noexcept nogil:
     """A new word in its free slot. The caller has made room in the table."""
-    cdef uint64_t room
+    cdef uint64_t room, n = piece.n
     cdef uint8_t* wider
     if trie.arena_used + n > trie.arena_room:
         room = 2 * trie.arena_room + n
@@ -230,9 +240,9 @@ cdef int64_t put_word(Trie trie, Word* w, const uint8_t* p, uint64_t n, int64_t 
         if wider == NULL:
             return NO_MEMORY
         trie.arena, trie.arena_room = wider, room
-    memcpy(trie.arena + trie.arena_used, p, n)
+    memcpy(trie.arena + trie.arena_used, piece.at, n)
     memset(trie.arena + trie.arena_used + n, 0, PAD)
-    sixteen(p, n, &w.head, &w.tail)
+    w.head, w.tail = piece.head, piece.tail
     w.place = trie.arena_used << 24 | n
     w.node, w.mark = <uint32_t>node, 0
     trie.arena_used += n
@@ -282,7 +292,7 @@ cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
 cdef void put_back(Trie trie, Word word) noexcept nogil:
     """A word in a wider table. Those met first are mostly the frequent ones: of two that collide, the later moves on."""
     cdef uint64_t mask = trie.word_size - 1
-    cdef uint64_t h = hash_of(trie.arena + (word.place >> 24), word.place & LENGTH, &SEEDS) & mask
+    cdef uint64_t h = piece_at(trie.arena + (word.place >> 24), word.place & LENGTH).hash & mask
     while trie.words[h].place:
         if word.node < trie.words[h].node:
             trie.words[h], word = word, trie.words[h]
