@@ -271,7 +271,10 @@ cdef void absorb(Counter into, Counter other, keep) except *:
                     break
             if node + 16 < n:
                 key = other.origin[node + 16]
-                if key & PAIR and beginning_of(key) < node and last_of(key) < node:
+                if not key & PAIR:
+                    piece = piece_at(other.arena + (key >> 24), key & LENGTH)
+                    soon(&into.words[piece.hash & (into.word_size - 1)])
+                elif beginning_of(key) < node and last_of(key) < node:
                     soon(gram_home(into, pair(where[beginning_of(key)], where[last_of(key)])))
             if not wanted[node]:
                 continue
