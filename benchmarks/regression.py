@@ -8,14 +8,13 @@ Times are ratios to the peer in the same run. The data sets are looked for in ``
 from __future__ import annotations
 
 import csv
-import time
 import warnings
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from clock import best
 from scipy import stats
 from scipy.special import expit
 from sklearn.linear_model import BayesianRidge
@@ -35,30 +34,21 @@ TABLES = {  # name: target, and the columns whose numbers are names
 }
 
 
-def seconds(call: Callable[[], object], repeat: int = 1) -> float:
-    best = np.inf
-    for _ in range(repeat):
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
 def speed(rows: int = 1_000_000, columns: int = 50) -> list[str]:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(rows, columns))
     y = x @ rng.normal(size=columns) + rng.normal(size=rows)
     ours = BayesianLinearRegression()
-    theirs = seconds(lambda: BayesianRidge().fit(x, y), 3)
-    fit = seconds(lambda: ours.fit(x, y), 3)
+    theirs = best(lambda: BayesianRidge().fit(x, y), 3)
+    fit = best(lambda: ours.fit(x, y), 3)
     part = slice(0, 1000)
     forget = np.inf
     for _ in range(20):
-        forget = min(forget, seconds(lambda: ours.forget(x[part], y[part])))
+        forget = min(forget, best(lambda: ours.forget(x[part], y[part]), 1))
         ours.partial_fit(x[part], y[part])
     again = np.inf
     for _ in range(5):
-        again = min(again, seconds(lambda: ours.forget(x[part], y[part]).coef_))
+        again = min(again, best(lambda: ours.forget(x[part], y[part]).coef_, 1))
         ours.partial_fit(x[part], y[part])
     times = {"fit": fit, "forget 1,000 rows": forget, "forget 1,000 rows, and the new weights": again}
     return [
@@ -170,7 +160,7 @@ def agreement(rows: int = 1000, columns: int = 10) -> list[str]:
     x, w = rng.normal(size=(rows, columns)), rng.normal(size=columns)
     d = (rng.random(rows) < expit(x @ w)).astype(int)
     models = {m: BayesianLogisticRegression(m, prior=1.0, random_state=0) for m in ("nuts", "vi", "laplace")}
-    taken = {m: seconds(lambda model=model: model.fit(x, d)) for m, model in models.items()}
+    taken = {m: best(lambda model=model: model.fit(x, d), 1) for m, model in models.items()}
     p = {m: model.predict_proba(x)[:, 1] for m, model in models.items()}
     rhat, ess, divergences = models["nuts"].diagnostics_
     return [

@@ -8,13 +8,13 @@ Best of five runs of each; both take the same arrays. Memory is the peak of what
 from __future__ import annotations
 
 import sys
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import sklearn
+from clock import best
 from sklearn import naive_bayes as peer
 
 import priory as pr
@@ -31,15 +31,6 @@ def problems(rows: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     reals = rng.normal(y[:, None] * 0.3, 1.0, (rows, COLUMNS))
     codes = (rng.random((rows, COLUMNS)) * (6 + y[:, None] % 3)).astype(np.int64)
     return {"GaussianNB": (reals, y), "BernoulliNB": (reals, y), "CategoricalNB": (codes, y)}
-
-
-def best(action: Callable[[], object], runs: int) -> float:
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def peak(action: Callable[[], object]) -> float:

@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 import datasets
 import numpy as np
 import sklearn
+from clock import best
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
@@ -32,15 +32,6 @@ from priory.bags import MODELS
 
 RESULTS = Path(__file__).parent / "results" / "text.md"
 SETS = ["sms_spam", "20newsgroups_bydate", "imdb", "rt_polarity", "trec_questions", "spamassassin"]
-
-
-def best(action: Callable[[], Any], runs: int = 3) -> float:
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def on(threads: int, action: Callable[[], Any], runs: int) -> float:
@@ -55,7 +46,7 @@ def word_count(texts: list[str]) -> float:
     with tempfile.NamedTemporaryFile(suffix=".txt") as file:
         file.write("\n".join(texts).encode())
         file.flush()
-        return best(lambda: subprocess.run(["wc", "-w", file.name], check=True, capture_output=True))
+        return best(lambda: subprocess.run(["wc", "-w", file.name], check=True, capture_output=True), 7)
 
 
 def fast_text(texts: list[str], labels: list[str]) -> float | None:

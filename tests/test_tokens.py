@@ -301,7 +301,8 @@ def test_the_result_does_not_depend_on_threads_or_batches(monkeypatch):
     rule = Tokens(ngrams=(1, 2))
 
     def everything():
-        words, weighted = count(texts, group, 3, rule).ordered(), count(iter(texts), group, 3, rule, weight).ordered()
+        words = count(iter(texts), group, 3, rule).ordered()
+        weighted = count(iter(texts), group, 3, rule, weight).ordered()
         scores = score(texts, words.index(), words.counts, rule)
         return words.tokens(), words.counts, weighted.counts, scores, *encode(texts, words.index(), rule)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
+from operator import methodcaller
 from typing import TypeVar
 
 import numpy as np
@@ -14,11 +15,12 @@ from priory import counting
 from priory.errors import DataError, KindError
 from priory.logspace import Array
 
-BATCH = 1 << 26  # characters read before they are counted: what an endless stream takes in memory
+BATCH = 1 << 26  # characters of a stream read before they are counted: what an endless one takes in memory
 SHARD = 1 << 17  # characters worth a thread of their own
 CONTEXT = ("Σ", "İ")  # the letters whose lower case depends on their neighbours, or is two letters
 
 Document = str | bytes
+is_ascii: Callable[[Document], bool] = methodcaller("isascii")
 T = TypeVar("T")
 
 
@@ -27,14 +29,9 @@ def batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[in
     if isinstance(documents, str | bytes):
         raise KindError(f"documents is one {type(documents).__name__}; give a list of documents: [text].")
     start = 0
-    for batch in [documents] if isinstance(documents, list) and _fits(documents) else _read_ahead(documents):
+    for batch in [documents] if isinstance(documents, list) and documents else _read_ahead(documents):
         yield start, all_prepared(batch, start, lowercase)
         start += len(batch)
-
-
-def _fits(documents: list[Document]) -> bool:
-    """Whether a list of texts is one batch; what is not text is said where it is read."""
-    return set(map(type, documents)) <= {str, bytes} and len(documents) > 0 and sum(map(len, documents)) <= BATCH
 
 
 def _read_ahead(documents: Iterable[Document]) -> Iterator[list[Document]]:
@@ -52,14 +49,10 @@ def _read_ahead(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 def all_prepared(batch: list[Document], start: int, lowercase: bool) -> list[Document]:
     """The batch with those documents replaced that the kernel cannot lower by itself; most are ASCII, and stay."""
-    kinds = set(map(type, batch))
-    if kinds == {str} or kinds == {bytes}:
-        plain = [document.isascii() for document in batch]
-        if all(plain):
-            return batch
-        odd: Iterable[int] = [i for i, ascii_only in enumerate(plain) if not ascii_only]
-    else:
-        odd = range(len(batch))
+    texts = set(map(type, batch)) <= {str, bytes}
+    odd = [i for i, plain in enumerate(map(is_ascii, batch)) if not plain] if texts else range(len(batch))
+    if not odd:
+        return batch
     ready = list(batch)
     for i in odd:
         ready[i] = prepared(batch[i], start + i, lowercase)
@@ -73,7 +66,7 @@ def prepared(document: Document, number: int, lowercase: bool) -> Document:
     if document.isascii() or not lowercase:
         return document
     if isinstance(document, str):
-        return document.lower() if any(letter in document for letter in CONTEXT) else document
+        return document.lower() if CONTEXT[0] in document or CONTEXT[1] in document else document
     if not any(letter.encode() in document for letter in CONTEXT):
         return document
     try:
@@ -105,6 +98,8 @@ def shards(batch: list[Document], most: int) -> list[int]:
     >>> shards(["a short one", "another"], 2)
     [0, 2]
     """
+    if most == 1:
+        return [0, len(batch)]
     sizes = np.cumsum(np.fromiter(map(len, batch), dtype=np.int64, count=len(batch)))
     threads = max(1, min(most, int(sizes[-1]) // SHARD))
     cuts = np.searchsorted(sizes, sizes[-1] * np.arange(1, threads) / threads, side="right")

@@ -21,7 +21,7 @@ import numpy as np
 
 from priory._kernel import text as kernel
 from priory._kernel import text_reference as reference
-from priory.documents import CONTEXT, Document, batches, grouped, located, over, prepared, same_number
+from priory.documents import CONTEXT, Document, batches, grouped, is_ascii, located, over, prepared, same_number
 from priory.errors import DataError, PrioryError, TooLarge
 from priory.logspace import Array
 
@@ -71,7 +71,7 @@ class Tokens:
 
     def rule(self, documents: list[Document]) -> kernel.Rule:
         """The tables by which these documents are read."""
-        wide = not all(document.isascii() for document in documents)
+        wide = not all(map(is_ascii, documents))
         return _rule(self, wide) if self.stem is None else self._stemming(documents, wide)
 
     def _stemming(self, documents: list[Document], wide: bool) -> kernel.Rule:

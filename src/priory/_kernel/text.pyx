@@ -28,16 +28,26 @@ include "text_pieces.pxi"
 include "text_characters.pxi"
 
 
+cdef inline void fetched(Reader r, Trie trie, int64_t k) noexcept nogil:
+    """The pieces hashed, and their slots fetched ahead."""
+    cdef Piece* pieces = r.pieces
+    cdef Word* words = trie.words
+    cdef uint64_t mask = trie.word_size - 1
+    cdef int64_t i
+    for i in range(k):
+        hashed(&pieces[i], &SEEDS)
+        soon(&words[pieces[i].hash & mask])
+
+
 cdef inline int64_t rewritten(Reader r, int64_t k) noexcept nogil:
-    """The pieces hashed; those that are rewritten replaced, those that are dropped left out."""
+    """The pieces that are rewritten replaced, those that are dropped left out."""
     cdef Piece* pieces = r.pieces
     cdef int64_t i, node, kept = 0
-    for i in range(k):
-        pieces[i].hash = hash_of(pieces[i].at, pieces[i].n, &SEEDS)
     if r.known is None:
         return k
+    fetched(r, r.known, k)
     for i in range(k):
-        node = find_word(r.known, pieces[i].at, pieces[i].n, pieces[i].hash)
+        node = find_word(r.known, &pieces[i])
         pieces[kept] = pieces[i] if node < 0 else r.known.into[node]
         kept += pieces[kept].n > 0
     return kept
@@ -52,13 +62,11 @@ cdef inline void keep_last(Reader r, int64_t total) noexcept nogil:
 cdef int64_t looked_up(Reader r, Trie trie, int64_t k, const double* rows, int64_t width, int64_t known) noexcept nogil:
     """The numbers of all tokens of a block, in `r.nodes`; the rows that will be wanted are fetched ahead."""
     cdef int64_t i, n, node, total, limit, found = 0
-    cdef Piece* piece
+    cdef Piece* pieces = r.pieces
     k = rewritten(r, k)
+    fetched(r, trie, k)
     for i in range(k):
-        soon(&trie.words[r.pieces[i].hash & (trie.word_size - 1)])
-    for i in range(k):
-        piece = &r.pieces[i]
-        node = find_word(trie, piece.at, piece.n, piece.hash)
+        node = find_word(trie, &pieces[i])
         r.word[r.carry + i] = node
         if r.rule.low == 1 or not r.rule.words:
             if 0 <= node < known:

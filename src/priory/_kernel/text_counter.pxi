@@ -1,5 +1,5 @@
-# Counting: every token gets a number when it is first met, and a row of cells: the document that last showed it, the
-# count of each class, and, where rare tokens are dropped on the way, how much of it may have been missed before.
+# Counting: every token gets a number when it is first met, and a row of cells: the count of each class and, where rare
+# tokens are dropped on the way, how much of it may have been missed before.
 
 cdef int64_t MOST_BYTES = _reference.MOST_BYTES
 
@@ -7,12 +7,12 @@ cdef int64_t MOST_BYTES = _reference.MOST_BYTES
 cdef class Counter(Trie):
     cdef uint64_t* origin  # of each node: the place of a word, or PAIR | key
     cdef double* cells
-    cdef int64_t groups, width, room, most, bones, documents
+    cdef int64_t groups, width, room, most, bones
     cdef double missed
 
     def __init__(self, int64_t groups, int64_t most=0):
         self.groups, self.most = groups, most
-        self.width = 1 + groups + (most > 0)
+        self.width = groups + (most > 0)
 
     def __dealloc__(self):
         free(self.origin)
@@ -29,17 +29,17 @@ cdef class Counter(Trie):
             if not 0 <= group[i] < self.groups:
                 raise ValueError("a class out of range")
         with nogil:
+            unmarked(self)
             for i in range(r.count):
                 opened(r)
-                self.documents += 1
                 w = 1.0 if weight is None else weight[i]
                 while r.at < r.documents[i].n:
                     k = block(r, &r.documents[i])
                     if k >= 0:
-                        k = numbered(r, self, k)
+                        k = numbered(r, self, k, <uint32_t>(i + 1), once)
                     if k < 0:
                         break
-                    counted(r, self, k, group[i], w, once)
+                    counted(r, self, k, group[i], w)
                 if k < 0:
                     break
                 if self.most and self.nodes - self.bones > self.most:
@@ -50,7 +50,7 @@ cdef class Counter(Trie):
     def prune(self, int64_t most, int64_t kept):
         """Drop what was seen least, if more than ``most`` tokens are there, until at most ``kept`` are left."""
         cells = np.asarray(<double[:self.nodes, :self.width]>self.cells) if self.nodes else np.zeros((0, self.width))
-        total = cells[:, 1 : 1 + self.groups].sum(axis=1)
+        total = cells[:, : self.groups].sum(axis=1)
         live = np.flatnonzero(total > 0)
         self.bones = self.nodes - len(live)
         if len(live) <= most:
@@ -69,7 +69,7 @@ cdef class Counter(Trie):
         """Add what another counter found."""
         missed = self.missed + other.missed
         absorb(self, other, None)
-        self.missed, self.documents = missed, self.documents + other.documents
+        self.missed = missed
         if self.most and self.nodes:
             np.asarray(<double[:self.nodes, :self.width]>self.cells)[:, self.width - 1] = missed
 
@@ -90,7 +90,7 @@ cdef class Counter(Trie):
                 else:
                     length[node] = key & LENGTH
                 for j in range(self.groups):
-                    if self.cells[node * self.width + 1 + j] != 0:
+                    if self.cells[node * self.width + j] != 0:
                         live[node] = 1
                         total += length[node]
                         kept += 1
@@ -105,7 +105,7 @@ cdef class Counter(Trie):
                     at += length[node]
                     spelt(self, node, &arena[0] + at)
                     ends[kept] = at
-                    memcpy(&counts[kept, 0], self.cells + node * self.width + 1, self.groups * sizeof(double))
+                    memcpy(&counts[kept, 0], self.cells + node * self.width, self.groups * sizeof(double))
                     kept += 1
         return np.asarray(arena), np.asarray(ends), np.asarray(counts), self.missed
 
@@ -160,48 +160,63 @@ cdef int ready(Counter c, int64_t words, int64_t grams) noexcept nogil:
     return 0
 
 
-cdef inline int64_t word_number(Counter c, const uint8_t* p, uint64_t n, uint64_t h) noexcept nogil:
-    cdef Word* w = word_slot(c, p, n, h)
-    if w.place:
-        return w.node
-    if put_word(c, w, p, n, c.nodes) < 0:
-        return NO_MEMORY
-    c.origin[c.nodes] = w.place
-    c.nodes += 1
-    return c.nodes - 1
+cdef inline Word* word_of(Counter c, const Piece* piece) noexcept nogil:
+    """The slot of a word; a new word gets the next number. NULL if there is no memory for it."""
+    cdef Word* w = word_slot(c, piece)
+    if unlikely(w.place == 0):
+        if put_word(c, w, piece, c.nodes) < 0:
+            return NULL
+        c.origin[c.nodes] = w.place
+        c.nodes += 1
+    return w
 
 
-cdef inline int64_t gram_number(Counter c, int64_t beginning, int64_t last) noexcept nogil:
+cdef inline Gram* gram_of(Counter c, int64_t beginning, int64_t last) noexcept nogil:
+    """The slot of an n-gram; a new one gets the next number."""
     cdef uint64_t key = pair(beginning, last)
     cdef Gram* g = gram_slot(c, key)
     if g.key == 0:
-        g.key, g.node = key, c.nodes
+        g.key, g.node, g.mark = key, <uint32_t>c.nodes, 0
         c.origin[c.nodes] = PAIR | key
         c.nodes += 1
         c.gram_used += 1
-    return g.node
+    return g
 
 
-cdef int64_t numbered(Reader r, Counter c, int64_t k) noexcept nogil:
-    """The numbers of all tokens of a block, in `r.nodes`; a token never met before gets the next number."""
-    cdef int64_t i, n, node, total, limit, found = 0
-    cdef Piece* piece
-    cdef bint words = r.rule.words
+cdef void unmarked(Counter c) noexcept nogil:
+    """No document has been read yet."""
+    cdef uint64_t i
+    for i in range(c.word_size):
+        c.words[i].mark = 0
+    for i in range(c.gram_size):
+        c.grams[i].mark = 0
+
+
+cdef int64_t numbered(Reader r, Counter c, int64_t k, uint32_t document, bint once) noexcept nogil:
+    """The numbers of the tokens of a block that count, in `r.nodes`; a token never met before gets the next number."""
+    cdef int64_t i, n, total, limit, width = c.width, found = 0
+    cdef int64_t* word = r.word + r.carry
+    cdef int64_t* nodes = r.nodes
+    cdef double* cells
+    cdef Piece* pieces = r.pieces
+    cdef Word* w
+    cdef Gram* g
+    cdef bint words = r.rule.words, often = not once, single = r.rule.low == 1 or not words
     k = rewritten(r, k)
     if ready(c, k, 0) < 0:
         return NO_MEMORY
+    cells = c.cells
+    fetched(r, c, k)
     for i in range(k):
-        soon(&c.words[r.pieces[i].hash & (c.word_size - 1)])
-    for i in range(k):
-        piece = &r.pieces[i]
-        node = word_number(c, piece.at, piece.n, piece.hash)
-        if node < 0:
-            return node
-        r.word[r.carry + i] = node
-        soon(c.cells + node * c.width)
-    if r.rule.low == 1 or not words:
-        memcpy(r.nodes, r.word + r.carry, k * sizeof(int64_t))
-        found = k
+        w = word_of(c, &pieces[i])
+        if w == NULL:
+            return NO_MEMORY
+        word[i] = w.node
+        if single:
+            soon(cells + w.node * width)
+            nodes[found] = w.node
+            found += often | (w.mark != document)  # no branch: whether a document repeats a word cannot be foreseen
+            w.mark = document
     if r.rule.high == 1 or not words:
         return found
     total = r.carry + k
@@ -215,34 +230,33 @@ cdef int64_t numbered(Reader r, Counter c, int64_t k) noexcept nogil:
         for i in range(limit):
             soon(gram_home(c, pair(r.beginning[i], r.word[i + n - 1])))
         for i in range(limit):
-            node = gram_number(c, r.beginning[i], r.word[i + n - 1])
-            r.beginning[i] = node
-            soon(c.cells + node * c.width)
+            g = gram_of(c, r.beginning[i], r.word[i + n - 1])
+            r.beginning[i] = g.node
             if n >= r.rule.low and i + n - 1 >= r.carry:
-                r.nodes[found] = node
-                found += 1
+                soon(c.cells + g.node * c.width)
+                r.nodes[found] = g.node
+                found += often | (g.mark != document)
+                g.mark = document
     keep_last(r, total)
     return found
 
 
-cdef void counted(Reader r, Counter c, int64_t k, int64_t group, double weight, bint once) noexcept nogil:
-    cdef int64_t i, width = c.width, now = c.documents, often = not once
-    cdef double* cells = c.cells
-    cdef int64_t* mark
-    for i in range(k):  # no branch: whether a document repeats a word cannot be foreseen
-        mark = <int64_t*>(cells + r.nodes[i] * width)
-        (<double*>mark)[1 + group] += weight * <double>(often | (mark[0] != now))
-        mark[0] = now
+cdef void counted(Reader r, Counter c, int64_t k, int64_t group, double weight) noexcept nogil:
+    cdef int64_t i, width = c.width
+    cdef double* cells = c.cells + group
+    for i in range(k):
+        cells[r.nodes[i] * width] += weight
 
 
 cdef void absorb(Counter into, Counter other, keep) except *:
     """Every token of the other, or of those kept, with its counts; what a kept n-gram is made of stays as its bones."""
     cdef int64_t node, n = other.nodes, j, to
     cdef uint64_t key
-    cdef const uint8_t* p
+    cdef Piece piece
     cdef int64_t[::1] where = np.full(n + 1, -1, dtype=np.int64)
     cdef uint8_t[::1] wanted = np.ones(n + 1, dtype=np.uint8) if keep is None else np.append(keep, keep[:1])
     cdef double* cell
+    cdef Word* w
     cdef int problem = 0
     with nogil:
         for node in range(n - 1, -1, -1):
@@ -257,24 +271,28 @@ cdef void absorb(Counter into, Counter other, keep) except *:
                     break
             if node + 16 < n:
                 key = other.origin[node + 16]
-                if key & PAIR and beginning_of(key) < node and last_of(key) < node:
+                if not key & PAIR:
+                    piece = piece_at(other.arena + (key >> 24), key & LENGTH)
+                    soon(&into.words[piece.hash & (into.word_size - 1)])
+                elif beginning_of(key) < node and last_of(key) < node:
                     soon(gram_home(into, pair(where[beginning_of(key)], where[last_of(key)])))
             if not wanted[node]:
                 continue
             key = other.origin[node]
             if key & PAIR:
-                to = gram_number(into, where[beginning_of(key)], where[last_of(key)])
+                to = gram_of(into, where[beginning_of(key)], where[last_of(key)]).node
             else:
-                p = other.arena + (key >> 24)
-                to = word_number(into, p, key & LENGTH, hash_of(p, key & LENGTH, &SEEDS))
-            if to < 0:
-                problem = NO_MEMORY
-                break
+                piece = piece_at(other.arena + (key >> 24), key & LENGTH)
+                w = word_of(into, &piece)
+                if w == NULL:
+                    problem = NO_MEMORY
+                    break
+                to = w.node
             where[node] = to
             if wanted[node] & 1:
                 cell = into.cells + to * into.width
-                for j in range(1, into.width):
-                    cell[j] = other.cells[node * other.width + j] + (cell[j] if j <= into.groups else 0.0)
+                for j in range(into.width):
+                    cell[j] = other.cells[node * other.width + j] + (cell[j] if j < into.groups else 0.0)
     if problem < 0:
         raise MemoryError
 

@@ -81,7 +81,8 @@ cdef int64_t bucketed(Reader r, Buckets b, int64_t k) noexcept nogil:
     cdef uint64_t h
     k = rewritten(r, k)
     for i in range(k):
-        h = hash_of(r.pieces[i].at, r.pieces[i].n, &b.seeds)
+        hashed(&r.pieces[i], &b.seeds)
+        h = r.pieces[i].hash
         r.word[r.carry + i] = <int64_t>h
         if r.rule.low == 1 or not r.rule.words:
             r.nodes[found] = <int64_t>(h % <uint64_t>b.size)

@@ -13,7 +13,7 @@ cdef class Index(Trie):
         cdef int64_t problem = 0
         self.size, self.split, start = ends.shape[0], split, 0
         for i in range(self.size):
-            if not start < ends[i] <= arena.shape[0] or ends[i] - start >= <int64_t>LENGTH:
+            if not start < ends[i] <= arena.shape[0] or ends[i] - start >= LENGTH:
                 raise ValueError("a token is empty, too long or outside of the arena")
             start = ends[i]
         if self.size == 0:
@@ -50,7 +50,7 @@ cdef class Index(Trie):
     def places(self, const uint8_t[::1] arena, const int64_t[::1] ends):
         """The column of each of these tokens; -1 where it is not there. The index must hold its tokens whole."""
         cdef int64_t i, n = ends.shape[0], start = 0
-        cdef uint64_t h
+        cdef Piece piece
         cdef int64_t[::1] out = np.full(n, UNKNOWN, dtype=np.int64)
         cdef uint8_t[::1] padded = np.zeros(arena.shape[0] + PAD, dtype=np.uint8)
         cdef const uint8_t* p = &padded[0]
@@ -64,8 +64,8 @@ cdef class Index(Trie):
         start = 0
         with nogil:
             for i in range(n):
-                h = hash_of(p + start, ends[i] - start, &SEEDS)
-                out[i] = find_word(self, p + start, ends[i] - start, h)
+                piece = piece_at(p + start, ends[i] - start)
+                out[i] = find_word(self, &piece)
                 start = ends[i]
         return np.asarray(out)
 
@@ -163,7 +163,8 @@ def grown(array, room):
 cdef int64_t planted(Index index, const uint8_t* p, int64_t n, int64_t column, bint split) noexcept nogil:
     """A token under its column; UNKNOWN if it is there already."""
     cdef int64_t start = 0, end = 0, beginning = -1, node
-    cdef uint64_t h, key
+    cdef uint64_t key
+    cdef Piece piece
     cdef Word* w
     cdef Gram* g
     cdef bint last
@@ -178,12 +179,12 @@ cdef int64_t planted(Index index, const uint8_t* p, int64_t n, int64_t column, b
             return NO_MEMORY
         node = UNKNOWN
         if end > start:
-            h = hash_of(p + start, end - start, &SEEDS)
-            w = word_slot(index, p + start, end - start, h)
+            piece = piece_at(p + start, end - start)
+            w = word_slot(index, &piece)
             if w.place == 0:
                 node = column if last and start == 0 else index.nodes
                 index.nodes += node != column
-                if put_word(index, w, p + start, end - start, node) < 0:
+                if put_word(index, w, &piece, node) < 0:
                     return NO_MEMORY
             elif last and start == 0:
                 return UNKNOWN

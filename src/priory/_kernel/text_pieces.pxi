@@ -19,18 +19,16 @@ cdef int64_t block(Reader r, Document* d) noexcept nogil:
 
 cdef bint plain(Reader r, Document* d, int64_t end, int64_t* found) noexcept nogil:
     """The ASCII that comes next: bits say where words begin and end, sixty-four at a time. False if there is none."""
-    cdef int64_t m = end - r.at, base = 0, k = found[0], nb = 0, i, step, length
-    cdef int64_t least = r.rule.least, longest = LONGEST
+    cdef int64_t m = end - r.at, base = 0, k = found[0], i, step, length
+    cdef int64_t longest = LONGEST
+    cdef int64_t start = m  # of the piece that ends next; beyond its end, if it was counted with the block before
     cdef const uint8_t* text = d.data + r.at
-    cdef const uint8_t* word = r.rule.word
+    cdef const uint16_t* shortest = r.rule.shortest
     cdef uint8_t* low = r.low + r.used
-    cdef uint32_t* bounds = r.bounds
     cdef Piece* pieces = r.pieces
-    cdef uint64_t bits, change, last = 0, ones, last_one = 0, high
-    cdef uint8_t kind
+    cdef uint64_t bits, before, begins, ends, high, last = r.inside == WORD, ones = 0, last_one = 0
     cdef uint8_t rest[64]
-    cdef uint32_t s
-    cdef bint all = True
+    cdef bint ascii = True, singles = r.rule.singles
     while base < m:
         step = m - base if m - base < 64 else 64
         if step == 64:
@@ -40,48 +38,41 @@ cdef bint plain(Reader r, Document* d, int64_t end, int64_t* found) noexcept nog
             memcpy(rest, text + base, step)
             bits = sixty_four(rest, low + base, r.rule.lowers, &high)
         if high:
-            m, all = base, False
+            m, ascii = base, False
             break
-        ones = 0
-        if r.rule.singles:
+        if singles:
+            ones = 0
             for i in range(step):
                 ones |= <uint64_t>r.rule.single[text[base + i]] << i
             bits &= ~ones
-        change = bits ^ (bits << 1 | last) | ones | ones << 1 | last_one
-        last = bits >> 63
-        last_one = ones >> 63
-        while change:
-            bounds[nb] = <uint32_t>(base + lowest(change))
-            nb += 1
-            change &= change - 1
+        before = bits << 1 | last
+        begins = bits & ~before | ones
+        ends = (before & ~bits | ones << 1 | last_one) & ~<uint64_t>0 >> (64 - step)
+        if not last | last_one:
+            start = base + lowest(begins)
+            begins &= begins - 1
+        last, last_one = bits >> (step - 1) & 1, ones >> (step - 1) & 1
+        while ends:
+            length = base + lowest(ends) - start
+            pieces[k].at = low + start
+            pieces[k].n = length if length < longest else longest
+            k += length >= shortest[text[start]]
+            ends &= ends - 1
+            start = base + lowest(begins)
+            begins &= begins - 1
         base += step
-    while nb > 0 and bounds[nb - 1] >= m:
-        nb -= 1
-    bounds[nb] = <uint32_t>m
-    if m == 0 or (not all and nb == 1 and bounds[0] == 0 and word[text[0]]):
+    if m == 0:
         return False
-    i = r.inside == WORD and nb > 0 and bounds[0] == 0 and word[text[0]]  # the rest of a word already counted
-    r.inside = SEPARATOR
-    if nb > 0 and r.at + m < d.n and word[text[bounds[nb - 1]]]:
-        if bounds[nb - 1] > 0:  # it may go on: begin the next block with it
-            m = bounds[nb - 1]
-            nb -= 1
-        else:
-            r.inside = WORD
-    if not r.rule.singles:  # every other run is a word
-        i *= 2
-    while i < nb:
-        s = bounds[i]
-        length = bounds[i + 1] - s
-        pieces[k].at = low + s
+    if last and 0 < start < m and r.at + m < d.n:  # it may go on: begin the next block with it
+        m, last = start, 0
+    elif last and not ascii:
+        return False
+    elif last | last_one:
+        length = m - start
+        pieces[k].at = low + start
         pieces[k].n = length if length < longest else longest
-        if r.rule.singles:
-            kind = r.rule.kind[text[s]]
-            k += (kind == WORD) & (length >= least) | (kind == SINGLE)
-            i += 1
-        else:
-            k += length >= least
-            i += 2
+        k += length >= shortest[text[start]]
+    r.inside = WORD if last else SEPARATOR
     r.at += m
     r.used += m
     found[0] = k

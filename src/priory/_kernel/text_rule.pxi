@@ -16,18 +16,13 @@ cdef struct Document:
     int64_t n
     int width  # bytes of a character; nought for UTF-8
 
-cdef struct Piece:
-    const uint8_t* at
-    uint64_t n, hash
-
 
 cdef class Rule:
     """The declared tokenizer, as tables: what each code point is, and what it is in lower case."""
     cdef public object unit, rewrites
     cdef int64_t least, low, high
-    cdef uint8_t kind[128]
-    cdef uint8_t word[256]
-    cdef uint8_t single[256]
+    cdef uint8_t single[128]
+    cdef uint16_t shortest[256]  # of the pieces that begin with this character
     cdef bint lowers, singles, words, padded
     cdef const uint8_t[::1] kinds
     cdef const uint32_t[::1] lowered
@@ -40,10 +35,10 @@ cdef class Rule:
         self.kinds, self.lowered, self.lowers = kinds, lowered, lowered[65] == 97
         if self.kinds.shape[0] < 128 or self.lowered.shape[0] != self.kinds.shape[0]:
             raise ValueError("a rule needs the kind and the lower case of every code point")
+        for c in range(256):
+            self.shortest[c] = 1 if c < 128 and self.kinds[c] == SINGLE else least
         for c in range(128):
-            self.kind[c] = self.kinds[c]
-            self.word[c], self.single[c] = self.kinds[c] == WORD, self.kinds[c] == SINGLE
-            self.word[c + 128] = self.single[c + 128] = 0
+            self.single[c] = self.kinds[c] == SINGLE
             self.singles |= self.single[c]
         self.known = Rewrites(rewrites) if rewrites else None
 
@@ -56,6 +51,7 @@ cdef class Rewrites(Trie):
 
     def __init__(self, rewrites):
         cdef bytes word, text, padded
+        cdef Piece piece
         cdef Word* w
         cdef uint64_t start
         self.into = <Piece*>zeros(max(len(rewrites), 1) * sizeof(Piece))
@@ -64,10 +60,11 @@ cdef class Rewrites(Trie):
         starts = []
         for surface, target in rewrites.items():
             word, text = surface.encode(), (target or "").encode()
-            if 0 < len(word) < <int64_t>LENGTH:
+            if 0 < len(word) < LENGTH:
                 padded = word + bytes(PAD)
-                w = word_slot(self, padded, len(word), hash_of(padded, len(word), &SEEDS))
-                if w.place == 0 and put_word(self, w, padded, len(word), len(starts)) < 0:
+                piece = piece_at(padded, len(word))
+                w = word_slot(self, &piece)
+                if w.place == 0 and put_word(self, w, &piece, len(starts)) < 0:
                     raise MemoryError
                 starts.append(text)
         self.texts, start = b"".join([text + bytes(PAD) for text in starts]), 0
@@ -75,7 +72,6 @@ cdef class Rewrites(Trie):
             self.into[i].at = <const uint8_t*>self.texts + start
             self.into[i].n = len(text)
             start += len(text) + PAD
-            self.into[i].hash = hash_of(self.into[i].at, self.into[i].n, &SEEDS)
 
     def __dealloc__(self):
         free(self.into)
@@ -86,7 +82,6 @@ cdef class Reader:
     cdef Rule rule
     cdef Rewrites known
     cdef uint8_t* low
-    cdef uint32_t* bounds
     cdef uint32_t* starts       # of the characters in `low`, for n-grams of characters
     cdef uint32_t* stops        # where each run of characters ends
     cdef Piece* pieces
@@ -108,14 +103,13 @@ cdef class Reader:
             raise ValueError("n-grams of more than 64 words")
         self.rule, self.known, self.kept, self.count = rule, rule.known, documents, len(documents)
         self.low = <uint8_t*>zeros(4 * BLOCK + 64 + PAD)
-        self.bounds = <uint32_t*>zeros((BLOCK + 2) * sizeof(uint32_t))
         self.pieces = <Piece*>zeros((BLOCK + 2) * sizeof(Piece))
         self.word = <int64_t*>zeros((BLOCK + 80) * sizeof(int64_t))
         self.beginning = <int64_t*>zeros((BLOCK + 80) * sizeof(int64_t))
         self.hashes = <uint64_t*>zeros((BLOCK + 80) * sizeof(uint64_t))
         self.nodes = <int64_t*>zeros((BLOCK + 80) * rule.high * sizeof(int64_t))
         self.documents = <Document*>zeros((self.count + 1) * sizeof(Document))
-        if not (self.low and self.bounds and self.pieces and self.word and self.beginning and self.hashes
+        if not (self.low and self.pieces and self.word and self.beginning and self.hashes
                 and self.nodes and self.documents):
             raise MemoryError
         for i in range(self.count):
@@ -131,7 +125,6 @@ cdef class Reader:
 
     def __dealloc__(self):
         free(self.low)
-        free(self.bounds)
         free(self.starts)
         free(self.stops)
         free(self.pieces)

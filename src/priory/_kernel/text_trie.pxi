@@ -9,13 +9,13 @@ cdef extern from *:
       #include <intrin.h>
       static __inline uint64_t folded(uint64_t a, uint64_t b) {
           uint64_t high, low = _umul128(a, b, &high); return low ^ high; }
-      static __inline int lowest(uint64_t bits) { unsigned long i; _BitScanForward64(&i, bits); return (int) i; }
+      static __inline int lowest(uint64_t bits) { unsigned long i; _BitScanForward64(&i, bits | 1ull << 63); return (int) i; }
       #define soon(place) ((void) (place))
     #else
       static inline uint64_t folded(uint64_t a, uint64_t b) {
           unsigned __int128 product = (unsigned __int128) a * b;
           return (uint64_t) product ^ (uint64_t) (product >> 64); }
-      #define lowest(bits) __builtin_ctzll(bits)
+      #define lowest(bits) __builtin_ctzll((bits) | 1ull << 63)  /* 63 if there is none */
       #define soon(place) __builtin_prefetch(place)
     #endif
     /* Sixty-four bytes in lower case; a bit for each that is a letter, a digit or an underscore of ASCII. */
@@ -72,29 +72,35 @@ cdef extern from *:
     void soon(const void* place) noexcept nogil
     void* zeros(size_t size) noexcept nogil
     void* table(size_t size) noexcept nogil
+    bint unlikely(bint condition) noexcept nogil  # a macro of Cython's
 
 
 cdef enum:
     UNKNOWN = -1
     NO_MEMORY = -2
     MALFORMED = -3
+    LENGTH = (1 << 24) - 1
     PAD = 32  # readable bytes after any text, so that sixteen can be loaded at once
 
-cdef uint64_t LENGTH = (1 << 24) - 1
 cdef uint64_t PAIR = <uint64_t>1 << 63
 cdef int64_t MOST_NODES = (<int64_t>1 << 31) - (1 << 21)
 
 cdef struct Seeds:
     uint64_t a, b, c
 
+cdef struct Piece:
+    const uint8_t* at
+    uint64_t n, hash, head, tail
+
 cdef struct Word:
     uint64_t head, tail  # the first sixteen bytes: for most words the whole comparison
     uint64_t place       # start in the arena << 24 | length; nought where the slot is free
-    int64_t node
+    uint32_t node
+    uint32_t mark        # the document that last showed it
 
 cdef struct Gram:
     uint64_t key         # (beginning + 1) << 32 | (last word + 1); nought where the slot is free
-    int64_t node
+    uint32_t node, mark
 
 cdef uint64_t HEAD[17]
 cdef uint64_t TAIL[17]
@@ -111,15 +117,22 @@ cdef inline void sixteen(const uint8_t* p, uint64_t n, uint64_t* head, uint64_t*
     tail[0] &= TAIL[kept]
 
 
-cdef inline uint64_t hash_of(const uint8_t* p, uint64_t n, const Seeds* seeds) noexcept nogil:
+cdef inline void hashed(Piece* piece, const Seeds* seeds) noexcept nogil:
     cdef uint64_t head, tail, at = 16
-    sixteen(p, n, &head, &tail)
-    cdef uint64_t h = folded(head ^ seeds.a, tail ^ seeds.b)
-    while at < n:
-        sixteen(p + at, n - at, &head, &tail)
+    sixteen(piece.at, piece.n, &piece.head, &piece.tail)
+    cdef uint64_t h = folded(piece.head ^ seeds.a, piece.tail ^ seeds.b)
+    while unlikely(at < piece.n):
+        sixteen(piece.at + at, piece.n - at, &head, &tail)
         h = folded(head ^ seeds.a ^ h, tail ^ seeds.b)
         at += 16
-    return folded(h ^ n, seeds.c)
+    piece.hash = folded(h ^ piece.n, seeds.c)
+
+
+cdef inline Piece piece_at(const uint8_t* p, uint64_t n) noexcept nogil:
+    cdef Piece piece
+    piece.at, piece.n = p, n
+    hashed(&piece, &SEEDS)
+    return piece
 
 
 cdef inline uint64_t joined(uint64_t beginning, uint64_t last, const Seeds* seeds) noexcept nogil:
@@ -166,18 +179,16 @@ cdef class Trie:
         free(self.arena)
 
 
-cdef inline Word* word_slot(Trie trie, const uint8_t* p, uint64_t n, uint64_t h) noexcept nogil:
+cdef inline Word* word_slot(Trie trie, const Piece* p) noexcept nogil:
     """Where the word is, or the free slot where it would be."""
-    cdef uint64_t head, tail, mask = trie.word_size - 1
+    cdef uint64_t mask = trie.word_size - 1, h = p.hash & mask
     cdef Word* w
-    sixteen(p, n, &head, &tail)
-    h &= mask
     while True:
         w = &trie.words[h]
-        if w.place == 0:
+        if w.head == p.head and w.tail == p.tail and (w.place & LENGTH) == p.n and (
+                p.n <= 16 or memcmp(trie.arena + (w.place >> 24) + 16, p.at + 16, p.n - 16) == 0):
             return w
-        if w.head == head and w.tail == tail and (w.place & LENGTH) == n and (
-                n <= 16 or memcmp(trie.arena + (w.place >> 24) + 16, p + 16, n - 16) == 0):
+        if w.place == 0:
             return w
         h = (h + 1) & mask
 
@@ -206,9 +217,9 @@ cdef inline int64_t last_of(uint64_t key) noexcept nogil:
     return <int64_t>(key & <uint64_t>0xFFFFFFFF) - 1
 
 
-cdef inline int64_t find_word(Trie trie, const uint8_t* p, uint64_t n, uint64_t h) noexcept nogil:
-    cdef Word* w = word_slot(trie, p, n, h)
-    return w.node if w.place else UNKNOWN
+cdef inline int64_t find_word(Trie trie, const Piece* piece) noexcept nogil:
+    cdef Word* w = word_slot(trie, piece)
+    return <int64_t>w.node if w.place else UNKNOWN
 
 
 cdef inline int64_t find_gram(Trie trie, int64_t beginning, int64_t last) noexcept nogil:
@@ -216,12 +227,12 @@ cdef inline int64_t find_gram(Trie trie, int64_t beginning, int64_t last) noexce
     if beginning < 0 or last < 0:
         return UNKNOWN
     g = gram_slot(trie, pair(beginning, last))
-    return g.node if g.key else UNKNOWN
+    return <int64_t>g.node if g.key else UNKNOWN
 
 
-cdef int64_t put_word(Trie trie, Word* w, const uint8_t* p, uint64_t n, int64_t node) noexcept nogil:
+cdef int64_t put_word(Trie trie, Word* w, const Piece* piece, int64_t node) noexcept nogil:
     """A new word in its free slot. The caller has made room in the table."""
-    cdef uint64_t room
+    cdef uint64_t room, n = piece.n
     cdef uint8_t* wider
     if trie.arena_used + n > trie.arena_room:
         room = 2 * trie.arena_room + n
@@ -229,11 +240,11 @@ cdef int64_t put_word(Trie trie, Word* w, const uint8_t* p, uint64_t n, int64_t 
         if wider == NULL:
             return NO_MEMORY
         trie.arena, trie.arena_room = wider, room
-    memcpy(trie.arena + trie.arena_used, p, n)
+    memcpy(trie.arena + trie.arena_used, piece.at, n)
     memset(trie.arena + trie.arena_used + n, 0, PAD)
-    sixteen(p, n, &w.head, &w.tail)
+    w.head, w.tail = piece.head, piece.tail
     w.place = trie.arena_used << 24 | n
-    w.node = node
+    w.node, w.mark = <uint32_t>node, 0
     trie.arena_used += n
     trie.word_used += 1
     return node
@@ -257,7 +268,7 @@ cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
         while i > 0:
             i -= 1
             if more_words[i].place:
-                put_back(trie, &more_words[i])
+                put_back(trie, more_words[i])
         free(more_words)
     if 2 * (trie.gram_used + grams) > trie.gram_size:
         size = trie.gram_size
@@ -278,9 +289,12 @@ cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
     return 0
 
 
-cdef void put_back(Trie trie, const Word* old) noexcept nogil:
-    cdef uint64_t n = old.place & LENGTH, mask = trie.word_size - 1
-    cdef uint64_t h = hash_of(trie.arena + (old.place >> 24), n, &SEEDS) & mask
+cdef void put_back(Trie trie, Word word) noexcept nogil:
+    """A word in a wider table. Those met first are mostly the frequent ones: of two that collide, the later moves on."""
+    cdef uint64_t mask = trie.word_size - 1
+    cdef uint64_t h = piece_at(trie.arena + (word.place >> 24), word.place & LENGTH).hash & mask
     while trie.words[h].place:
+        if word.node < trie.words[h].node:
+            trie.words[h], word = word, trie.words[h]
         h = (h + 1) & mask
-    trie.words[h] = old[0]
+    trie.words[h] = word
