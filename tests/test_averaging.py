@@ -1,5 +1,6 @@
 """Averaging over all sets of features is one naive classifier, and equals the sum over all of them."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,8 @@ from sklearn.datasets import load_breast_cancer
 import priory as pr
 from priory.families import Categorical, Gaussian, Poisson
 from priory.logspace import log_sum_exp
+
+NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # the statistics alone
 
 RNG = np.random.default_rng(7)
 
@@ -28,7 +31,7 @@ def columns(kind, rows=60):
 @pytest.mark.parametrize("kind", ["gaussian", "poisson", "labels"])
 def test_it_equals_brute_force_over_all_feature_sets(kind):
     x, y, family = columns(kind)
-    model = pr.NaiveBayes(family, average=True).fit(x, y)
+    model = NaiveBayes(family, average=True).fit(x, y)
     query = x[:8]
     prior = np.log(np.bincount(y) / len(y))
     apart, together, e1, e0 = [], [], [], []
@@ -53,14 +56,14 @@ def test_it_equals_brute_force_over_all_feature_sets(kind):
 
 def test_it_forgets_and_leaves_out_like_everything_else():
     x, y, _ = columns("gaussian")
-    model = pr.NaiveBayes(average=True).fit(x, y)
+    model = NaiveBayes(average=True).fit(x, y)
     honest = model.leave_one_out(x, y)
     for i in range(0, 60, 13):
         others = np.arange(60) != i
         assert np.allclose(
-            honest[i], pr.NaiveBayes(average=True).fit(x[others], y[others]).predict_log_proba(x[~others])[0]
+            honest[i], NaiveBayes(average=True).fit(x[others], y[others]).predict_log_proba(x[~others])[0]
         )
-    never = pr.NaiveBayes(average=True).fit(x[:40], y[:40])
+    never = NaiveBayes(average=True).fit(x[:40], y[:40])
     model.forget(x[40:], y[40:])
     assert np.allclose(model.predict_log_proba(x), never.predict_log_proba(x), atol=1e-8)
 
@@ -70,7 +73,7 @@ def test_the_ledger_of_an_average_sums_to_its_log_odds(family):
     x, y, _ = columns("poisson", rows=600)
     x = {"bernoulli": np.minimum(x, 1), "gamma": x + 0.5}.get(family, x)
     x[::7, 3] = np.nan
-    model = pr.NaiveBayes(family, average=True).fit(x, y)
+    model = NaiveBayes(family, average=True).fit(x, y)
     assert ((model.inclusion_probability_ > 1e-9) & (model.inclusion_probability_ < 0.99)).any()
     for ledger, row in zip(model.explain(x[:9]), model.predict_log_proba(x[:9]), strict=True):
         assert ledger.log_odds(0, 1) == pytest.approx(row[0] - row[1], abs=1e-9)
@@ -82,9 +85,9 @@ def test_noise_columns_do_no_harm_and_are_told_from_signal():
     signal = rng.normal(y[:, None] * 0.8, 1.0, (1200, 20))
     x = np.hstack([signal, rng.normal(size=(1200, 200))])
     train, test = slice(0, 200), slice(200, 1200)
-    plain = pr.NaiveBayes("gaussian").fit(x[train], y[train])
-    clean = pr.NaiveBayes("gaussian").fit(signal[train], y[train])
-    averaged = pr.NaiveBayes("gaussian", average=True).fit(x[train], y[train])
+    plain = NaiveBayes("gaussian").fit(x[train], y[train])
+    clean = NaiveBayes("gaussian").fit(signal[train], y[train])
+    averaged = NaiveBayes("gaussian", average=True).fit(x[train], y[train])
     assert averaged.score(x[test], y[test]) > plain.score(x[test], y[test]) + 0.02
     assert averaged.score(x[test], y[test]) > clean.score(signal[test], y[test]) - 0.02
     assert set(np.argsort(-averaged.inclusion_probability_)[:20]) == set(range(20))
@@ -93,5 +96,5 @@ def test_noise_columns_do_no_harm_and_are_told_from_signal():
 def test_where_everything_matters_nothing_changes():
     x, y = load_breast_cancer(return_X_y=True)
     strong = x[:, [0, 2, 3, 7, 20, 22, 23, 27]]
-    plain, averaged = (pr.NaiveBayes(average=a).fit(strong, y) for a in (False, True))
+    plain, averaged = (NaiveBayes(average=a).fit(strong, y) for a in (False, True))
     assert np.array_equal(plain.predict_log_proba(strong), averaged.predict_log_proba(strong))

@@ -1,6 +1,7 @@
 """NaiveBayes on tables as they are: the laws, the choice of families, the ledger, every way a table can come."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,9 @@ import priory as pr
 from priory.data import inbox
 from priory.errors import DataError, KindError, Missing, NotSeen, PrioryWarning, Stale
 from priory.families import Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text
+
+NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # the statistics alone
+TextClassifier = partial(pr.TextClassifier, calibrate=False)  # the statistics alone
 
 
 def mixed(rows=60, seed=0):
@@ -57,8 +61,8 @@ def answers(model, frame=FRAME):
 @given(cut=st.integers(1, 59), seed=st.integers(0, 100), estimate=st.sampled_from(ESTIMATES))
 def test_any_split_and_any_order_give_the_same_model(cut, seed, estimate):
     order = np.random.default_rng(seed).permutation(60)
-    whole = pr.NaiveBayes(estimate=estimate).fit(FRAME, LABELS)
-    parts = pr.NaiveBayes(estimate=estimate)
+    whole = NaiveBayes(estimate=estimate).fit(FRAME, LABELS)
+    parts = NaiveBayes(estimate=estimate)
     for part in (order[:cut], order[cut:]):
         parts.partial_fit(FRAME.iloc[part], LABELS.iloc[part])
     assert np.allclose(answers(parts), answers(whole), atol=1e-9)
@@ -67,15 +71,15 @@ def test_any_split_and_any_order_give_the_same_model(cut, seed, estimate):
 @settings(max_examples=25)
 @given(cut=st.integers(1, 58), estimate=st.sampled_from(ESTIMATES))
 def test_forgetting_equals_never_having_seen(cut, estimate):
-    model = pr.NaiveBayes(estimate=estimate).fit(FRAME, LABELS).forget(FRAME.iloc[cut:], LABELS.iloc[cut:])
-    never = pr.NaiveBayes(estimate=estimate).partial_fit(FRAME.iloc[:cut], LABELS.iloc[:cut], classes=["ham", "spam"])
+    model = NaiveBayes(estimate=estimate).fit(FRAME, LABELS).forget(FRAME.iloc[cut:], LABELS.iloc[cut:])
+    never = NaiveBayes(estimate=estimate).partial_fit(FRAME.iloc[:cut], LABELS.iloc[:cut], classes=["ham", "spam"])
     assert np.allclose(answers(model), answers(never), atol=1e-8)
 
 
 def test_forgetting_counts_is_exact_to_the_bit():
     frame = FRAME[["colour", "flag", "count"]]
-    model = pr.NaiveBayes().fit(frame, LABELS).forget(frame.iloc[20:], LABELS.iloc[20:])
-    never = pr.NaiveBayes().partial_fit(frame.iloc[:20], LABELS.iloc[:20], classes=["ham", "spam"])
+    model = NaiveBayes().fit(frame, LABELS).forget(frame.iloc[20:], LABELS.iloc[20:])
+    never = NaiveBayes().partial_fit(frame.iloc[:20], LABELS.iloc[:20], classes=["ham", "spam"])
     colours = next(b for b, block in enumerate(model._schema.blocks) if block.kind == "label")
     assert np.array_equal(model.seen_.parts[colours][0][0].counts, never.seen_.parts[colours][0][0].counts)
     assert model.seen_.parts[colours][0][0].values.tolist() == never.seen_.parts[colours][0][0].values.tolist()
@@ -84,16 +88,14 @@ def test_forgetting_counts_is_exact_to_the_bit():
 
 def test_weight_k_equals_k_copies():
     weight = np.random.default_rng(1).integers(0, 4, 60)
-    weighted = pr.NaiveBayes().fit(FRAME, LABELS, sample_weight=weight)
+    weighted = NaiveBayes().fit(FRAME, LABELS, sample_weight=weight)
     copies = np.repeat(np.arange(60), weight)
-    assert np.allclose(
-        answers(weighted), answers(pr.NaiveBayes().fit(FRAME.iloc[copies], LABELS.iloc[copies])), atol=1e-9
-    )
+    assert np.allclose(answers(weighted), answers(NaiveBayes().fit(FRAME.iloc[copies], LABELS.iloc[copies])), atol=1e-9)
 
 
 def test_merging_is_associative_and_commutative():
-    a, b, c = (pr.NaiveBayes().fit(FRAME.iloc[p], LABELS.iloc[p]) for p in (slice(0, 20), slice(20, 45), slice(45, 60)))
-    whole = answers(pr.NaiveBayes().fit(FRAME, LABELS))
+    a, b, c = (NaiveBayes().fit(FRAME.iloc[p], LABELS.iloc[p]) for p in (slice(0, 20), slice(20, 45), slice(45, 60)))
+    whole = answers(NaiveBayes().fit(FRAME, LABELS))
     for merged in ((a + b) + c, a + (b + c), c + b + a, a.merge(b, c), sum([a, b, c])):
         assert np.allclose(answers(merged), whole, atol=1e-9)
     assert a.class_count_.sum() == 20
@@ -104,20 +106,20 @@ def test_scaling_a_column_changes_nothing(factor):
     X, y = load_iris(return_X_y=True)
     scaled = X * np.array([1.0, factor, 1.0, 1.0])
     families = "gaussian" if factor not in (2.0**-30, 2.0**30) else "auto"  # the histogram's resolution is binary
-    before = pr.NaiveBayes(families).fit(X, y).predict_log_proba(X)
-    assert np.allclose(pr.NaiveBayes(families).fit(scaled, y).predict_log_proba(scaled), before, atol=1e-6)
+    before = NaiveBayes(families).fit(X, y).predict_log_proba(X)
+    assert np.allclose(NaiveBayes(families).fit(scaled, y).predict_log_proba(scaled), before, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:no class has two rows")
 def test_a_new_class_and_a_new_category_may_come_later():
-    model = pr.NaiveBayes().fit([{"c": "a"}, {"c": "b"}], ["x", "y"])
+    model = NaiveBayes().fit([{"c": "a"}, {"c": "b"}], ["x", "y"])
     model.partial_fit([{"c": "new"}] * 5, ["z"] * 5)
     assert model.classes_.tolist() == ["x", "y", "z"]
     assert model.predict([{"c": "new"}]).tolist() == ["z"]
 
 
 def test_a_column_that_was_empty_may_fill_later():
-    model = pr.NaiveBayes().partial_fit([{"a": 1.0, "b": None}, {"a": 2.0, "b": None}], [0, 1])
+    model = NaiveBayes().partial_fit([{"a": 1.0, "b": None}, {"a": 2.0, "b": None}], [0, 1])
     assert model.schema_["b"].kind == "empty"
     model.partial_fit([{"a": 1.0, "b": "left"}, {"a": 2.0, "b": "right"}] * 4, [0, 1] * 4)
     assert model.schema_["b"].family == "Categorical"
@@ -125,7 +127,7 @@ def test_a_column_that_was_empty_may_fill_later():
 
 
 def test_a_faded_model_forgets_only_with_the_clock():
-    model = pr.NaiveBayes("gaussian").fit(FRAME[["wait"]], LABELS)
+    model = NaiveBayes("gaussian").fit(FRAME[["wait"]], LABELS)
     then = model.clock_
     model.decay(0.5).partial_fit(FRAME[["wait"]].iloc[:5] * 2, LABELS.iloc[:5])
     with pytest.raises(
@@ -133,19 +135,17 @@ def test_a_faded_model_forgets_only_with_the_clock():
     ):
         model.forget(FRAME[["wait"]], LABELS)
     model.forget(FRAME[["wait"]], LABELS, learned_at=then)
-    fresh = pr.NaiveBayes("gaussian").partial_fit(
-        FRAME[["wait"]].iloc[:5] * 2, LABELS.iloc[:5], classes=["ham", "spam"]
-    )
+    fresh = NaiveBayes("gaussian").partial_fit(FRAME[["wait"]].iloc[:5] * 2, LABELS.iloc[:5], classes=["ham", "spam"])
     assert np.allclose(answers(model, FRAME[["wait"]]), answers(fresh, FRAME[["wait"]]))
 
 
 @pytest.mark.parametrize("estimate", ESTIMATES)
 def test_leave_one_out_is_refitting_without_the_row(estimate):
-    model = pr.NaiveBayes(estimate=estimate).fit(FRAME, LABELS)
+    model = NaiveBayes(estimate=estimate).fit(FRAME, LABELS)
     honest = model.leave_one_out(FRAME, LABELS)
     for i in range(0, 60, 7):
         others = np.arange(60) != i
-        refitted = pr.NaiveBayes(estimate=estimate).fit(FRAME[others], LABELS[others])
+        refitted = NaiveBayes(estimate=estimate).fit(FRAME[others], LABELS[others])
         assert np.allclose(honest[i], refitted.predict_log_proba(FRAME[~others])[0], atol=1e-9)
 
 
@@ -154,7 +154,7 @@ def test_leave_one_out_is_refitting_without_the_row(estimate):
 
 def test_the_evidence_finds_the_family_that_made_the_column():
     frame, y = mixed(2000)
-    schema = pr.NaiveBayes().fit(frame, y).schema_
+    schema = NaiveBayes().fit(frame, y).schema_
     chosen = {name: column.family for name, column in schema.items()}
     assert chosen == {
         "colour": "Categorical",
@@ -171,13 +171,13 @@ def test_the_evidence_finds_the_family_that_made_the_column():
 def test_a_shape_of_its_own_is_a_histogram():
     rng = np.random.default_rng(2)
     x = np.concatenate([rng.normal(-5, 0.3, 500), rng.normal(5, 0.3, 500), np.zeros(500)])
-    assert pr.NaiveBayes().fit(x[:, None], rng.integers(0, 2, 1500)).schema_["x0"].family == "Histogram"
+    assert NaiveBayes().fit(x[:, None], rng.integers(0, 2, 1500)).schema_["x0"].family == "Histogram"
 
 
 def test_the_choice_of_family_forgets_too():
     counts = np.random.default_rng(0).poisson(5.0, (300, 1)).astype(float)
     y = np.arange(300) % 2
-    model = pr.NaiveBayes().fit(counts, y)
+    model = NaiveBayes().fit(counts, y)
     assert model.schema_["x0"].family == "Poisson"
     model.partial_fit([[2.5]], [0])
     assert model.schema_["x0"].family != "Poisson"
@@ -188,7 +188,7 @@ def test_the_choice_of_family_forgets_too():
     "family", ["gaussian", Gaussian, Gaussian(0.0, 1.0, 2.0, 1.0), Histogram, "histogram", Histogram(8)]
 )
 def test_a_family_can_be_declared(family):
-    model = pr.NaiveBayes({"size": family}).fit(FRAME, LABELS)
+    model = NaiveBayes({"size": family}).fit(FRAME, LABELS)
     assert model.schema_["size"].family.lower() in str(family).lower()
     assert model.score(FRAME, LABELS) > 0.8
 
@@ -196,19 +196,19 @@ def test_a_family_can_be_declared(family):
 def test_a_declared_family_for_all_columns():
     X, y = load_iris(return_X_y=True)
     for family in (Gaussian, Gamma, Histogram, "gamma"):
-        assert pr.NaiveBayes(family).fit(X, y).score(X, y) > 0.9
-    assert pr.NaiveBayes(Poisson).fit(np.floor(X * 4), y).score(np.floor(X * 4), y) > 0.8
+        assert NaiveBayes(family).fit(X, y).score(X, y) > 0.9
+    assert NaiveBayes(Poisson).fit(np.floor(X * 4), y).score(np.floor(X * 4), y) > 0.8
 
 
 def test_numbers_may_be_declared_labels():
     X = pd.DataFrame({"code": [101, 205, 101, 205, 309] * 4})
     y = ["a", "b", "a", "b", "b"] * 4
-    assert pr.NaiveBayes({"code": Categorical}).fit(X, y).score(X, y) == 1.0
+    assert NaiveBayes({"code": Categorical}).fit(X, y).score(X, y) == 1.0
 
 
 def test_declared_categories_share_the_smoothing():
     family = Categorical(1.0, values=["blue", "red", "teal"])
-    model = pr.NaiveBayes({"c": family}).fit([{"c": "red"}, {"c": "red"}, {"c": "blue"}], [0, 0, 1])
+    model = NaiveBayes({"c": family}).fit([{"c": "red"}, {"c": "red"}, {"c": "blue"}], [0, 0, 1])
     assert np.exp(model.explain([{"c": "teal"}])[0].lines[0].log_likelihood) == pytest.approx([1 / 5, 1 / 4])
 
 
@@ -230,49 +230,49 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_kind_of_table_gives_the_same_model(way):
-    expected = answers(pr.NaiveBayes().fit(FRAME, LABELS))
+    expected = answers(NaiveBayes().fit(FRAME, LABELS))
     table = WAYS[way](FRAME)
-    assert np.allclose(pr.NaiveBayes().fit(table, LABELS).predict_log_proba(table), expected, atol=1e-9)
-    assert np.allclose(pr.NaiveBayes().fit(FRAME, LABELS).predict_log_proba(table), expected, atol=1e-9)
+    assert np.allclose(NaiveBayes().fit(table, LABELS).predict_log_proba(table), expected, atol=1e-9)
+    assert np.allclose(NaiveBayes().fit(FRAME, LABELS).predict_log_proba(table), expected, atol=1e-9)
 
 
 def test_arrays_of_any_type():
     X, y = load_iris(return_X_y=True)
-    expected = pr.NaiveBayes().fit(X, y).predict_log_proba(X)
+    expected = NaiveBayes().fit(X, y).predict_log_proba(X)
     for other in (X.tolist(), X.astype(object), np.asfortranarray(X)):
-        assert np.allclose(pr.NaiveBayes().fit(other, y).predict_log_proba(other), expected)
+        assert np.allclose(NaiveBayes().fit(other, y).predict_log_proba(other), expected)
     mixed_rows = [["red", 1.0], ["blue", 2.0], ["red", 1.5], ["blue", None]]
-    assert pr.NaiveBayes().fit(mixed_rows, [0, 1, 0, 1]).predict([["blue", None]]).tolist() == [1]
+    assert NaiveBayes().fit(mixed_rows, [0, 1, 0, 1]).predict([["blue", None]]).tolist() == [1]
 
 
 def test_missing_cells_say_nothing():
-    model = pr.NaiveBayes().fit(FRAME, LABELS)
+    model = NaiveBayes().fit(FRAME, LABELS)
     nothing = model.predict_proba([{}] if False else pd.DataFrame([dict.fromkeys(FRAME.columns)]))
     assert nothing[0] == pytest.approx(model.class_count_ / model.class_count_.sum())
 
 
 def test_an_unseen_category_is_smoothed_and_never_certain():
-    model = pr.NaiveBayes(alpha=1.0).fit([{"c": "a"}] * 3 + [{"c": "b"}], ["x", "x", "x", "y"])
+    model = NaiveBayes(alpha=1.0).fit([{"c": "a"}] * 3 + [{"c": "b"}], ["x", "x", "x", "y"])
     p = model.predict_proba([{"c": "never seen"}])[0]
     assert p == pytest.approx(np.array([0.75 / 5, 0.25 / 3]) / (0.75 / 5 + 0.25 / 3))
-    impossible = pr.NaiveBayes(estimate="ml").fit([{"c": "a"}] * 3 + [{"c": "b"}], ["x", "x", "x", "y"])
+    impossible = NaiveBayes(estimate="ml").fit([{"c": "a"}] * 3 + [{"c": "b"}], ["x", "x", "x", "y"])
     assert impossible.predict_proba([{"c": "never seen"}])[0] == pytest.approx([0.75, 0.25])
 
 
 def test_constant_and_empty_columns_have_no_effect():
     X, y = load_iris(return_X_y=True)
     for estimate in ESTIMATES:
-        plain = pr.NaiveBayes(estimate=estimate).fit(X, y).predict_log_proba(X)
+        plain = NaiveBayes(estimate=estimate).fit(X, y).predict_log_proba(X)
         padded = np.column_stack([X, np.full(150, 7.0), np.full(150, np.nan)])
-        more = pr.NaiveBayes(estimate=estimate).partial_fit(padded, y)
+        more = NaiveBayes(estimate=estimate).partial_fit(padded, y)
         assert np.allclose(more.predict_log_proba(padded), plain, atol=1e-9)
-        gaussian = pr.NaiveBayes("gaussian", estimate=estimate)
+        gaussian = NaiveBayes("gaussian", estimate=estimate)
         plain = gaussian.fit(X, y).predict_log_proba(X)
         assert np.allclose(clone(gaussian).partial_fit(padded, y).predict_log_proba(padded), plain)
 
 
 def test_an_extra_column_is_ignored_with_a_note():
-    model = pr.NaiveBayes().fit(FRAME, LABELS)
+    model = NaiveBayes().fit(FRAME, LABELS)
     with pytest.warns(PrioryWarning, match=r"ignoring columns the model does not know: \['extra'\]"):
         more = model.predict_log_proba(FRAME.assign(extra=1.0))
     assert np.array_equal(more, answers(model))
@@ -288,11 +288,11 @@ def test_class_priors_are_estimated_uniform_or_given():
         ([0.9, 0.1], [0.9, 0.1]),
         ({"spam": 0.25, "ham": 0.75}, [0.75, 0.25]),
     ):
-        assert pr.NaiveBayes(class_prior=prior).fit(FRAME, LABELS).predict_proba(nothing)[0] == pytest.approx(expected)
+        assert NaiveBayes(class_prior=prior).fit(FRAME, LABELS).predict_proba(nothing)[0] == pytest.approx(expected)
 
 
 def test_a_class_never_seen_counts_as_half_a_row():
-    model = pr.NaiveBayes().partial_fit([[1.0], [2.0]], ["a", "b"], classes=["a", "b", "c"])
+    model = NaiveBayes().partial_fit([[1.0], [2.0]], ["a", "b"], classes=["a", "b", "c"])
     assert model.predict_proba([[np.nan]])[0] == pytest.approx([0.4, 0.4, 0.2])
     assert np.isfinite(model.predict_log_proba([[1.0]])).all()
 
@@ -302,32 +302,32 @@ def test_a_class_never_seen_counts_as_half_a_row():
 def test_probabilities_are_finite_and_sum_to_one_at_any_size(size, estimate):
     X, y = load_iris(return_X_y=True)
     huge = X / 8 * np.array([size, 1.0, 1.0, 1.0])
-    p = pr.NaiveBayes("gaussian", estimate=estimate).fit(huge, y).predict_proba(huge)
+    p = NaiveBayes("gaussian", estimate=estimate).fit(huge, y).predict_proba(huge)
     assert np.isfinite(p).all()
     assert np.allclose(p.sum(axis=1), 1.0, atol=1e-12)
-    assert np.array_equal(p.argmax(axis=1), pr.NaiveBayes("gaussian", estimate=estimate).fit(X, y).predict(X))
+    assert np.array_equal(p.argmax(axis=1), NaiveBayes("gaussian", estimate=estimate).fit(X, y).predict(X))
 
 
 def test_automatic_families_survive_any_size():
     X, y = load_iris(return_X_y=True)
     for size in (1e-308, 1e-300, 1e300, 1e308):
-        p = pr.NaiveBayes().fit(X / 8 * size, y).predict_proba(X / 8 * size)
+        p = NaiveBayes().fit(X / 8 * size, y).predict_proba(X / 8 * size)
         assert np.allclose(p.sum(axis=1), 1.0)
 
 
 def test_one_wide_noisy_column_does_not_ruin_the_others():
     X, y = load_breast_cancer(return_X_y=True)
     noise = np.random.default_rng(0).normal(0, 1e3, (len(y), 1))
-    score = cross_val_score(pr.NaiveBayes(), np.hstack([X, noise]), y, cv=5).mean()
-    assert score > cross_val_score(pr.NaiveBayes(), X, y, cv=5).mean() - 0.01
+    score = cross_val_score(NaiveBayes(), np.hstack([X, noise]), y, cv=5).mean()
+    assert score > cross_val_score(NaiveBayes(), X, y, cv=5).mean() - 0.01
 
 
 def test_one_row_of_each_class_is_enough_and_said_to_be_few():
     with pytest.warns(PrioryWarning, match="no class has two rows: how far each spreads is guessed"):
-        model = pr.NaiveBayes().fit([{"c": "a", "v": 1.0}, {"c": "b", "v": 2.0}], ["x", "y"])
+        model = NaiveBayes().fit([{"c": "a", "v": 1.0}, {"c": "b", "v": 2.0}], ["x", "y"])
     assert model.predict([{"c": "a", "v": 1.0}]).tolist() == ["x"]
     with pytest.warns(PrioryWarning, match="no class has two rows"):
-        only = pr.NaiveBayes().fit([[1.0]], ["only"])
+        only = NaiveBayes().fit([[1.0]], ["only"])
     assert only.predict_proba([[5.0]]).tolist() == [[1.0]]
 
 
@@ -336,7 +336,7 @@ def test_one_row_of_each_class_is_enough_and_said_to_be_few():
 
 @pytest.mark.parametrize("estimate", ["predictive", "ml"])
 def test_the_ledger_sums_to_the_reported_log_odds(estimate):
-    model = pr.NaiveBayes(estimate=estimate).fit(FRAME, LABELS)
+    model = NaiveBayes(estimate=estimate).fit(FRAME, LABELS)
     log_p = answers(model)
     for ledger, row in zip(model.explain(FRAME), log_p, strict=True):
         a, b = (ledger.classes.index(c) for c in ("spam", "ham"))
@@ -345,7 +345,7 @@ def test_the_ledger_sums_to_the_reported_log_odds(estimate):
 
 
 def test_the_ledger_can_be_read_shown_and_tabulated():
-    model = pr.NaiveBayes().fit(FRAME, LABELS)
+    model = NaiveBayes().fit(FRAME, LABELS)
     ledgers = model.explain(FRAME.iloc[:3])
     text = str(ledgers[0])
     assert text.splitlines()[0] in ("spam against ham", "ham against spam")
@@ -359,7 +359,7 @@ def test_the_ledger_can_be_read_shown_and_tabulated():
 
 
 def test_without_pandas_the_ledger_says_what_to_install(monkeypatch):
-    ledgers = pr.NaiveBayes().fit(FRAME, LABELS).explain(FRAME.iloc[:1])
+    ledgers = NaiveBayes().fit(FRAME, LABELS).explain(FRAME.iloc[:1])
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(Missing, match=r"to_frame needs pandas: pip install 'priory\[pandas\]'"):
         ledgers.to_frame()
@@ -367,7 +367,7 @@ def test_without_pandas_the_ledger_says_what_to_install(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:no class has two rows")
 def test_what_the_ledger_shows_is_escaped():
-    model = pr.NaiveBayes().fit([{"<b>": "x\x1b[31m"}, {"<b>": "<script>"}], ["a&b", "c"])
+    model = NaiveBayes().fit([{"<b>": "x\x1b[31m"}, {"<b>": "<script>"}], ["a&b", "c"])
     ledger = model.explain([{"<b>": "x\x1b[31m"}])[0]
     assert "\x1b" not in str(ledger)
     html = model.explain([{"<b>": "<script>"}])._repr_html_()
@@ -380,11 +380,11 @@ def test_what_the_ledger_shows_is_escaped():
 
 def test_it_lives_in_scikit_learn():
     X, y = load_wine(return_X_y=True, as_frame=True)
-    search = GridSearchCV(pr.NaiveBayes(), {"estimate": ["ml", "predictive"], "families": ["auto", "gaussian"]}, cv=3)
+    search = GridSearchCV(NaiveBayes(), {"estimate": ["ml", "predictive"], "families": ["auto", "gaussian"]}, cv=3)
     assert search.fit(X, y).best_score_ > 0.9
-    pipe = make_pipeline(FunctionTransformer(), pr.NaiveBayes()).set_output(transform="pandas")
+    pipe = make_pipeline(FunctionTransformer(), NaiveBayes()).set_output(transform="pandas")
     assert pipe.fit(X, y).score(X, y) > 0.9
-    model = pr.NaiveBayes(alpha=2.0).fit(X, y)
+    model = NaiveBayes(alpha=2.0).fit(X, y)
     assert clone(model).get_params() == model.get_params()
     assert model.feature_names_in_.tolist() == list(X.columns)
 
@@ -400,14 +400,14 @@ def test_it_lives_in_scikit_learn():
         (lambda m: m.fit(FRAME.assign(size=np.inf), LABELS), DataError, "row 0, column 'size' is infinity"),
         (lambda m: m.decay(1.5), DataError, "factor is 1.5; it must be above 0 and at most 1"),
         (
-            lambda m: m.merge(pr.NaiveBayes("gaussian").fit([[1.0], [2.0]], [0, 0])),
+            lambda m: m.merge(NaiveBayes("gaussian").fit([[1.0], [2.0]], [0, 0])),
             DataError,
             "only such can be merged",
         ),
     ],
 )
 def test_after_an_error_the_model_is_as_it_was(act, error, message):
-    model = pr.NaiveBayes().fit(FRAME, LABELS)
+    model = NaiveBayes().fit(FRAME, LABELS)
     before, record = answers(model), model.seen_
     with pytest.raises(error, match=message):
         act(model)
@@ -417,7 +417,7 @@ def test_after_an_error_the_model_is_as_it_was(act, error, message):
 
 @pytest.mark.filterwarnings("ignore:no class has two rows")
 def test_bernoulli_columns_may_be_given_a_strong_prior():
-    strong = pr.NaiveBayes(Bernoulli(100.0, 100.0)).fit([[1.0], [0.0]], [0, 1])
+    strong = NaiveBayes(Bernoulli(100.0, 100.0)).fit([[1.0], [0.0]], [0, 1])
     assert strong.predict_proba([[1.0]])[0] == pytest.approx([0.5, 0.5], abs=0.01)
 
 
@@ -431,14 +431,14 @@ def mail():
 
 def test_texts_categories_and_numbers_are_used_together(mail):
     rows, labels = mail
-    model = pr.NaiveBayes().fit(rows, labels)
+    model = NaiveBayes().fit(rows, labels)
     assert model.schema_["text"].family == "Text"
     assert model.schema_["sender"].family == "Categorical"
     truth = np.searchsorted(model.classes_, labels)
 
     def honest(columns):
         table = [{name: row[name] for name in columns} for row in rows]
-        return (pr.NaiveBayes().fit(table, labels).leave_one_out(table, labels).argmax(axis=1) == truth).mean()
+        return (NaiveBayes().fit(table, labels).leave_one_out(table, labels).argmax(axis=1) == truth).mean()
 
     together = honest(["sender", "hour", "links", "text"])
     assert together > honest(["text"]) + 0.02
@@ -448,8 +448,8 @@ def test_texts_categories_and_numbers_are_used_together(mail):
 def test_a_text_column_is_the_text_classifier(mail):
     rows, labels = mail
     texts = [row["text"] for row in rows]
-    column = pr.NaiveBayes().fit([{"text": t} for t in texts], labels)
-    alone = pr.TextClassifier().fit(texts, labels)
+    column = NaiveBayes().fit([{"text": t} for t in texts], labels)
+    alone = TextClassifier().fit(texts, labels)
     assert np.allclose(column.predict_log_proba([{"text": t} for t in texts]), alone.predict_log_proba(texts))
     assert np.allclose(column.leave_one_out([{"text": t} for t in texts], labels), alone.leave_one_out(texts, labels))
 
@@ -458,22 +458,22 @@ def test_a_text_column_is_the_text_classifier(mail):
 def test_tables_with_texts_forget_and_leave_out_exactly(mail, model):
     rows, labels = mail
     families = {"text": Text(model)}
-    fitted = pr.NaiveBayes(families).fit(rows, labels)
+    fitted = NaiveBayes(families).fit(rows, labels)
     honest = fitted.leave_one_out(rows, labels)
     for i in range(0, len(rows), 61):
         others = [j for j in range(len(rows)) if j != i]
-        refitted = pr.NaiveBayes(families).fit([rows[j] for j in others], [labels[j] for j in others])
+        refitted = NaiveBayes(families).fit([rows[j] for j in others], [labels[j] for j in others])
         assert np.allclose(honest[i], refitted.predict_log_proba([rows[i]])[0], atol=1e-9)
-    never = pr.NaiveBayes(families).fit(rows[:200], labels[:200])
+    never = NaiveBayes(families).fit(rows[:200], labels[:200])
     fitted.forget(rows[200:], labels[200:])
     assert np.allclose(fitted.predict_log_proba(rows), never.predict_log_proba(rows), atol=1e-9)
 
 
 def test_a_missing_text_says_nothing_and_the_ledger_still_sums(mail):
     rows, labels = mail
-    model = pr.NaiveBayes({"text": Text("bernoulli")}).fit(rows, labels)
+    model = NaiveBayes({"text": Text("bernoulli")}).fit(rows, labels)
     bare = {**rows[0], "text": None}
-    without = pr.NaiveBayes().fit([{k: v for k, v in row.items() if k != "text"} for row in rows], labels)
+    without = NaiveBayes().fit([{k: v for k, v in row.items() if k != "text"} for row in rows], labels)
     expected = without.predict_log_proba([{k: v for k, v in bare.items() if k != "text"}])
     assert np.allclose(model.predict_log_proba([bare]), expected, atol=1e-9)
     ledger, row = model.explain(rows[:1])[0], model.predict_log_proba(rows[:1])[0]

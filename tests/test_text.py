@@ -1,6 +1,7 @@
 """TextClassifier: the same numbers as a pipeline of scikit-learn's, and all that a pipeline cannot do."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ import priory as pr
 from priory.bags import MODELS
 from priory.data import inbox
 from priory.errors import DataError, KindError, NotSeen, Stale
+
+TextClassifier = partial(pr.TextClassifier, calibrate=False)  # the statistics alone
 
 ROWS, LABELS = inbox()
 TEXTS = [row["text"] for row in ROWS]
@@ -37,7 +40,7 @@ def test_it_has_the_numbers_of_a_scikit_learn_pipeline(model, ngrams, alpha):
     once, Peer = PEERS[model]
     vectoriser = CountVectorizer(ngram_range=ngrams, binary=once)
     peer = Peer(alpha=alpha).fit(vectoriser.fit_transform(TEXTS[:200]), LABELS[:200])
-    ours = pr.TextClassifier(model, ngrams=ngrams, alpha=alpha).fit(TEXTS[:200], LABELS[:200])
+    ours = TextClassifier(model, ngrams=ngrams, alpha=alpha).fit(TEXTS[:200], LABELS[:200])
     new = vectoriser.transform(TEXTS[200:])
     assert np.allclose(ours.predict_joint_log_proba(TEXTS[200:]), peer.predict_joint_log_proba(new), atol=1e-9)
     assert ours.vocabulary_ == vectoriser.get_feature_names_out().tolist()
@@ -47,7 +50,7 @@ def test_it_has_the_numbers_of_a_scikit_learn_pipeline(model, ngrams, alpha):
 def test_poisson_is_poisson():
     from scipy.stats import poisson
 
-    model = pr.TextClassifier("poisson", alpha=0.5).fit(TEXTS[:200], LABELS[:200])
+    model = TextClassifier("poisson", alpha=0.5).fit(TEXTS[:200], LABELS[:200])
     x = CountVectorizer(vocabulary=model.vocabulary_).transform(TEXTS[200:205]).toarray()
     rate = (model.counts_ + 0.5) / (model.class_count_ + 1)
     joint = poisson.logpmf(x[:, :, None], rate).sum(axis=1) + np.log(model.class_count_ / 200)
@@ -62,10 +65,10 @@ def test_poisson_is_poisson():
 @given(cut=st.integers(1, 307), seed=st.integers(0, 99), model=st.sampled_from(sorted(MODELS)))
 def test_any_split_and_any_order_give_the_same_model(cut, seed, model):
     order = np.random.default_rng(seed).permutation(len(TEXTS))
-    parts = pr.TextClassifier(model)
+    parts = TextClassifier(model)
     for part in (order[:cut], order[cut:]):
         parts.partial_fit([TEXTS[i] for i in part], [LABELS[i] for i in part])
-    whole = pr.TextClassifier(model).fit(TEXTS, LABELS)
+    whole = TextClassifier(model).fit(TEXTS, LABELS)
     assert parts.vocabulary_ == whole.vocabulary_
     assert np.array_equal(parts.counts_, whole.counts_)
     assert np.allclose(parts.predict_log_proba(TEXTS), whole.predict_log_proba(TEXTS))
@@ -74,54 +77,54 @@ def test_any_split_and_any_order_give_the_same_model(cut, seed, model):
 @pytest.mark.parametrize("options", [{}, {"ngrams": (1, 2)}, {"unit": "char_wb", "ngrams": (2, 3)}, {"min_df": 2}])
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_forgetting_is_exact_to_the_bit(model, options):
-    left = pr.TextClassifier(model, **options).fit(TEXTS, LABELS).forget(TEXTS[100:], LABELS[100:])
-    never = pr.TextClassifier(model, **options).fit(TEXTS[:100], LABELS[:100])
+    left = TextClassifier(model, **options).fit(TEXTS, LABELS).forget(TEXTS[100:], LABELS[100:])
+    never = TextClassifier(model, **options).fit(TEXTS[:100], LABELS[:100])
     assert left.vocabulary_ == never.vocabulary_
     assert np.array_equal(left.counts_, never.counts_)
     assert np.array_equal(left.predict_proba(TEXTS), never.predict_proba(TEXTS))
 
 
 def test_models_with_different_words_merge():
-    a, b = pr.TextClassifier().fit(TEXTS[:150], LABELS[:150]), pr.TextClassifier().fit(TEXTS[150:], LABELS[150:])
-    whole = pr.TextClassifier().fit(TEXTS, LABELS)
+    a, b = TextClassifier().fit(TEXTS[:150], LABELS[:150]), TextClassifier().fit(TEXTS[150:], LABELS[150:])
+    whole = TextClassifier().fit(TEXTS, LABELS)
     for merged in (a + b, b + a):
         assert merged.vocabulary_ == whole.vocabulary_
         assert np.array_equal(merged.predict_proba(TEXTS), whole.predict_proba(TEXTS))
     with pytest.raises(DataError, match="the models read texts differently"):
-        a + pr.TextClassifier(ngrams=(1, 2)).fit(TEXTS, LABELS)
+        a + TextClassifier(ngrams=(1, 2)).fit(TEXTS, LABELS)
 
 
 def test_weight_k_equals_k_copies_and_fading_halves():
     weight = np.random.default_rng(0).integers(0, 3, len(TEXTS))
-    weighted = pr.TextClassifier().fit(TEXTS, LABELS, sample_weight=weight)
+    weighted = TextClassifier().fit(TEXTS, LABELS, sample_weight=weight)
     copies = np.repeat(np.arange(len(TEXTS)), weight)
-    copied = pr.TextClassifier().fit([TEXTS[i] for i in copies], [LABELS[i] for i in copies])
+    copied = TextClassifier().fit([TEXTS[i] for i in copies], [LABELS[i] for i in copies])
     assert weighted.vocabulary_ == copied.vocabulary_
     assert np.array_equal(weighted.counts_, copied.counts_)
-    assert np.array_equal(pr.TextClassifier().fit(TEXTS, LABELS).decay(0.5).counts_ * 2, _counts())
+    assert np.array_equal(TextClassifier().fit(TEXTS, LABELS).decay(0.5).counts_ * 2, _counts())
 
 
 def _counts():
-    return pr.TextClassifier().fit(TEXTS, LABELS).counts_
+    return TextClassifier().fit(TEXTS, LABELS).counts_
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.05])
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_leave_one_out_is_refitting_the_whole_pipeline(model, alpha):
-    honest = pr.TextClassifier(model, alpha=alpha).fit(TEXTS, LABELS).leave_one_out(TEXTS, LABELS)
+    honest = TextClassifier(model, alpha=alpha).fit(TEXTS, LABELS).leave_one_out(TEXTS, LABELS)
     for i in range(0, len(TEXTS), 11):
         others = [j for j in range(len(TEXTS)) if j != i]
-        refitted = pr.TextClassifier(model, alpha=alpha).fit([TEXTS[j] for j in others], [LABELS[j] for j in others])
+        refitted = TextClassifier(model, alpha=alpha).fit([TEXTS[j] for j in others], [LABELS[j] for j in others])
         assert np.allclose(honest[i], refitted.predict_log_proba([TEXTS[i]])[0], atol=1e-9)
 
 
 @pytest.mark.parametrize("options", [{"alpha": "evidence"}, {"min_df": 2}, {"max_features": 100}, {"alpha": 0.0}])
 def test_leave_one_out_where_the_vocabulary_or_the_smoothing_moves(options):
     texts, labels = TEXTS[:60], LABELS[:60]
-    honest = pr.TextClassifier(**options).fit(texts, labels).leave_one_out(texts, labels)
+    honest = TextClassifier(**options).fit(texts, labels).leave_one_out(texts, labels)
     for i in range(0, 60, 7):
         others = [j for j in range(60) if j != i]
-        refitted = pr.TextClassifier(**options).fit([texts[j] for j in others], [labels[j] for j in others])
+        refitted = TextClassifier(**options).fit([texts[j] for j in others], [labels[j] for j in others])
         assert np.allclose(honest[i], refitted.predict_log_proba([texts[i]])[0], atol=1e-9)
 
 
@@ -134,7 +137,7 @@ def test_leave_one_out_where_the_vocabulary_or_the_smoothing_moves(options):
 @pytest.mark.parametrize("model", ["binary", "multinomial"])
 def test_pruning_keeps_what_the_vectoriser_keeps(model, options):
     vectoriser = CountVectorizer(**options, binary=model == "binary").fit(TEXTS)
-    kept = pr.TextClassifier(model, **options).fit(TEXTS, LABELS).vocabulary_
+    kept = TextClassifier(model, **options).fit(TEXTS, LABELS).vocabulary_
     if "max_features" in options:  # which of the equally frequent stay is nobody's law
         assert len(set(kept) & set(vectoriser.get_feature_names_out())) > 0.8 * len(kept)
         assert len(kept) == 80
@@ -143,20 +146,20 @@ def test_pruning_keeps_what_the_vectoriser_keeps(model, options):
 
 
 def test_stop_words_stems_and_single_letters():
-    model = pr.TextClassifier(stop_words=["the", "a"], least=1, extra="!").fit(["The cat! I see a cat"], ["x"])
+    model = TextClassifier(stop_words=["the", "a"], least=1, extra="!").fit(["The cat! I see a cat"], ["x"])
     assert model.vocabulary_ == ["!", "cat", "i", "see"]
     pytest.importorskip("Stemmer")
-    stems = pr.TextClassifier(stem="english").fit(["connected connections connecting"], ["x"])
+    stems = TextClassifier(stem="english").fit(["connected connections connecting"], ["x"])
     assert stems.vocabulary_ == ["connect"]
     pytest.importorskip("stopwordsiso")
-    assert "the" not in pr.TextClassifier(stop_words="en").fit(TEXTS, LABELS).vocabulary_
+    assert "the" not in TextClassifier(stop_words="en").fit(TEXTS, LABELS).vocabulary_
 
 
 @pytest.mark.skipif(not SHEET.exists(), reason="the worked examples are not beside the project")
 def test_the_dictionary_of_the_lecture():
     example = json.loads(SHEET.read_text())["bag_of_words_dictionary"]
     words = [word.lower() for word in example["dictionary"][:-1]]
-    model = pr.TextClassifier(vocabulary=words, unknown=True).fit([example["text"]], ["only"])
+    model = TextClassifier(vocabulary=words, unknown=True).fit([example["text"]], ["only"])
     assert model.counts_[:, 0].tolist() == example["expect_binary"]
     assert model.vocabulary_[:-1] == words
 
@@ -166,7 +169,7 @@ def test_the_reviews_of_the_lecture():
     example = json.loads(SHEET.read_text())["book_and_movie_reviews"]
     texts, labels = example["positive"] + example["negative"], ["positive"] * 4 + ["negative"] * 4
     for model, key in (("bernoulli", "bernoulli_alpha_1"), ("multinomial", "multinomial_alpha_1")):
-        fitted = pr.TextClassifier(model, least=1).fit(texts, labels)
+        fitted = TextClassifier(model, least=1).fit(texts, labels)
         assert fitted.vocabulary_ == example["vocabulary"]
         joint = np.exp(fitted.predict_joint_log_proba([example["test"]]))[0]
         expect = example["expect"]
@@ -174,14 +177,14 @@ def test_the_reviews_of_the_lecture():
         proba = fitted.predict_proba([example["test"]])[0]
         assert dict(zip(fitted.classes_, proba, strict=True)) == pytest.approx(expect[f"{key}_posterior"], rel=1e-12)
         assert fitted.predict([example["test"]]).tolist() == [expect["class"]]
-    unsmoothed = pr.TextClassifier("bernoulli", alpha=0.0, least=1).fit(texts, labels)
+    unsmoothed = TextClassifier("bernoulli", alpha=0.0, least=1).fit(texts, labels)
     joint = np.exp(unsmoothed.predict_joint_log_proba([example["test"]]))[0]
     expect = example["expect"]["bernoulli_unsmoothed_joint"]
     assert dict(zip(unsmoothed.classes_, joint, strict=True)) == pytest.approx(expect, rel=1e-12)
 
 
 def test_the_evidence_may_choose_the_smoothing():
-    model = pr.TextClassifier(alpha="evidence").fit(TEXTS, LABELS)
+    model = TextClassifier(alpha="evidence").fit(TEXTS, LABELS)
     assert 0 < model._bag().alpha < 1
     assert model.score(TEXTS, LABELS) > 0.9
 
@@ -191,7 +194,7 @@ def test_the_evidence_may_choose_the_smoothing():
 
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_the_ledger_sums_to_the_log_odds_and_knows_the_places(model):
-    fitted = pr.TextClassifier(model).fit(TEXTS, LABELS)
+    fitted = TextClassifier(model).fit(TEXTS, LABELS)
     text = "URGENT: your account was suspended, send money. Send it today"
     (ledger,) = fitted.explain(text)
     log_p = fitted.predict_log_proba([text])[0]
@@ -203,18 +206,18 @@ def test_the_ledger_sums_to_the_log_odds_and_knows_the_places(model):
 
 
 def test_a_text_without_known_words_says_so():
-    model = pr.TextClassifier().fit(TEXTS, LABELS)
+    model = TextClassifier().fit(TEXTS, LABELS)
     for text in ("", "zzzz qqqq", "!!! ?"):
         assert model.explain(text)[0].no_evidence
         assert model.predict_proba([text])[0] == pytest.approx(model.class_count_ / model.class_count_.sum())
 
 
 def test_the_words_that_speak_for_a_class():
-    spam = pr.TextClassifier().fit(TEXTS, LABELS).evidence("spam", most=10)
+    spam = TextClassifier().fit(TEXTS, LABELS).evidence("spam", most=10)
     assert len(spam) == 10
     assert all(e.decibans > 0 and e.counts["spam"] > 0 for e in spam)
     with pytest.raises(DataError, match="no class 'eggs'; the model knows"):
-        pr.TextClassifier().fit(TEXTS, LABELS).evidence("eggs")
+        TextClassifier().fit(TEXTS, LABELS).evidence("eggs")
 
 
 # -- ways in, and bad input ----------------------------------------------------------------------------------------
@@ -224,14 +227,14 @@ def test_texts_may_be_bytes_files_series_or_generators(tmp_path):
     import pandas as pd
     import pyarrow as pa
 
-    expected = pr.TextClassifier().fit(TEXTS, LABELS).predict_proba(TEXTS)
+    expected = TextClassifier().fit(TEXTS, LABELS).predict_proba(TEXTS)
     paths = []
     for i, text in enumerate(TEXTS):
         (tmp_path / f"{i}.txt").write_text(text, encoding="utf-8")
         paths.append(tmp_path / f"{i}.txt")
     ways = [[t.encode() for t in TEXTS], paths, pd.Series(TEXTS), np.array(TEXTS), pa.array(TEXTS), (t for t in TEXTS)]
     for way in ways:
-        assert np.array_equal(pr.TextClassifier().fit(way, LABELS).predict_proba(TEXTS), expected)
+        assert np.array_equal(TextClassifier().fit(way, LABELS).predict_proba(TEXTS), expected)
 
 
 @pytest.mark.parametrize(
@@ -250,11 +253,11 @@ def test_texts_may_be_bytes_files_series_or_generators(tmp_path):
     ],
 )
 def test_bad_texts(texts, error, message):
-    model = pr.TextClassifier()
+    model = TextClassifier()
     with pytest.raises(error) as caught:
         model.fit(texts, ["a", "b"])
     assert str(caught.value) == message
-    assert vars(model) == vars(pr.TextClassifier())
+    assert vars(model) == vars(TextClassifier())
 
 
 @pytest.mark.parametrize(
@@ -274,12 +277,12 @@ def test_bad_texts(texts, error, message):
 )
 def test_bad_parameters(parameters, message):
     with pytest.raises(DataError) as caught:
-        pr.TextClassifier(**parameters).fit(TEXTS, LABELS)
+        TextClassifier(**parameters).fit(TEXTS, LABELS)
     assert str(caught.value) == message
 
 
 def test_a_document_never_learned_cannot_be_forgotten():
-    model = pr.TextClassifier().fit(TEXTS, LABELS)
+    model = TextClassifier().fit(TEXTS, LABELS)
     before = model.seen_
     with pytest.raises(NotSeen, match="'quixotic'"):
         model.forget(["quixotic"], ["spam"])
@@ -287,15 +290,15 @@ def test_a_document_never_learned_cannot_be_forgotten():
 
 
 def test_nul_is_a_separator_and_a_huge_token_is_harmless():
-    model = pr.TextClassifier().fit(["win\x00cash", "x" * 5_000_000], ["a", "b"])
+    model = TextClassifier().fit(["win\x00cash", "x" * 5_000_000], ["a", "b"])
     assert "cash" in model.vocabulary_
     assert model.predict(["cash"]).tolist() == ["a"]
 
 
 def test_it_lives_in_scikit_learn():
-    search = GridSearchCV(pr.TextClassifier(), {"model": ["binary", "complement"], "alpha": [0.3, 1.0]}, cv=3)
+    search = GridSearchCV(TextClassifier(), {"model": ["binary", "complement"], "alpha": [0.3, 1.0]}, cv=3)
     assert search.fit(TEXTS, LABELS).best_score_ > 0.7
-    model = pr.TextClassifier(alpha=0.3)
+    model = TextClassifier(alpha=0.3)
     assert clone(model).get_params() == model.get_params()
 
 
@@ -304,19 +307,19 @@ def test_it_lives_in_scikit_learn():
 
 def test_hashed_models_forget_merge_and_agree_with_spelt_ones():
     options = {"buckets": 2**16, "salt": 7}
-    whole = pr.TextClassifier(**options).fit(TEXTS, LABELS)
-    a = pr.TextClassifier(**options).fit(TEXTS[:150], LABELS[:150])
-    b = pr.TextClassifier(**options).fit(TEXTS[150:], LABELS[150:])
+    whole = TextClassifier(**options).fit(TEXTS, LABELS)
+    a = TextClassifier(**options).fit(TEXTS[:150], LABELS[:150])
+    b = TextClassifier(**options).fit(TEXTS[150:], LABELS[150:])
     assert np.array_equal((a + b).counts_, whole.counts_)
     assert np.array_equal(whole.forget(TEXTS[150:], LABELS[150:]).counts_, a.counts_)
-    spelt = pr.TextClassifier().fit(TEXTS, LABELS)
-    hashed = pr.TextClassifier(buckets=2**16).fit(TEXTS, LABELS)
+    spelt = TextClassifier().fit(TEXTS, LABELS)
+    hashed = TextClassifier(buckets=2**16).fit(TEXTS, LABELS)
     assert (hashed.predict(TEXTS) == spelt.predict(TEXTS)).mean() > 0.9
     assert hashed.counts_.sum() == pytest.approx(spelt.counts_.sum(), rel=0.02)
 
 
 def test_hashed_models_keep_no_words_and_have_a_salt_of_their_own():
-    one, other = (pr.TextClassifier(buckets=1024).fit(TEXTS, LABELS) for _ in range(2))
+    one, other = (TextClassifier(buckets=1024).fit(TEXTS, LABELS) for _ in range(2))
     assert one.salt_ != other.salt_
     with pytest.raises(Stale, match="a hashed model keeps no words"):
         one.explain("win cash")
@@ -353,7 +356,7 @@ def lecture(model, texts, labels):
 def test_learning_and_classifying_as_the_lecture_says(model):
     texts, labels, new = TEXTS[:60], LABELS[:60], TEXTS[60:70]
     prior, chance, vocabulary = lecture(model, texts, labels)
-    fitted = pr.TextClassifier(model).fit(texts, labels)
+    fitted = TextClassifier(model).fit(texts, labels)
     for text, joint in zip(new, fitted.predict_joint_log_proba(new), strict=True):
         words = [word for word in tokens_of(text) if word in vocabulary]  # words never seen are removed
         for c, score in zip(fitted.classes_, joint, strict=True):
@@ -370,7 +373,7 @@ def test_a_learned_model_can_be_copied_and_kept():
     import copy
     import pickle
 
-    model = pr.TextClassifier(ngrams=(1, 2)).fit(TEXTS, LABELS)
+    model = TextClassifier(ngrams=(1, 2)).fit(TEXTS, LABELS)
     model.predict(TEXTS)
     for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert np.array_equal(twin.predict_proba(TEXTS), model.predict_proba(TEXTS))

@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from priory.tokensets import AVERAGED
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import datasets
+
+NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # the statistics alone
+TextClassifier = partial(pr.TextClassifier, calibrate=False)  # the statistics alone
 
 ROWS, LABELS = inbox()
 TEXTS = [row["text"] for row in ROWS]
@@ -55,7 +59,7 @@ def evidence(model, counts, n, alpha):
 @pytest.mark.parametrize("model", sorted(AVERAGED))
 def test_it_equals_brute_force_over_all_sets_of_tokens(model, alpha):
     x, y, texts = letters(seed=len(model))
-    ours = pr.TextClassifier(model, average=True, alpha=alpha).fit(texts, y)
+    ours = TextClassifier(model, average=True, alpha=alpha).fit(texts, y)
     assert ours.vocabulary_ == LETTERS
     x = np.minimum(x, 1) if model in ("bernoulli", "binary") else x
     counts = np.array([x[y == c].sum(axis=0) for c in range(3)]).T
@@ -86,14 +90,14 @@ def test_it_equals_brute_force_over_all_sets_of_tokens(model, alpha):
 def test_where_every_token_matters_it_is_the_plain_model():
     texts, labels = ["aa bb bb", "cc dd"] * 200, [0, 1] * 200
     for model in AVERAGED:
-        plain, averaged = (pr.TextClassifier(model, average=a).fit(texts, labels) for a in (False, True))
+        plain, averaged = (TextClassifier(model, average=a).fit(texts, labels) for a in (False, True))
         assert min(averaged.inclusion_probability_.values()) > 1 - 1e-15
         new = ["aa cc cc", "bb", "aa dd ee"]
         assert np.allclose(averaged.predict_log_proba(new), plain.predict_log_proba(new), atol=1e-9)
 
 
 def test_where_none_does_the_prior_answers():
-    model = pr.TextClassifier(average=True).fit(["aa bb", "aa bb", "aa bb"] * 200, [0, 0, 1] * 200)
+    model = TextClassifier(average=True).fit(["aa bb", "aa bb", "aa bb"] * 200, [0, 0, 1] * 200)
     assert max(model.inclusion_probability_.values()) < 0.1
     assert model.predict_proba(["aa bb"])[0, 1] == pytest.approx(1 / 3, abs=0.01)
 
@@ -105,18 +109,18 @@ def test_where_none_does_the_prior_answers():
 @given(cut=st.integers(1, 307), seed=st.integers(0, 99), model=st.sampled_from(sorted(AVERAGED)))
 def test_any_split_and_any_order_give_the_same_model(cut, seed, model):
     order = np.random.default_rng(seed).permutation(len(TEXTS))
-    parts = pr.TextClassifier(model, average=True)
+    parts = TextClassifier(model, average=True)
     for part in (order[:cut], order[cut:]):
         parts.partial_fit([TEXTS[i] for i in part], [LABELS[i] for i in part])
-    whole = pr.TextClassifier(model, average=True).fit(TEXTS, LABELS)
+    whole = TextClassifier(model, average=True).fit(TEXTS, LABELS)
     assert parts.inclusion_probability_ == whole.inclusion_probability_
     assert np.allclose(parts.predict_log_proba(TEXTS), whole.predict_log_proba(TEXTS), atol=1e-9)
 
 
 @pytest.mark.parametrize("model", sorted(AVERAGED))
 def test_forgetting_is_exact_to_the_bit(model):
-    left = pr.TextClassifier(model, average=True).fit(TEXTS, LABELS).forget(TEXTS[100:], LABELS[100:])
-    never = pr.TextClassifier(model, average=True).fit(TEXTS[:100], LABELS[:100])
+    left = TextClassifier(model, average=True).fit(TEXTS, LABELS).forget(TEXTS[100:], LABELS[100:])
+    never = TextClassifier(model, average=True).fit(TEXTS[:100], LABELS[:100])
     assert left.inclusion_probability_ == never.inclusion_probability_
     assert np.array_equal(left.predict_proba(TEXTS), never.predict_proba(TEXTS))
 
@@ -125,7 +129,7 @@ def test_forgetting_is_exact_to_the_bit(model):
 @pytest.mark.parametrize("model", sorted(AVERAGED))
 def test_leave_one_out_is_refitting(model, options):
     texts, labels = [*TEXTS[:80], "unheard of", "again again"], [*LABELS[:80], LABELS[0], LABELS[1]]
-    fitted = pr.TextClassifier(model, average=True, **options).fit(texts, labels)
+    fitted = TextClassifier(model, average=True, **options).fit(texts, labels)
     honest = fitted.leave_one_out(texts, labels)
     for i in [*range(0, 80, 13), 80, 81]:
         others = [j for j in range(82) if j != i]
@@ -135,14 +139,14 @@ def test_leave_one_out_is_refitting(model, options):
 
 def test_a_token_in_every_document_can_be_left_out():
     texts, labels = ["aa bb", "aa cc", "dd aa", "dd"], [0, 0, 1, 1]
-    honest = pr.TextClassifier("bernoulli", average=True, alpha=0.1).fit(texts, labels).leave_one_out(texts, labels)
-    refitted = pr.TextClassifier("bernoulli", average=True, alpha=0.1).fit(texts[1:], labels[1:])
+    honest = TextClassifier("bernoulli", average=True, alpha=0.1).fit(texts, labels).leave_one_out(texts, labels)
+    refitted = TextClassifier("bernoulli", average=True, alpha=0.1).fit(texts[1:], labels[1:])
     assert np.allclose(honest[0], refitted.predict_log_proba(texts[:1])[0], atol=1e-12)
 
 
 def test_hashed_and_declared_vocabularies_are_averaged_too():
-    spelt = pr.TextClassifier(average=True, vocabulary=["cash", "lunch", "prize"])
-    hashed = pr.TextClassifier("bernoulli", average=True, buckets=1 << 16, salt=7)
+    spelt = TextClassifier(average=True, vocabulary=["cash", "lunch", "prize"])
+    hashed = TextClassifier("bernoulli", average=True, buckets=1 << 16, salt=7)
     texts, labels = ["cash prize", "cash now", "lunch at noon", "lunch"], [1, 1, 0, 0]
     for model in (spelt, hashed):
         assert model.fit(texts, labels).predict(["cash", "lunch"]).tolist() == [1, 0]
@@ -151,7 +155,7 @@ def test_hashed_and_declared_vocabularies_are_averaged_too():
 
 def test_the_ledger_of_an_average_sums_to_its_log_odds():
     for name in AVERAGED:
-        model = pr.TextClassifier(name, average=True).fit(TEXTS, LABELS)
+        model = TextClassifier(name, average=True).fit(TEXTS, LABELS)
         for ledger, row in zip(model.explain(TEXTS[:5]), model.predict_log_proba(TEXTS[:5]), strict=True):
             assert ledger.log_odds("spam", "normal") == pytest.approx(
                 row[list(model.classes_).index("spam")] - row[list(model.classes_).index("normal")], abs=1e-9
@@ -164,8 +168,8 @@ def test_the_ledger_of_an_average_sums_to_its_log_odds():
 @pytest.mark.parametrize("model", ["binary", "bernoulli"])
 def test_every_token_of_a_column_of_texts_is_a_feature(model):
     texts = [{"text": text} for text in TEXTS]
-    table = pr.NaiveBayes({"text": Text(model)}, average=True).fit(texts, LABELS)
-    alone = pr.TextClassifier(model, average=True).fit(TEXTS, LABELS)
+    table = NaiveBayes({"text": Text(model)}, average=True).fit(texts, LABELS)
+    alone = TextClassifier(model, average=True).fit(TEXTS, LABELS)
     assert np.allclose(table.predict_log_proba(texts), alone.predict_log_proba(TEXTS), atol=1e-9)
     assert np.allclose(table.leave_one_out(texts, LABELS), alone.leave_one_out(TEXTS, LABELS), atol=1e-9)
     assert table.token_inclusion_ == {"text": alone.inclusion_probability_}
@@ -176,13 +180,13 @@ def test_every_token_of_a_column_of_texts_is_a_feature(model):
 def test_a_table_with_texts_forgets_and_leaves_out():
     rows = [{**row, "text": None if i % 20 == 0 else row["text"]} for i, row in enumerate(ROWS[:80])]
     families = {"text": Text("bernoulli")}
-    model = pr.NaiveBayes(families, average=True).fit(rows, LABELS[:80])
+    model = NaiveBayes(families, average=True).fit(rows, LABELS[:80])
     honest = model.leave_one_out(rows, LABELS[:80])
     for i in (0, 7, 40, 79):
         others = [j for j in range(80) if j != i]
-        refitted = pr.NaiveBayes(families, average=True).fit([rows[j] for j in others], [LABELS[j] for j in others])
+        refitted = NaiveBayes(families, average=True).fit([rows[j] for j in others], [LABELS[j] for j in others])
         assert np.allclose(honest[i], refitted.predict_log_proba([rows[i]])[0], atol=1e-8)
-    never = pr.NaiveBayes(families, average=True).fit(rows[:60], LABELS[:60])
+    never = NaiveBayes(families, average=True).fit(rows[:60], LABELS[:60])
     model.forget(rows[60:], LABELS[60:80])
     assert np.allclose(model.predict_log_proba(rows), never.predict_log_proba(rows), atol=1e-8)
 
@@ -197,20 +201,20 @@ def log_loss(model, texts, labels):
 
 @pytest.mark.parametrize("average", [False, True])
 def test_fit_takes_the_strength_with_the_smallest_honest_loss(average):
-    chosen = pr.TextClassifier("bernoulli", average=average, alpha="loo").fit(TEXTS, LABELS)
+    chosen = TextClassifier("bernoulli", average=average, alpha="loo").fit(TEXTS, LABELS)
     losses = {
-        a: log_loss(pr.TextClassifier("bernoulli", average=average, alpha=a).fit(TEXTS, LABELS), TEXTS, LABELS)
+        a: log_loss(TextClassifier("bernoulli", average=average, alpha=a).fit(TEXTS, LABELS), TEXTS, LABELS)
         for a in STRENGTHS
     }
     assert chosen.alpha_ == min(losses, key=losses.get)
-    declared = pr.TextClassifier("bernoulli", average=average, alpha=chosen.alpha_).fit(TEXTS, LABELS)
+    declared = TextClassifier("bernoulli", average=average, alpha=chosen.alpha_).fit(TEXTS, LABELS)
     assert np.array_equal(chosen.predict_proba(TEXTS), declared.predict_proba(TEXTS))
     assert np.allclose(chosen.leave_one_out(TEXTS, LABELS), declared.leave_one_out(TEXTS, LABELS), atol=1e-12)
 
 
 def test_the_chosen_strength_stays_until_the_next_fit():
-    model = pr.TextClassifier("bernoulli", average=True, alpha="loo").fit(TEXTS, LABELS)
-    other = pr.TextClassifier("bernoulli", average=True, alpha="loo").fit(TEXTS[:30], LABELS[:30])
+    model = TextClassifier("bernoulli", average=True, alpha="loo").fit(TEXTS, LABELS)
+    other = TextClassifier("bernoulli", average=True, alpha="loo").fit(TEXTS[:30], LABELS[:30])
     chosen = model.alpha_
     assert other.alpha_ != chosen
     assert (model + other).alpha_ == chosen
@@ -221,7 +225,7 @@ def test_the_chosen_strength_stays_until_the_next_fit():
 @pytest.mark.parametrize("model", sorted(AVERAGED))
 def test_the_evidence_of_the_average_may_choose(model):
     _, y, texts = letters(seed=1)
-    ours = pr.TextClassifier(model, average=True, alpha="evidence").fit(texts, y)
+    ours = TextClassifier(model, average=True, alpha="evidence").fit(texts, y)
     n = np.bincount(y) if model in ("bernoulli", "poisson") else ours.counts_.sum(axis=0)
     total = {
         a: sum(np.logaddexp(*evidence(model, token, n, a)) for token in ours.counts_) for a in 2.0 ** np.arange(-10, 3)
@@ -233,16 +237,16 @@ def test_tables_may_choose_too():
     rng = np.random.default_rng(3)
     y = np.arange(100) % 2
     x = np.where(rng.random((100, 5)) < 0.9, y[:, None], rng.integers(0, 30, (100, 5))).astype(str).astype(object)
-    model = pr.NaiveBayes("categorical", average=True, alpha="loo").fit(x, y)
+    model = NaiveBayes("categorical", average=True, alpha="loo").fit(x, y)
     losses = {}
     for a in STRENGTHS:
-        honest = pr.NaiveBayes("categorical", average=True, alpha=a).fit(x, y).leave_one_out(x, y)
+        honest = NaiveBayes("categorical", average=True, alpha=a).fit(x, y).leave_one_out(x, y)
         losses[a] = -honest[np.arange(100), y].mean()
     assert model.alpha_ == min(losses, key=losses.get)
-    same = pr.NaiveBayes("categorical", average=True, alpha=model.alpha_).fit(x, y)
+    same = NaiveBayes("categorical", average=True, alpha=model.alpha_).fit(x, y)
     assert np.array_equal(model.predict_proba(x), same.predict_proba(x))
-    halves = [pr.NaiveBayes("categorical", alpha=0.5).fit(x[part], y[part]) for part in (slice(0, 45), slice(45, 100))]
-    whole = pr.NaiveBayes("categorical", alpha=0.5).fit(x, y)
+    halves = [NaiveBayes("categorical", alpha=0.5).fit(x[part], y[part]) for part in (slice(0, 45), slice(45, 100))]
+    whole = NaiveBayes("categorical", alpha=0.5).fit(x, y)
     assert np.allclose(sum(halves).predict_proba(x), whole.predict_proba(x))
 
 
@@ -250,27 +254,27 @@ def test_tables_may_choose_too():
     ("action", "message"),
     [
         (
-            lambda: pr.TextClassifier("complement", average=True).fit(TEXTS, LABELS),
+            lambda: TextClassifier("complement", average=True).fit(TEXTS, LABELS),
             "model 'complement' has no evidence to average by; use one of binary, multinomial, bernoulli, poisson.",
         ),
         (
-            lambda: pr.TextClassifier(average=True, alpha=0).fit(TEXTS, LABELS),
+            lambda: TextClassifier(average=True, alpha=0).fit(TEXTS, LABELS),
             "averaging over sets of tokens needs a prior: use alpha above 0.",
         ),
         (
-            lambda: pr.TextClassifier(alpha="loo").partial_fit(TEXTS, LABELS),
+            lambda: TextClassifier(alpha="loo").partial_fit(TEXTS, LABELS),
             "alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.",
         ),
         (
-            lambda: pr.TextClassifier(alpha="loo").fit(TEXTS, LABELS, sample_weight=np.ones(len(TEXTS))),
+            lambda: TextClassifier(alpha="loo").fit(TEXTS, LABELS, sample_weight=np.ones(len(TEXTS))),
             "alpha='loo' leaves out rows of weight one; leave sample_weight out, or give a number.",
         ),
         (
-            lambda: pr.NaiveBayes(average=True, estimate="ml").fit(ROWS, LABELS).predict(ROWS),
+            lambda: NaiveBayes(average=True, estimate="ml").fit(ROWS, LABELS).predict(ROWS),
             "averaging over sets of tokens needs a prior: use alpha above 0, and not estimate='ml'.",
         ),
         (
-            lambda: pr.NaiveBayes(alpha="evidence").fit(ROWS, LABELS),
+            lambda: NaiveBayes(alpha="evidence").fit(ROWS, LABELS),
             "alpha is 'evidence'; use a number from 0, 'loo' or None.",
         ),
     ],
@@ -296,7 +300,7 @@ def part(name, rows):
 
 def test_films_are_judged_better_by_all_sets_than_by_all_words():
     train, labels, test, truth = part("imdb", 4000)
-    plain, averaged = (pr.TextClassifier("bernoulli", average=a).fit(train, labels) for a in (False, True))
+    plain, averaged = (TextClassifier("bernoulli", average=a).fit(train, labels) for a in (False, True))
     assert averaged.score(test, truth) > plain.score(test, truth) + 0.01
     top = sorted(averaged.inclusion_probability_, key=averaged.inclusion_probability_.get)[-60:]
     assert {"worst", "waste", "excellent"} <= set(top)
@@ -304,6 +308,6 @@ def test_films_are_judged_better_by_all_sets_than_by_all_words():
 
 def test_short_reviews_need_the_strength_chosen():
     train, labels, test, truth = part("rt_polarity", 6000)
-    laplace, chosen = (pr.TextClassifier("bernoulli", average=True, alpha=a).fit(train, labels) for a in (1.0, "loo"))
+    laplace, chosen = (TextClassifier("bernoulli", average=True, alpha=a).fit(train, labels) for a in (1.0, "loo"))
     assert chosen.alpha_ < 1
     assert chosen.score(test, truth) > laplace.score(test, truth) + 0.02

@@ -18,7 +18,7 @@ from priory.errors import DataError, PrioryWarning
 from priory.estimator import encoded
 from priory.families import Text
 from priory.families.family import ESTIMATES
-from priory.folds import leave_one_out, prior_without, terms_without
+from priory.folds import leave_one_out, terms_without
 from priory.judged import Judged
 from priory.ledger import Ledgers
 from priory.logspace import Array, log_normalise
@@ -225,11 +225,10 @@ class NaiveBayes(Judged):
         rows, ask = len(cells[0]), (self.estimate, self.average)
         cells = cells[: len(self._schema.blocks)]
         if group is None:
-            prior = np.repeat(self._seen_prior()[None], rows, axis=0)
             terms = model.terms_of(self._schema, self.seen_, cells, rows, *ask)
         else:
-            prior = prior_without(self.seen_, group, "estimated")
             terms = terms_without(self._schema, self.seen_, cells, group, *ask)
+        prior = np.repeat(self._seen_prior()[None], rows, axis=0)  # a row less of its own class would tell the class
         lengths = np.ones((rows, 1 + terms.shape[2]))
         for block, x in zip(self._schema.blocks, cells, strict=True):
             if block.kind == "text":

@@ -14,6 +14,7 @@ and exponents are near 0: the plain model. Each row that was judged without havi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from priory.descent import lowest
 from priory.logspace import Array, log_normalise
 
 STRENGTHS = (1000.0, 30.0, 1.0)  # how near the weights are to their common one
-LEAST = -1e3  # what is called impossible may still be true
+LEAST = -1e4  # what is called impossible may still be true
 
 
 def text_lengths(texts: Any) -> Array:
@@ -43,7 +44,14 @@ class Terms:
 
     @property
     def plain(self) -> Array:
+        """Naive Bayes: their sum."""
         return np.asarray(self.values.sum(axis=2))
+
+    @cached_property
+    def relative(self) -> Array:
+        """Each part less what it says of its best class, and never that anything is impossible."""
+        best = self.values.max(axis=1, keepdims=True)
+        return np.maximum(self.values - np.where(np.isfinite(best), best, 0.0), LEAST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +74,12 @@ class Tempering:
     def logits(self, terms: Terms) -> Array:
         """log p(c | x), up to what all classes of a row share."""
         scale = self.weights * terms.lengths**-self.exponents
-        return np.einsum("ncb,nb->nc", np.maximum(terms.values, LEAST), scale)
+        return np.einsum("ncb,nb->nc", terms.relative, scale)
 
     def learned(self, terms: Terms, group: Array, weight: Array) -> Tempering:
         """The belief after rows whose terms were given by a model that had not seen them."""
         parts, rows = len(self.weights), np.arange(len(group))
-        values = np.maximum(terms.values, LEAST)
-        values = values - values.mean(axis=1, keepdims=True)
+        values = terms.relative - terms.relative.mean(axis=1, keepdims=True)
         logs = np.log(terms.lengths)
         mean = np.concatenate([self.weights, self.exponents])
         root = np.linalg.cholesky(self.precision)
@@ -109,8 +116,11 @@ class Chosen(NamedTuple):
 def chosen(terms: Terms, group: Array, weight: Array, fold: Array) -> Chosen:
     """The tempering of the strength that judges rows of another fold best; if in doubt, the stronger prior."""
     parts, rows = terms.values.shape[2], np.arange(len(group))
+    if parts <= 2:  # three numbers fitted to many rows know none of them by heart
+        few = Tempering.prior(parts).learned(terms, group, weight)
+        return Chosen(few, log_normalise(few.logits(terms)))
     answers, losses = [], []
-    for strength in STRENGTHS if parts > 2 else STRENGTHS[1:2]:
+    for strength in STRENGTHS:
         prior, honest = Tempering.prior(parts, strength), np.empty(terms.values.shape[:2])
         for k in np.unique(fold):
             out = fold == k

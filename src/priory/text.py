@@ -22,7 +22,6 @@ from priory.documents import Document
 from priory.encoding import Encoding
 from priory.errors import DataError, KindError, Missing, Stale
 from priory.estimator import encoded
-from priory.folds import prior_without
 from priory.judged import Judged
 from priory.ledger import DECIBAN, Ledger, Ledgers, Line
 from priory.logspace import Array, log_normalise
@@ -285,12 +284,9 @@ class TextClassifier(Judged):
         return [table.documents]
 
     def _rows(self, cells: list[Any], encoding: Encoding | None, group: Array | None = None) -> corrections.Rows:
-        documents, prior = cells[0], self._seen_prior()
-        if group is None:
-            scores, before = self._scores(documents), np.repeat(prior[None], len(documents), axis=0)
-        else:
-            scores, before = self._scores_without(documents, group), prior_without(self.seen_, group, "estimated")
-        before = before if prior.any() else np.zeros_like(before)
+        documents = cells[0]
+        scores = self._scores(documents) if group is None else self._scores_without(documents, group)
+        before = np.repeat(self._seen_prior()[None], len(documents), axis=0)
         lengths = np.column_stack([np.ones(len(documents)), text_lengths(documents)])
         return corrections.Rows(
             Terms(np.stack([before, scores], axis=2), lengths), cells, encoding, lambda: [self._token_rows(documents)]
