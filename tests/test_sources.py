@@ -5,6 +5,7 @@ import gzip
 import re
 import resource
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -389,3 +390,23 @@ def test_formulas_are_guarded_and_can_be_restored(cell):
     assert not safe.startswith(("=", "@", "\t", "\r"))
     if safe.startswith(("+", "-")):
         float(safe)
+
+
+# -- whatever the bytes -----------------------------------------------------------------------------------------------
+
+CORPUS = Path(__file__).parent / "corpus"
+SUFFIX = {"gzip": ".csv.gz", "zstd": ".csv.zst", "mail": ".eml"}
+
+
+@pytest.mark.parametrize("kind", sorted(folder.name for folder in CORPUS.iterdir()))
+def test_whatever_the_bytes_there_are_rows_or_one_line(tmp_path, kind):
+    for seed in sorted((CORPUS / kind).iterdir()):
+        path = tmp_path / f"{seed.name}{SUFFIX.get(kind, f'.{kind}')}"
+        path.write_bytes(seed.read_bytes())
+        said = ""
+        try:
+            assert read(path)
+        except DataError as error:
+            said = str(error)
+        assert "\n" not in said
+        assert not said or said.startswith(str(path))
