@@ -29,8 +29,8 @@ from priory.table import Table, read
 from priory.tempering import Terms, text_lengths
 
 MANY = 50_000  # rows: of more, what is fitted to rows is left to be asked for
-ROOM = 1 << 17  # cells of the rows that corrections are fitted to
-ROOM_FOR_PAIRS = 1 << 21  # pairs of cells
+ROOM = 1 << 16  # cells of the rows that corrections are fitted to
+ROOM_FOR_PAIRS = 1 << 20  # pairs of cells, for each class but one
 
 
 @dataclass(frozen=True)
@@ -247,6 +247,9 @@ class NaiveBayes(Judged):
     def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> Seen:
         return model.observe_cells(self._schema, cells, self.classes_, group, weight)
 
+    def _parts(self) -> int:
+        return len(self._schema.names)
+
     def _kinds(self, rows: int, encoding: Encoding, used: int) -> list[Kind]:
         """Every structure that is asked for, with and without refinement, as asked for."""
         small, d = rows <= MANY, len(encoding.sizes)
@@ -278,13 +281,21 @@ class NaiveBayes(Judged):
         return model.log_joint(self._schema, self.seen_, table, self.estimate, self._class_prior(), self.average)
 
     def explain(self, X: Any) -> Ledgers:
-        """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds."""
+        """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds.
+
+        Each line says what it counts for after tempering; "(together)" is what looking at columns together adds.
+        """
         check_is_fitted(self, "seen_")
         table = self._read(X, reset=False)
         terms = model.terms(self._schema, self.seen_, table, self.estimate, self.average)
-        places = table.places(self._schema.names)
+        scale, prior, rest = self._believed(self._cells(table))
+        terms *= scale[:, None, 1:]
+        names, places = list(self._schema.names), table.places(self._schema.names)
         cells = [[table.cell(row, place) for place in places] for row in range(table.rows)]
-        return Ledgers.of(self.classes_, self._log_prior(), terms, self._schema.names, cells)
+        if not np.allclose(rest, 0.0, atol=1e-9):
+            terms = np.concatenate([terms, rest[:, :, None]], axis=2)
+            names, cells = [*names, "(together)"], [[*row, ""] for row in cells]
+        return Ledgers.of(self.classes_, prior, terms, names, cells)
 
     @property
     def schema_(self) -> dict[str, ColumnReport]:

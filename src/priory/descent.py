@@ -14,7 +14,7 @@ from priory.logspace import Array
 def lowest(cost: Callable[[Array], tuple[float, Array]], start: Array, steps: int, exact: bool = False) -> Array:
     """``cost`` gives height and slope; ``exact`` goes on until rounding stops it.
 
-    >>> lowest(lambda x: (float(((x - 3) ** 2).sum()), 2 * (x - 3)), np.zeros(2), 10).tolist()
+    >>> lowest(lambda x: (float(((x - 3) ** 2).sum()), 2 * (x - 3)), np.zeros(2), 10).round(6).tolist()
     [3.0, 3.0]
     """
     options: dict[str, Any] = {"maxiter": steps, "maxcor": 8}

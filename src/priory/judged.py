@@ -55,6 +55,10 @@ class Judged(Classifier):
         """Rows as corrections see them; with ``group``, the classes of learned rows, each without itself."""
 
     @abstractmethod
+    def _parts(self) -> int:
+        """How many parts the evidence has, besides the class prior."""
+
+    @abstractmethod
     def _kinds(self, rows: int, encoding: Encoding, used: int) -> list[Kind]:
         """The voices to be heard, of a model that has learned so many rows and corrects itself by some of them."""
 
@@ -195,6 +199,18 @@ class Judged(Classifier):
             part = slice(start, start + step)
             answers[part] = found.log_probabilities(self._rows([block[part] for block in cells], found.encoding))
         return answers + (self._log_prior() - self._seen_prior())
+
+    def _believed(self, cells: list[Any]) -> tuple[Array, Array, Array]:
+        """How far each part is believed (rows, parts), the prior as it counts, and what other corrections add."""
+        shift = self._log_prior() - self._seen_prior()
+        if "corrections_" not in vars(self):
+            size = len(cells[0])
+            return np.ones((size, 1 + self._parts())), self._log_prior(), np.zeros((size, len(shift)))
+        found = self.corrections_
+        rows = self._rows(cells, found.encoding)
+        scale = found.tempering.scale(rows.terms.lengths)
+        rest = found.log_probabilities(rows) - np.einsum("ncb,nb->nc", rows.terms.values, scale)
+        return scale, self._seen_prior() * scale[0, 0] + shift, rest - rest.mean(axis=1, keepdims=True)
 
     def _seen_prior(self) -> Array:
         """The class prior that corrections know: what was seen."""

@@ -73,8 +73,11 @@ class Tempering:
 
     def logits(self, terms: Terms) -> Array:
         """log p(c | x), up to what all classes of a row share."""
-        scale = self.weights * terms.lengths**-self.exponents
-        return np.einsum("ncb,nb->nc", terms.relative, scale)
+        return np.einsum("ncb,nb->nc", terms.relative, self.scale(terms.lengths))
+
+    def scale(self, lengths: Array) -> Array:
+        """How far each part of each row is believed."""
+        return np.asarray(self.weights * lengths**-self.exponents)
 
     def learned(self, terms: Terms, group: Array, weight: Array) -> Tempering:
         """The belief after rows whose terms were given by a model that had not seen them."""

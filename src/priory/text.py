@@ -303,6 +303,9 @@ class TextClassifier(Judged):
     def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> Seen:
         return self._observe(Texts(cells[0]), self.classes_, group, weight)
 
+    def _parts(self) -> int:
+        return 1
+
     def _kinds(self, rows: int, encoding: Encoding, used: int) -> list[Kind]:
         return [Kind("naive", "columns" if self.refine else "")]
 
@@ -324,10 +327,16 @@ class TextClassifier(Judged):
         check_is_fitted(self, "seen_")
         self._words()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
-        return Ledgers([self._ledger(document) for document in texts.documents])
+        scale, prior, rest = self._believed([texts.documents])
+        return Ledgers(
+            [
+                self._ledger(document, believed, prior, more)
+                for document, believed, more in zip(texts.documents, scale[:, 1], rest, strict=True)
+            ]
+        )
 
-    def _ledger(self, document: Document) -> Ledger:
-        table, constant = self._weights()
+    def _ledger(self, document: Document, believed: float, prior: Array, more: Array) -> Ledger:
+        table, constant = (believed * weights for weights in self._weights())
         place = self._used().derived("places", lambda u: {token: j for j, token in enumerate(u.tokens())})
         found: dict[str, list[tuple[int, int]]] = {}
         for token, start, end in reading.spans(document, self._vocabulary().tokens):
@@ -341,10 +350,10 @@ class TextClassifier(Judged):
         ]
         if constant.any():
             lines.append(Line("(absent tokens)", "", tuple(constant.tolist())))
+        if not np.allclose(more, 0.0, atol=1e-9):
+            lines.append(Line("(together)", "", tuple(more.tolist())))
         text = document if isinstance(document, str) else document.decode()
-        return Ledger(
-            tuple(self.classes_.tolist()), Line("prior", "", tuple(self._log_prior().tolist())), tuple(lines), text
-        )
+        return Ledger(tuple(self.classes_.tolist()), Line("prior", "", tuple(prior.tolist())), tuple(lines), text)
 
     def evidence(self, label: Any, most: int = 20) -> list[Evidence]:
         """The tokens that speak most for a class: often seen there, and telling."""

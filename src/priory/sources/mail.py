@@ -41,7 +41,7 @@ def read(raw: bytes) -> Mail:
         flags["cut"] = None
     parsed = message_from_bytes(_cut_headers(raw, flags), policy=policy.compat32)
     head = [_decoded(str(value)[:VALUE], flags) for name in SHOWN for value in parsed.get_all(name, [])[:10]]
-    body = [text for part in _leaves(parsed, flags) if (text := _text(part, flags))]
+    body = [text for part in _leaves(parsed, flags) if (text := _text(part, flags).strip())]
     if parsed.defects:
         flags["defects"] = None
     whole = _clean("\n".join(filter(None, head)) + "\n\n" + "\n".join(body), flags)

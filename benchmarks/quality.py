@@ -1,0 +1,196 @@
+"""How good the probabilities are: every classification set, beside scikit-learn, in one run.
+
+    python benchmarks/quality.py [texts|tables]    # writes results/quality_*.md; needs ../shared/data
+
+Texts: the official split, or the last fifth of a shuffled set that has none. Tables: five folds, the same for all, each
+model as it comes (scikit-learn's behind the usual preparation). Log loss in nats; none counts as less than 1e-15.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
+
+import priory as pr
+from priory.scores import Scores
+
+RESULTS = Path(__file__).parent / "results"
+NUMBERS, LABELS = make_column_selector(dtype_include=float), make_column_selector(dtype_include="category")
+FULL = {"least": 1, "extra": "!?"}  # every word, and the marks that shout or ask
+
+
+def scored(truth: Any, probabilities: Any, classes: Any) -> Scores:
+    p = np.clip(probabilities, 1e-15, 1)
+    return Scores.of(np.asarray(truth), p / p.sum(axis=1, keepdims=True), classes)
+
+
+def row(name: str, model: str, scores: Scores, seconds: float) -> str:
+    return (
+        f"| {name} | {model} | {scores.accuracy.value:.4f} | {scores.log_loss.value:.4f} | "
+        f"{scores.calibration_error.value:.4f} | {seconds:.1f} |"
+    )
+
+
+# -- texts -----------------------------------------------------------------------------------------------------------
+
+
+def split(name: str) -> tuple[Any, Any, Any, Any] | None:
+    found = datasets.text(name)
+    if found is None or len(found[2]):
+        return found
+    texts, labels = found[:2]
+    order = np.random.default_rng(0).permutation(len(texts))
+    train, test = order[: len(order) * 4 // 5], order[len(order) * 4 // 5 :]
+    return [texts[i] for i in train], [labels[i] for i in train], [texts[i] for i in test], [labels[i] for i in test]
+
+
+def texts() -> list[str]:
+    lines = [
+        "",
+        "## Texts",
+        "",
+        "| set | model | accuracy | log loss | calibration error | fit, s |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in datasets.TEXTS:
+        found = split(name)
+        if found is None:
+            continue
+        x, y, x_test, y_test = found
+        models: dict[str, Any] = {
+            "MultinomialNB of scikit-learn": make_pipeline(CountVectorizer(), MultinomialNB()),
+            "TextClassifier(calibrate=False)": pr.TextClassifier(calibrate=False),
+            "TextClassifier()": pr.TextClassifier(),
+            "TextClassifier(refine=True)": pr.TextClassifier(refine=True, **FULL),
+        }
+        if name == "imdb":
+            models["TextClassifier(ngrams=(1, 2), refine=True)"] = pr.TextClassifier(ngrams=(1, 2), refine=True, **FULL)
+            started = time.perf_counter()
+            CountVectorizer(ngram_range=(1, 2)).fit_transform(x)
+            print(f"CountVectorizer of pairs: {time.perf_counter() - started:.1f} s", flush=True)
+        for label, model in models.items():
+            started = time.perf_counter()
+            model.fit(x, y)
+            seconds = time.perf_counter() - started
+            lines.append(row(name, label, scored(y_test, model.predict_proba(x_test), model.classes_), seconds))
+            print(lines[-1], flush=True)
+    return lines
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def typed(table: pd.DataFrame) -> pd.DataFrame:
+    """Numbers as floats, everything else as categories, as scikit-learn wants them."""
+    columns = {}
+    for name, column in table.items():
+        numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+        filled = column.astype(object).where(column.notna(), "missing").astype(str)
+        columns[name] = column.astype(float) if numeric else filled.astype("category")
+    return pd.DataFrame(columns)
+
+
+def prepared(numbers: Any) -> Any:
+    labels = OneHotEncoder(handle_unknown="ignore")
+    return make_column_transformer((numbers, NUMBERS), (labels, LABELS), sparse_threshold=0)
+
+
+def filled(then: Any) -> Any:
+    return make_pipeline(SimpleImputer(strategy="median", add_indicator=True), then)
+
+
+PEERS: dict[str, Callable[[], Any]] = {
+    "GaussianNB": lambda: make_pipeline(prepared(filled(StandardScaler())), GaussianNB()),
+    "BernoulliNB": lambda: make_pipeline(prepared(filled(KBinsDiscretizer(10, encode="onehot-dense"))), BernoulliNB()),
+    "LogisticRegression": lambda: make_pipeline(prepared(filled(StandardScaler())), LogisticRegression(max_iter=2000)),
+    "HistGradientBoosting": lambda: HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0),
+}
+OURS: dict[str, Callable[[], Any]] = {
+    "plain": lambda: pr.NaiveBayes(calibrate=False),
+    "NaiveBayes()": lambda: pr.NaiveBayes(),
+}
+
+
+def fitted(model: Any, x: Any, y: Any) -> Any:
+    try:
+        return clone(model).fit(x, y)
+    except ValueError:  # boosting wants two rows of every class for its early stopping
+        return clone(model).set_params(early_stopping=False).fit(x, y)
+
+
+def cross_validated(make: Callable[[], Any], table: Any, y: Any, classes: Any) -> tuple[float, float, float]:
+    accuracy, loss, seconds = [], [], 0.0
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(y, y):
+        started = time.perf_counter()
+        model = fitted(make(), table.iloc[train], y[train])
+        seconds += time.perf_counter() - started
+        p = np.full((len(test), len(classes)), 1e-15)
+        p[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(table.iloc[test])
+        scores = scored(y[test], p, classes)
+        accuracy.append(scores.accuracy.value)
+        loss.append(scores.log_loss.value)
+    return float(np.mean(accuracy)), float(np.mean(loss)), seconds / 5
+
+
+def tables() -> list[str]:
+    names = ["best naive Bayes", "LogisticRegression", "HistGradientBoosting", "NaiveBayes()"]
+    lines = ["", "## Tables", "", "Accuracy / log loss, and seconds to fit ours.", ""]
+    lines += [f"| set | {' | '.join([*names, 'plain'])} | s |", "|---" * (len(names) + 3) + "|"]
+    losses: list[dict[str, float]] = []
+    for name in sorted(datasets.CLASSIFICATION, key=lambda n: n in ("adult", "spambase", "nursery")):
+        found = datasets.table(name)
+        if found is None:
+            continue
+        table, labels = found
+        y = np.asarray(labels).astype(str)
+        classes = np.unique(y)
+        results = {k: cross_validated(make, typed(table), y, classes) for k, make in PEERS.items()}
+        results["best naive Bayes"] = min(results["GaussianNB"], results["BernoulliNB"], key=lambda r: r[1])
+        results |= {k: cross_validated(make, table, y, classes) for k, make in OURS.items()}
+        losses.append({k: r[1] for k, r in results.items()})
+        cells = [f"{results[k][0]:.4f} / {results[k][1]:.5f}" for k in [*names, "plain"]]
+        lines.append(f"| {name} | {' | '.join(cells)} | {results['NaiveBayes()'][2]:.1f} |")
+        print(lines[-1], flush=True)
+    ranks = pd.DataFrame(losses)[names].rank(axis=1).mean()
+    loss = pd.DataFrame(losses)
+    better = int((loss["NaiveBayes()"] < loss["HistGradientBoosting"]).sum())
+    worse = int((loss["NaiveBayes()"] > 1.02 * loss["plain"]).sum())
+    lines += [
+        "",
+        "Mean rank by log loss: " + ", ".join(f"{k} {r:.2f}" for k, r in ranks.items()) + ".",
+        f"Better than boosting on {better} of {len(loss)}; worse than plain naive Bayes by more than 2 % on {worse}.",
+    ]
+    print(*lines[-2:], sep="\n")
+    return lines
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    parts = {"texts": texts, "tables": tables}
+    wanted = sys.argv[1:] or list(parts)
+    for name in wanted:
+        (RESULTS / f"quality_{name}.md").write_text(
+            "\n".join([f"Made by `python benchmarks/quality.py {name}`.", *parts[name]()]) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()
