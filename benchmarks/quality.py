@@ -1,6 +1,6 @@
 """How good the probabilities are: every classification set, beside scikit-learn, in one run.
 
-    python benchmarks/quality.py [texts|tables]    # writes results/quality_*.md; needs ../shared/data
+    python benchmarks/quality.py [costs|texts|tables]    # writes results/quality_*.md; needs ../shared/data
 
 Texts: the official split, or the last fifth of a shuffled set that has none. Tables: five folds, the same for all, each
 model as it comes (scikit-learn's behind the usual preparation). Log loss in nats; none counts as less than 1e-15.
@@ -18,6 +18,7 @@ from typing import Any
 import datasets
 import numpy as np
 import pandas as pd
+from clock import best
 from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -182,9 +183,46 @@ def tables() -> list[str]:
     return lines
 
 
+# -- what honesty costs ----------------------------------------------------------------------------------------------
+
+
+def costs() -> list[str]:
+    """Seconds, the best of three: a plain fit beside the honest one, predicting beside leaving out."""
+    lines = ["", "## Costs", "", "| what | plain, s | honest, s | ratio |", "|---|---|---|---|"]
+
+    def compare(what: str, plain: Callable[[], Any], honest: Callable[[], Any]) -> None:
+        times = [best(plain, 3), best(honest, 3)]
+        lines.append(f"| {what} | {times[0]:.2f} | {times[1]:.2f} | {times[1] / times[0]:.1f} |")
+        print(lines[-1], flush=True)
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 1_000_000)
+    x = rng.normal(0, 1, (1_000_000, 20)) + 0.1 * y[:, None]
+    compare(
+        "fit 1,000,000 x 20",
+        lambda: pr.NaiveBayes(calibrate=False).fit(x, y),
+        lambda: pr.NaiveBayes().fit(x, y),
+    )
+    found = datasets.text("imdb")
+    if found is not None:
+        reviews, labels = found[:2]
+        plain = pr.TextClassifier(calibrate=False).fit(reviews, labels)
+        compare(
+            "fit 25,000 IMDB reviews",
+            lambda: pr.TextClassifier(calibrate=False).fit(reviews, labels),
+            lambda: pr.TextClassifier().fit(reviews, labels),
+        )
+        compare(
+            "predict 25,000 IMDB reviews, leave each out",
+            lambda: plain.predict_log_proba(reviews),
+            lambda: plain.leave_one_out(reviews, labels),
+        )
+    return lines
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
-    parts = {"texts": texts, "tables": tables}
+    parts = {"costs": costs, "texts": texts, "tables": tables}
     wanted = sys.argv[1:] or list(parts)
     for name in wanted:
         (RESULTS / f"quality_{name}.md").write_text(

@@ -253,8 +253,8 @@ class NaiveBayes(Judged):
     def _kinds(self, rows: int, encoding: Encoding, used: int) -> list[Kind]:
         """Every structure that is asked for, with and without refinement, as asked for."""
         small, d = rows <= MANY, len(encoding.sizes)
-        pairs = d * (d - 1) // 2
-        room = d > 1 and pairs * used <= ROOM_FOR_PAIRS and encoding.sizes.sum() ** 2 * len(self.classes_) <= 1 << 24
+        pairs = d * (d - 1) // 2 * used * (len(self.classes_) - 1)
+        room = d > 1 and pairs <= ROOM_FOR_PAIRS and encoding.sizes.sum() ** 2 * len(self.classes_) <= 1 << 24
         structure = self.structure if self.structure != "auto" or (small and room) else "naive"
         refine = self.refine if self.refine != "auto" or small else False
         plain = [Kind(name) for name in ("naive", "aode") if structure in (name, "auto")]

@@ -135,6 +135,8 @@ def fitted(rows: Rows, group: Array, weight: Array, fold: Array, kinds: Sequence
         found = refinement.refined(x, centres[kind.centre], group, weight, fold)
         voices.append(Voice(kind.centre, kind.features, found.corrections))
         answers.append(found.honest)
+    judged = np.flatnonzero(fold >= 0)
+    answers, group, weight = [a[judged] for a in answers], group[judged], weight[judged]
     shares = voted(answers, group, weight)
     heard = shares >= QUIET
     shares = np.where(heard, shares, 0.0) / shares[heard].sum()

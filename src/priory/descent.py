@@ -19,6 +19,6 @@ def lowest(cost: Callable[[Array], tuple[float, Array]], start: Array, steps: in
     """
     options: dict[str, Any] = {"maxiter": steps, "maxcor": 8}
     if exact:
-        options |= {"ftol": 1e-14, "gtol": 1e-8}
+        options |= {"ftol": 1e-12, "gtol": 1e-7}
     found: Any = minimize
     return np.asarray(found(cost, start, jac=True, method="L-BFGS-B", options=options).x)

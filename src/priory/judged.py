@@ -32,8 +32,9 @@ from priory.scores import Scores
 from priory.tempering import Tempering, Terms
 from priory.weights import row_weights
 
-FOLDS = 4
+FOLDS = 5
 LEAST = 50  # rows: fewer say nothing about themselves
+LARGE = 10_000  # rows: of more, one fold is enough to choose by
 BATCH = 512  # rows of a batch that the tempering learns from
 CELLS = 1 << 20  # answered at a time
 
@@ -94,6 +95,8 @@ class Judged(Classifier):
         fold = by_content(some, len(used), FOLDS)
         if len(used) < LEAST or len(np.unique(own)) < 2 or len(np.unique(fold)) < 2:
             return
+        if len(used) > LARGE:
+            fold = np.where(fold == 0, 0, -1)
         encoding = Encoding.of(some, own, len(self.classes_))
         kinds = self._kinds(len(there), encoding, len(used))
         counts = np.ones(len(used)) if weight is None else weight[used]

@@ -17,7 +17,7 @@ from priory.descent import lowest
 from priory.logspace import Array, log_normalise
 
 STRENGTHS = (300.0, 30.0, 3.0, 0.3, 0.03, 0.003)
-STEPS = 60
+STEPS, SEARCH = 100, 40  # of L-BFGS: for good, and while strengths are compared from one to the next
 
 
 class Refined(NamedTuple):
@@ -34,7 +34,13 @@ def contrasts(classes: int) -> Array:
 
 
 def corrected(
-    x: csr_array, model: Array, group: Array, weight: Array, strength: float, start: Array | None = None
+    x: csr_array,
+    model: Array,
+    group: Array,
+    weight: Array,
+    strength: float,
+    start: Array | None = None,
+    steps: int = STEPS,
 ) -> Array:
     """The most probable corrections: one convex problem, solved by L-BFGS on the cross-entropy."""
     rows, spread, turned = np.arange(len(group)), contrasts(model.shape[1]), x.T.tocsr()
@@ -49,26 +55,30 @@ def corrected(
         return float(0.5 * strength * (d * d).sum() - weight @ answer[rows, group]), slope.ravel()
 
     first = np.zeros(shape) if start is None else start @ spread
-    best = lowest(cost, first.ravel(), STEPS)
+    best = lowest(cost, first.ravel(), steps)
     return np.asarray(best.reshape(shape) @ spread.T)
 
 
 def refined(x: csr_array, model: Array, group: Array, weight: Array, fold: Array) -> Refined:
-    """Corrections of the strength that judges rows of another fold best, from strong to weak until that gets worse."""
-    rows, folds = np.arange(len(group)), np.unique(fold)
+    """Corrections of the strength that judges rows of another fold best, from strong to weak until that gets worse.
+
+    Rows of a fold below nought are never judged: of many rows, a part is enough to choose by.
+    """
+    rows, folds = np.flatnonzero(fold >= 0), np.unique(fold[fold >= 0])
     starts: dict[int, Array | None] = dict.fromkeys(folds.tolist())
     best: tuple[float, float, Array] | None = None
     for strength in STRENGTHS:
-        honest = np.empty(model.shape)
+        honest = np.full(model.shape, np.nan)
         for k in folds.tolist():
             out = fold == k
-            d = corrected(x[~out], model[~out], group[~out], weight[~out], strength, starts[k])
+            d = corrected(x[~out], model[~out], group[~out], weight[~out], strength, starts[k], SEARCH)
             starts[k] = d
             honest[out] = log_normalise(model[out] + x[out] @ d)
-        loss = -float(weight @ honest[rows, group])
+        loss = -float(weight[rows] @ honest[rows, group[rows]])
         if best is None or loss < best[0]:
             best = (loss, strength, honest)
         else:
             break
     assert best is not None
-    return Refined(corrected(x, model, group, weight, best[1]), best[1], best[2])
+    start = starts[int(folds[-1])]
+    return Refined(corrected(x, model, group, weight, best[1], start), best[1], best[2])

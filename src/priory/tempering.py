@@ -24,12 +24,13 @@ from priory.descent import lowest
 from priory.logspace import Array, log_normalise
 
 STRENGTHS = (1000.0, 30.0, 1.0)  # how near the weights are to their common one
+SHORTEST = 50  # letters
 LEAST = -1e4  # what is called impossible may still be true
 
 
 def text_lengths(texts: Any) -> Array:
-    """In thousands of letters, so that a weight keeps its meaning whatever the exponent."""
-    return np.maximum([len(text) for text in texts], 1) / 1000
+    """In thousands of letters, so that a weight keeps its meaning; a few words are not believed more for being few."""
+    return np.maximum([len(text) for text in texts], SHORTEST) / 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ class Tempering:
             slope = np.concatenate([by_part.sum(axis=0), -theta[:parts] * (by_part * logs).sum(axis=0)])
             return float(0.5 * z @ z - weight @ answer[rows, group]), z + solve_triangular(root, slope, lower=True)
 
-        best = lowest(cost, np.zeros(2 * parts), 500, exact=True)
+        best = lowest(cost, np.zeros(2 * parts), 200, exact=True)
         theta, shrink, answer = at(best)
         felt = np.concatenate([values * shrink[:, None], -values * (shrink * theta[:parts] * logs)[:, None]], axis=2)
         felt -= np.einsum("nc,ncb->nb", np.exp(answer), felt)[:, None]
