@@ -29,6 +29,7 @@ from priory.table import Table, read
 from priory.tempering import Terms, text_lengths
 
 MANY = 50_000  # rows: of more, what is fitted to rows is left to be asked for
+FEW = 100  # classes: of more, likewise
 ROOM = 1 << 16  # cells of the rows that corrections are fitted to
 ROOM_FOR_PAIRS = 1 << 20  # pairs of cells, for each class but one
 
@@ -252,7 +253,7 @@ class NaiveBayes(Judged):
 
     def _kinds(self, rows: int, encoding: Encoding, used: int) -> list[Kind]:
         """Every structure that is asked for, with and without refinement, as asked for."""
-        small, d = rows <= MANY, len(encoding.sizes)
+        small, d = rows <= MANY and len(self.classes_) <= FEW, len(encoding.sizes)
         pairs = d * (d - 1) // 2 * used * (len(self.classes_) - 1)
         room = d > 1 and pairs <= ROOM_FOR_PAIRS and encoding.sizes.sum() ** 2 * len(self.classes_) <= 1 << 24
         structure = self.structure if self.structure != "auto" or (small and room) else "naive"

@@ -34,7 +34,9 @@ from priory.weights import row_weights
 
 FOLDS = 5
 LEAST = 50  # rows: fewer say nothing about themselves
+CLASSES = 1000  # of more, too few rows each
 LARGE = 10_000  # rows: of more, one fold is enough to choose by
+ROOM = 1 << 24  # numbers that the terms of those rows may be
 BATCH = 512  # rows of a batch that the tempering learns from
 CELLS = 1 << 20  # answered at a time
 
@@ -89,8 +91,11 @@ class Judged(Classifier):
 
     def _correct(self, cells: list[Any], group: Array, weight: Array | None) -> None:
         """Fit the corrections to rows that were learned, evenly spaced if there are many."""
+        if len(self.classes_) > CLASSES:
+            return
         there = np.arange(len(group)) if weight is None else np.flatnonzero(weight)
-        used = there[np.unique(np.linspace(0, len(there) - 1, min(len(there), self._most())).astype(int))]
+        most = min(len(there), self._most(), ROOM // (len(self.classes_) * (1 + self._parts())))
+        used = there[np.unique(np.linspace(0, len(there) - 1, most).astype(int))]
         some, own = taken(cells, used), group[used]
         fold = by_content(some, len(used), FOLDS)
         if len(used) < LEAST or len(np.unique(own)) < 2 or len(np.unique(fold)) < 2:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import helmert
 from scipy.sparse import csr_array
 
 from priory.descent import lowest
@@ -30,7 +31,7 @@ class Refined(NamedTuple):
 
 def contrasts(classes: int) -> Array:
     """Orthonormal differences between the classes (classes, classes - 1): no correction is there twice."""
-    return np.linalg.svd(np.eye(classes) - 1 / classes)[0][:, : classes - 1]
+    return np.asarray(helmert(classes).T)
 
 
 def corrected(
