@@ -70,7 +70,7 @@ class Judged(Classifier):
         """How many rows corrections are fitted to at most."""
 
     def _leaves_one_out(self) -> bool:
-        """Whether there is a closed form for it."""
+        """Whether it is done row by row; rows that weigh a fraction cannot be."""
         return True
 
     # -- learning ------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class Judged(Classifier):
             self.corrections_ = correcting.fitted(rows, own, counts, fold, kinds)
 
     def _apart(self, cells: list[Any], encoding: Encoding, group: Array, weight: Array, fold: Array) -> Rows:
-        """Rows that weigh a fraction cannot be left out one by one: each fold is judged by the model without it."""
+        """Where rows are not left out one by one: each fold is judged by the model without it."""
         parts: list[tuple[Array, Terms]] = []
         for k in np.unique(fold):
             out = np.flatnonzero(fold == k)
