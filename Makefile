@@ -28,6 +28,7 @@ benchmark: $(READY)
 	$(PYTHON) benchmarks/regression.py
 	$(PYTHON) benchmarks/storage.py
 	$(PYTHON) benchmarks/leakage.py
+	$(PYTHON) benchmarks/quality.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so
