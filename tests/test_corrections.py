@@ -248,6 +248,14 @@ def test_learning_on_makes_the_refinement_stale():
     assert model.corrections_.names == ("tempering",)
 
 
+def test_a_batch_of_new_labels_and_new_words_leaves_no_refinement_behind():
+    messages, labels = inbox()
+    texts = [message["text"] for message in messages]
+    model = pr.TextClassifier(refine=True).fit(texts, labels).partial_fit(["brand new vocabulary"], ["unheard"])
+    assert model.stale_ == ("refinement",)
+    assert model.predict_proba(texts[:3]).shape == (3, 4)
+
+
 def test_a_faded_model_is_not_refreshed():
     x, y = repeated()
     model = pr.NaiveBayes().fit(x, y).decay(0.5)

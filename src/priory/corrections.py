@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,12 +94,12 @@ class Corrections:
         """log p(c | x) of each row."""
         if not self.voices or self.shares is None:
             return log_normalise(self.tempering.logits(rows.terms))
-        spoken = []
+        spoken, features = [], cache(rows.features)
         for voice, share in zip(self.voices, self.shares, strict=True):
             if share > 0:
                 logits = self._centre(voice.centre, rows)
                 if voice.corrections is not None:
-                    logits = logits + rows.features(voice.features == "pairs") @ voice.corrections
+                    logits = logits + features(voice.features == "pairs") @ voice.corrections
                 spoken.append(log_normalise(logits) + np.log(share))
         return spoken[0] if len(spoken) == 1 else log_sum_exp(np.stack(spoken), axis=0)
 
@@ -125,13 +126,13 @@ def fitted(rows: Rows, group: Array, weight: Array, fold: Array, kinds: Sequence
         alone = single(pairs.log_joint(codes, group))
         pairs_tempering, honest["aode"] = tempering.chosen(alone, group, weight, fold)
         centres["aode"] = log_normalise(pairs_tempering.logits(alone))
-    voices, answers = [], []
+    voices, answers, features = [], [], cache(rows.features)
     for kind in kinds:
         if not kind.features:
             voices.append(Voice(kind.centre, "", None))
             answers.append(honest[kind.centre])
             continue
-        x = rows.features(kind.features == "pairs")
+        x = features(kind.features == "pairs")
         found = refinement.refined(x, centres[kind.centre], group, weight, fold)
         voices.append(Voice(kind.centre, kind.features, found.corrections))
         answers.append(found.honest)

@@ -100,13 +100,13 @@ class Judged(Classifier):
         fold = by_content(some, len(used), FOLDS)
         if len(used) < LEAST or len(np.unique(own)) < 2 or len(np.unique(fold)) < 2:
             return
-        if len(used) > LARGE:
-            fold = np.where(fold == 0, 0, -1)
         encoding = Encoding.of(some, own, len(self.classes_))
         kinds = self._kinds(len(there), encoding, len(used))
         counts = np.ones(len(used)) if weight is None else weight[used]
         whole = self._leaves_one_out() and bool((counts == np.floor(counts)).all())
         rows = self._rows(some, encoding, own) if whole else self._apart(some, encoding, own, counts, fold)
+        if len(used) > LARGE:
+            fold = np.where(fold == 0, 0, -1)
         with threadpool_limits(1, "blas"):  # many small problems: threads would only wait for each other
             self.corrections_ = correcting.fitted(rows, own, counts, fold, kinds)
 
@@ -138,16 +138,18 @@ class Judged(Classifier):
         """Predict, then learn: what is said of a new batch teaches the tempering."""
         known = np.isin(labels, self.classes_)[group] & (weight is None or weight > 0)
         there = np.flatnonzero(known)
+        belief = self.corrections_.tempering if "corrections_" in vars(self) else None
+        self._drop()
+        if belief is not None:  # weights of parts outlive what was fitted to classes, columns and words
+            self.corrections_ = Corrections(belief)
+            self.__dict__["stale_"] = tuple(name for name in self.stale_ if name != "tempering")
         if not self.calibrate or not len(there) or self.seen_.n.sum() < LEAST:
             return
         used = there[np.unique(np.linspace(0, len(there) - 1, min(len(there), BATCH)).astype(int))]
         terms = self._rows(taken(self._cells(table), used), None).terms
         own = np.searchsorted(self.classes_, labels[group[used]])
-        belief = self.corrections_.tempering if "corrections_" in vars(self) else None
         if belief is None or len(belief.weights) != terms.values.shape[2]:
             belief = Tempering.prior(terms.values.shape[2])
-        self._drop()
-        self.__dict__["stale_"] = tuple(name for name in self.stale_ if name != "tempering")
         self.corrections_ = Corrections(
             belief.learned(terms, own, np.ones(len(used)) if weight is None else weight[used])
         )

@@ -29,11 +29,6 @@ class Refined(NamedTuple):
     honest: Array
 
 
-def contrasts(classes: int) -> Array:
-    """Orthonormal differences between the classes (classes, classes - 1): no correction is there twice."""
-    return np.asarray(helmert(classes).T)
-
-
 def corrected(
     x: csr_array,
     model: Array,
@@ -44,7 +39,8 @@ def corrected(
     steps: int = STEPS,
 ) -> Array:
     """The most probable corrections: one convex problem, solved by L-BFGS on the cross-entropy."""
-    rows, spread, turned = np.arange(len(group)), contrasts(model.shape[1]), x.T.tocsr()
+    rows, turned = np.arange(len(group)), x.T.tocsr()
+    spread = np.asarray(helmert(model.shape[1]).T)  # differences between the classes: no correction is there twice
     shape = (x.shape[1], spread.shape[1])
 
     def cost(flat: Array) -> tuple[float, Array]:

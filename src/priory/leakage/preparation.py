@@ -7,6 +7,7 @@ not, but the second does, it has from the test rows: a vocabulary, a mean, a max
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -32,7 +33,7 @@ def find(evidence: Evidence) -> Iterator[Suspicion]:
     for name, step in _steps(evidence.pipeline):
         leaked = _leaked(step, *inputs, labels, evidence.train)
         if leaked:
-            yield Suspicion(None, lambda name=name, leaked=leaked: _finding(name, leaked))  # type: ignore[misc]
+            yield Suspicion(None, partial(_finding, name, leaked))
         if not hasattr(step, "transform"):
             break
         inputs = step.transform(inputs[0]), step.transform(inputs[1])

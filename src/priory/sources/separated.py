@@ -120,7 +120,7 @@ class Separated(File):
     def _reader(self, blocks: Iterator[bytes], strict: bool = False, first: list[str] | None = None) -> Any:
         """Python's reader of some bytes; ``first`` is given the next line, if it was emptied before."""
         csv.field_size_limit(MOST_IN_A_CELL + 1)
-        text = io.TextIOWrapper(_Raw(blocks), "utf-8", "surrogateescape", newline="")  # type: ignore[type-var]
+        text = io.TextIOWrapper(_Raw(blocks), "utf-8", "surrogateescape", newline="")  # type: ignore[type-var]  # reads, and no more
 
         def lines(kept: list[str]) -> Iterator[str]:
             for line in text:
