@@ -160,7 +160,7 @@ class Sample:
         self.size, self.random, self.bound = size, np.random.default_rng(seed), 1.0
         self.keys = np.zeros(0)
         self.kept: list[Any] = []  # Arrow batches
-        self.rows = 0
+        self.rows, self.bytes = 0, 0
 
     def add(self, batch: Any) -> None:
         keys = self.random.random(batch.num_rows)
@@ -169,22 +169,20 @@ class Sample:
         if len(chosen):
             self.keys = np.concatenate([self.keys, keys[chosen]])
             self.kept.append(batch.take(chosen) if len(chosen) < len(keys) else batch)
-        if len(self.keys) > 2 * self.size or self._bytes() > MOST_BYTES:
+            self.bytes += self.kept[-1].nbytes
+        if len(self.keys) > 2 * self.size or self.bytes > MOST_BYTES:
             self._thin()
-
-    def _bytes(self) -> int:
-        return sum(batch.nbytes for batch in self.kept)
 
     def _thin(self) -> None:
         import pyarrow as pa
 
-        if self._bytes() > MOST_BYTES:  # of long documents fewer are enough
+        if self.bytes > MOST_BYTES:  # of long documents fewer are enough
             self.size = max(1, min(self.size, len(self.keys) // 2))
         if len(self.keys) > self.size:
             self.bound = float(np.partition(self.keys, self.size)[self.size])
         chosen = np.flatnonzero(self.keys < self.bound)
         table = pa.Table.from_batches(self.kept).take(chosen).combine_chunks()
-        self.keys, self.kept = self.keys[chosen], table.to_batches()
+        self.keys, self.kept, self.bytes = self.keys[chosen], table.to_batches(), table.nbytes
 
     def batch(self) -> Any:
         """The rows kept, in the order they came, as one Arrow batch."""
