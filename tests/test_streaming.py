@@ -70,6 +70,11 @@ def test_what_goes_wrong_on_a_lane_is_raised():
         learn(TextClassifier(), batches(), 2)
 
 
+def test_of_no_rows_nothing_is_learned():
+    with pytest.raises(DataError, match="no rows to learn from"):
+        learn(TextClassifier(), iter([]))
+
+
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=5))
 def test_the_sample_does_not_depend_on_the_chunks(sizes):
     def sampled(sizes):

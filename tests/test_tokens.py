@@ -16,6 +16,7 @@ from priory import counting, tokens
 from priory import documents as reading
 from priory._kernel import text as compiled
 from priory._kernel import text_reference as reference
+from priory.documents import Packed
 from priory.errors import DataError, KindError, TooLarge
 from priory.tokens import Index, Tokens, count_hashed, encode, score, score_hashed, spans
 from priory.words import count
@@ -117,9 +118,23 @@ def both(function):
     return said
 
 
-@given(st.lists(ANY, min_size=1, max_size=5), st.sampled_from(RULES), st.booleans(), st.booleans())
-def test_twins_say_the_same(texts, rule, once, as_bytes):
-    documents = [text.encode() for text in texts] if as_bytes else texts
+def packed(blobs):
+    """The documents inside of a larger piece of memory."""
+    memory = b"before " + b"".join(blobs) + b"after"
+    edges = np.cumsum([len(b"before "), *map(len, blobs)])
+    return Packed(np.frombuffer(memory, np.uint8), edges)
+
+
+FORMS = {
+    "str": lambda texts: texts,
+    "bytes": lambda texts: [text.encode() for text in texts],
+    "packed": lambda texts: packed([text.encode() for text in texts]),
+}
+
+
+@given(st.lists(ANY, min_size=1, max_size=5), st.sampled_from(RULES), st.booleans(), st.sampled_from(list(FORMS)))
+def test_twins_say_the_same(texts, rule, once, form):
+    documents = FORMS[form](texts)
     group, weight = classes(len(texts)), np.arange(1.0, len(texts) + 1)
     vocabulary = count(texts[:2], classes(len(texts[:2])), 3, rule).vocabulary()
     table = np.random.default_rng(0).normal(size=(len(vocabulary), 2))
@@ -233,14 +248,14 @@ def test_what_is_no_text_is_named(kernel, broken, message, rule):
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=4), st.sampled_from(RULES))
 def test_random_bytes_are_counted_or_refused(blobs, rule):
-    def attempt():
+    def attempt(documents):
         try:
-            return count(blobs, classes(len(blobs)), 3, rule).vocabulary()
+            return count(documents, classes(len(blobs)), 3, rule).vocabulary()
         except DataError as error:
             return str(error)
 
-    slow, fast = both(attempt)
-    assert slow == fast
+    slow, fast = both(lambda: attempt(blobs))
+    assert slow == fast == attempt(packed(blobs))
 
 
 def test_documents_of_the_wrong_kind():
@@ -299,8 +314,10 @@ def test_the_result_does_not_depend_on_threads_or_batches(monkeypatch):
     texts = [" ".join(f"w{k}" for k in rng.zipf(1.3, 40) % 5000) for _ in range(4000)]
     group, weight = classes(len(texts)), rng.random(len(texts))
     rule = Tokens(ngrams=(1, 2))
+    words_of_all = count(texts, group, 3, rule).vocabulary()
 
     def everything():
+        assert count(packed([text.encode() for text in texts]), group, 3, rule).vocabulary() == words_of_all
         words = count(iter(texts), group, 3, rule).ordered()
         weighted = count(iter(texts), group, 3, rule, weight).ordered()
         scores = score(texts, words.index(), words.counts, rule)

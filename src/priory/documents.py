@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
 from operator import methodcaller
-from typing import TypeVar
+from typing import Any, TypeVar, final
 
 import numpy as np
 
@@ -24,12 +24,47 @@ is_ascii: Callable[[Document], bool] = methodcaller("isascii")
 T = TypeVar("T")
 
 
-def batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, list[Document]]]:
+@final
+class Packed(Sequence[bytes]):
+    """Documents one after the other in one piece of memory, as Arrow keeps a column; the kernel reads them there.
+
+    >>> texts = Packed(np.frombuffer(b"win cashlunch", np.uint8), np.array([0, 8, 13]))
+    >>> texts[1], len(texts[:1]), list(texts)
+    (b'lunch', 1, [b'win cash', b'lunch'])
+    """
+
+    def __init__(self, memory: Array, edges: Array) -> None:
+        self.memory, self.edges = memory, np.ascontiguousarray(edges, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, slice):
+            start, stop, _ = which.indices(len(self))
+            return Packed(self.memory, self.edges[start : stop + 1])
+        start = range(len(self))[which]
+        return self.memory[self.edges[start] : self.edges[start + 1]].tobytes()
+
+    def __iter__(self) -> Iterator[bytes]:
+        text = self.memory.tobytes()
+        return (text[a:b] for a, b in pairwise(self.edges.tolist()))
+
+    @property
+    def text(self) -> Array:
+        """The bytes of all documents."""
+        return self.memory[self.edges[0] : self.edges[-1]]
+
+
+Batch = list[Document] | Packed
+
+
+def batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, Batch]]:
     """Documents ready to be read, a batch at a time, each batch with the number of its first document."""
     if isinstance(documents, str | bytes):
         raise KindError(f"documents is one {type(documents).__name__}; give a list of documents: [text].")
     start = 0
-    for batch in [documents] if isinstance(documents, list) and documents else _read_ahead(documents):
+    for batch in [documents] if isinstance(documents, list | Packed) and len(documents) else _read_ahead(documents):
         yield start, all_prepared(batch, start, lowercase)
         start += len(batch)
 
@@ -47,8 +82,16 @@ def _read_ahead(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def all_prepared(batch: list[Document], start: int, lowercase: bool) -> list[Document]:
+def all_ascii(batch: Batch) -> bool:
+    return bool(batch.text.max(initial=0) < 0x80) if isinstance(batch, Packed) else all(map(is_ascii, batch))
+
+
+def all_prepared(batch: Batch, start: int, lowercase: bool) -> Batch:
     """The batch with those documents replaced that the kernel cannot lower by itself; most are ASCII, and stay."""
+    if isinstance(batch, Packed):
+        if not (lowercase and any((batch.text == letter.encode()[0]).any() for letter in CONTEXT)):
+            return batch
+        batch = list(batch)
     texts = set(map(type, batch)) <= {str, bytes}
     odd = [i for i, plain in enumerate(map(is_ascii, batch)) if not plain] if texts else range(len(batch))
     if not odd:
@@ -75,14 +118,12 @@ def prepared(document: Document, number: int, lowercase: bool) -> Document:
         raise malformed(document, number) from error
 
 
-def over(
-    batch: list[Document], start: int, function: Callable[[int, list[Document], slice], T], most: int | None = None
-) -> list[T]:
+def over(batch: Batch, start: int, function: Callable[[int, Batch, slice], T], most: int | None = None) -> list[T]:
     """``function(shard, documents, rows)`` for each shard of the batch, in order, on as many threads."""
     edges = shards(batch, most or counting.THREADS)
     parts = [(k, batch[a:b], slice(start + a, start + b)) for k, (a, b) in enumerate(pairwise(edges))]
 
-    def run(part: tuple[int, list[Document], slice]) -> T:
+    def run(part: tuple[int, Batch, slice]) -> T:
         with located(part[1], part[2].start):
             return function(*part)
 
@@ -92,7 +133,7 @@ def over(
         return list(pool.map(run, parts))
 
 
-def shards(batch: list[Document], most: int) -> list[int]:
+def shards(batch: Batch, most: int) -> list[int]:
     """Where the batch is cut so that every thread has as many characters to read.
 
     >>> shards(["a short one", "another"], 2)
@@ -100,14 +141,15 @@ def shards(batch: list[Document], most: int) -> list[int]:
     """
     if most == 1:
         return [0, len(batch)]
-    sizes = np.cumsum(np.fromiter(map(len, batch), dtype=np.int64, count=len(batch)))
+    lengths = np.diff(batch.edges) if isinstance(batch, Packed) else np.fromiter(map(len, batch), np.int64, len(batch))
+    sizes = np.cumsum(lengths)
     threads = max(1, min(most, int(sizes[-1]) // SHARD))
     cuts = np.searchsorted(sizes, sizes[-1] * np.arange(1, threads) / threads, side="right")
     return [0, *cuts.tolist(), len(batch)]
 
 
 @contextmanager
-def located(documents: list[Document], start: int) -> Iterator[None]:
+def located(documents: Batch, start: int) -> Iterator[None]:
     """What the kernel cannot read, said with the number of the document."""
     try:
         yield

@@ -10,20 +10,23 @@ import copy
 import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, final
+from functools import partial
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from priory import counting
-from priory.bags import MODELS
-from priory.classifier import NaiveBayes
 from priory.logspace import Array
-from priory.model import Seen
-from priory.text import TextClassifier
-from priory.tokens import Counting
+from priory.sources.ahead import peeked
+from priory.tokens import Counting, Tokens
 from priory.words import Words
+
+if TYPE_CHECKING:
+    from priory.classifier import NaiveBayes
+    from priory.model import Seen
+    from priory.text import TextClassifier
 
 SAMPLE = 5000
 MOST_BYTES = 1 << 27  # of the sample
@@ -94,8 +97,8 @@ class TableLane(Lane):
 class TextLane(Lane):
     """Documents, counted in one place as long as no new class comes."""
 
-    def __init__(self, model: TextClassifier) -> None:
-        self.tokens, self.once, self.most = model._vocabulary().tokens, MODELS[model.model].once, model.most
+    def __init__(self, tokens: Tokens, once: bool, most: int | None) -> None:
+        self.tokens, self.once, self.most = tokens, once, most
         self.counting: Counting | None = None
         self.n = np.zeros(0)
         self.classes = np.zeros(0, dtype=object)
@@ -113,6 +116,8 @@ class TextLane(Lane):
     def seen(self) -> Seen | None:
         if self.counting is None:
             return self.before
+        from priory.model import Seen
+
         arena, ends, counts, missed = self.counting.result()
         classes, rank = ordered(self.classes)
         n, order = self.n[: len(rank)], np.argsort(rank)
@@ -130,27 +135,36 @@ def ordered(classes: Array) -> tuple[Array, Array]:
     return classes[order], rank
 
 
-def learn(model: NaiveBayes | TextClassifier, batches: Iterable[Batch], threads: int | None = None) -> None:
-    """All rows in one pass. The model has to be new; it is set up by the first batch."""
-    lanes: list[Lane] = []
+def counted(batches: Iterable[Batch], lane: Callable[[], Lane], threads: int | None = None) -> Seen:
+    """The record of all rows, in one pass."""
+    lanes = [lane() for _ in range(threads or counting.THREADS)]
     try:
         for number, batch in enumerate(batches):
-            if not lanes:
-                model._read(batch.rows, reset=True)
-                lanes = [_lane(model) for _ in range(threads or counting.THREADS)]
             lanes[number % len(lanes)].give(batch)
     finally:
-        for lane in lanes:
-            lane.finish()
-    for lane in lanes:
-        if lane.error is not None:
-            raise lane.error
-    seen = [part for lane in lanes if (part := lane.seen()) is not None]
-    model.seen_ = sum(seen[1:], start=seen[0])
+        for each in lanes:
+            each.finish()
+    for each in lanes:
+        if each.error is not None:
+            raise each.error
+    seen = [part for each in lanes if (part := each.seen()) is not None]
+    return sum(seen[1:], start=seen[0])
 
 
-def _lane(model: NaiveBayes | TextClassifier) -> Lane:
-    return TextLane(model) if isinstance(model, TextClassifier) else TableLane(model)
+def learn(model: NaiveBayes | TextClassifier, batches: Iterable[Batch], threads: int | None = None) -> None:
+    """All rows in one pass. The model has to be new; it is set up by the first batch."""
+    first, stream = peeked(iter(batches))
+    model._read(first.rows, reset=True)
+    model.seen_ = counted(stream, lane_of(model), threads)
+
+
+def lane_of(model: NaiveBayes | TextClassifier) -> Callable[[], Lane]:
+    from priory.bags import MODELS
+    from priory.classifier import NaiveBayes
+
+    if isinstance(model, NaiveBayes):
+        return partial(TableLane, model)
+    return partial(TextLane, model._vocabulary().tokens, MODELS[model.model].once, model.most)
 
 
 class Sample:

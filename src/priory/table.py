@@ -36,7 +36,9 @@ class Column:
     def taken(self, rows: Array) -> Column:
         """Some rows alone."""
         numbers = None if self.numbers is None else self.numbers[rows]
-        return replace(self, numbers=numbers, labels=self.labels and (self.labels[0][rows], self.labels[1]))
+        labels = self.labels and (self.labels[0][rows], self.labels[1])
+        texts = None if self.texts is None else [self.texts[row] for row in rows.tolist()]
+        return replace(self, numbers=numbers, labels=labels, texts=texts)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 
 from priory._kernel import text as kernel
 from priory._kernel import text_reference as reference
-from priory.documents import CONTEXT, Document, batches, grouped, is_ascii, located, over, prepared, same_number
+from priory.documents import CONTEXT, Batch, Document, all_ascii, batches, grouped, located, over, prepared, same_number
 from priory.errors import DataError, PrioryError, TooLarge
 from priory.logspace import Array
 
@@ -69,12 +69,12 @@ class Tokens:
         if self.stem is not None:
             _stemmer(self.stem)
 
-    def rule(self, documents: list[Document]) -> kernel.Rule:
+    def rule(self, documents: Batch) -> kernel.Rule:
         """The tables by which these documents are read."""
-        wide = not all(map(is_ascii, documents))
+        wide = not all_ascii(documents)
         return _rule(self, wide) if self.stem is None else self._stemming(documents, wide)
 
-    def _stemming(self, documents: list[Document], wide: bool) -> kernel.Rule:
+    def _stemming(self, documents: Batch, wide: bool) -> kernel.Rule:
         """Each distinct word of the batch is stemmed once."""
         surface = kernel.Counter(1)
         plain = replace(self, stem=None, stop_words=None, ngrams=(1, 1))
@@ -176,7 +176,7 @@ def packed(vocabulary: list[str]) -> tuple[Array, Array]:
 def each(
     documents: Iterable[Document],
     tokens: Tokens,
-    function: Callable[[kernel.Rule, int, list[Document], slice], T],
+    function: Callable[[kernel.Rule, int, Batch, slice], T],
     shards: int | None = None,
 ) -> Iterator[T]:
     """``function(rule, shard, documents, rows)`` for every shard of every batch, in order."""
@@ -198,7 +198,7 @@ class Counting:
     ) -> None:
         classes, weights = grouped(group, self.groups, weight)
 
-        def add(rule: kernel.Rule, shard: int, part: list[Document], rows: slice) -> int:
+        def add(rule: kernel.Rule, shard: int, part: Batch, rows: slice) -> int:
             same_number(max(rows.stop, len(classes)), classes)
             counter = self.counters.setdefault(shard, kernel.Counter(self.groups, self.most or 0))
             counter.add(part, rule, classes[rows], None if weights is None else weights[rows], self.once)
@@ -296,7 +296,7 @@ def count_hashed(
     hashed = kernel.Buckets(buckets, salt)
     classes, weights = grouped(group, groups, weight)
 
-    def add(rule: kernel.Rule, _: int, part: list[Document], rows: slice) -> tuple[int, Array]:
+    def add(rule: kernel.Rule, _: int, part: Batch, rows: slice) -> tuple[int, Array]:
         same_number(max(rows.stop, len(classes)), classes)
         return len(part), hashed.count(
             part, rule, classes[rows], None if weights is None else weights[rows], groups, once

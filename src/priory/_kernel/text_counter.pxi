@@ -18,7 +18,7 @@ cdef class Counter(Trie):
         free(self.origin)
         free(self.cells)
 
-    def add(self, list documents, Rule rule, const int32_t[::1] group, const double[::1] weight, bint once):
+    def add(self, documents, Rule rule, const int32_t[::1] group, const double[::1] weight, bint once):
         """Count the tokens of the documents, each for its class."""
         cdef Reader r = Reader(rule, documents)
         cdef int64_t i = 0, k = 0

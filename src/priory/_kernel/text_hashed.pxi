@@ -11,7 +11,7 @@ cdef class Buckets:
         if size < 1:
             raise ValueError("at least one bucket")
 
-    def count(self, list documents, Rule rule, const int32_t[::1] group, const double[::1] weight, int64_t groups,
+    def count(self, documents, Rule rule, const int32_t[::1] group, const double[::1] weight, int64_t groups,
               bint once):
         """How often each class showed each bucket."""
         cdef Reader r = Reader(rule, documents)
@@ -45,7 +45,7 @@ cdef class Buckets:
         raised(r, k, i)
         return np.asarray(counts)
 
-    def score(self, list documents, Rule rule, const double[:, ::1] table, bint once):
+    def score(self, documents, Rule rule, const double[:, ::1] table, bint once):
         """The sum of the table's rows over the buckets of each document."""
         cdef Reader r = Reader(rule, documents)
         cdef int64_t i = 0, j, k = 0, c, node, groups = table.shape[1]

@@ -69,7 +69,7 @@ cdef class Index(Trie):
                 start = ends[i]
         return np.asarray(out)
 
-    def score(self, list documents, Rule rule, const double[:, ::1] table, bint once, const double[::1] unknown):
+    def score(self, documents, Rule rule, const double[:, ::1] table, bint once, const double[::1] unknown):
         """The sum of the table's rows over the tokens of each document."""
         cdef Reader r = Reader(rule, documents)
         cdef int64_t i = 0, j, k = 0, c, groups = table.shape[1], node
@@ -112,7 +112,7 @@ cdef class Index(Trie):
         raised(r, k, i)
         return np.asarray(scores)
 
-    def encode(self, list documents, Rule rule, bint unknown):
+    def encode(self, documents, Rule rule, bint unknown):
         """Rows of (column, count): where each document's row ends, and its columns and counts one after the other."""
         cdef Reader r = Reader(rule, documents)
         cdef int64_t i = 0, j, k = 0, node, used = 0, begin, room = 1024

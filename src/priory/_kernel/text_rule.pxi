@@ -96,9 +96,11 @@ cdef class Reader:
     cdef uint8_t inside         # a run of this kind goes on from the block before
     cdef int64_t runs, run, first, gram
 
-    def __cinit__(self, Rule rule, list documents):
+    def __cinit__(self, Rule rule, documents):
         cdef int64_t i
         cdef Document* d
+        cdef const uint8_t[::1] memory
+        cdef const int64_t[::1] edges
         if rule.high > 64:
             raise ValueError("n-grams of more than 64 words")
         self.rule, self.known, self.kept, self.count = rule, rule.known, documents, len(documents)
@@ -112,6 +114,14 @@ cdef class Reader:
         if not (self.low and self.pieces and self.word and self.beginning and self.hashes
                 and self.nodes and self.documents):
             raise MemoryError
+        if not isinstance(documents, list):  # packed
+            memory, edges = documents.memory, documents.edges
+            for i in range(self.count):
+                if not 0 <= edges[i] <= edges[i + 1] <= memory.shape[0]:
+                    raise ValueError(f"document {i} is not inside of the memory")
+                if edges[i + 1] > edges[i]:
+                    self.documents[i].data, self.documents[i].n = &memory[edges[i]], edges[i + 1] - edges[i]
+            return
         for i in range(self.count):
             d = &self.documents[i]
             document = documents[i]

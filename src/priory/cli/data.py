@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +18,7 @@ from priory.sources.kinds import Columns, Labels, Said
 from priory.sources.opening import listed
 from priory.sources.streams import shown
 from priory.storage import load
-from priory.streaming import Batch, Sample
+from priory.streaming import Sample
 from priory.text import TextClassifier
 
 Model = NaiveBayes | TextClassifier
@@ -76,17 +75,6 @@ def note_extra(rows: Rows, columns: Columns, *more: str) -> None:
         note(f"columns the model does not know are left out: {listed(extra)}")
 
 
-def batches(chunks: Iterator[Chunk], columns: Columns, labels: Labels, sample: Sample | None = None) -> Iterator[Batch]:
-    """Chunks as batches to be learned; a sample of the rows is kept on the way."""
-    for chunk in chunks:
-        group, labelled = labels.read(chunk)
-        if not len(group):
-            continue
-        if sample is not None:
-            sample.add(labelled.batch)
-        yield Batch(columns.read(labelled), group, labels.names)
-
-
 def labelled(rows: Rows, columns: Columns, said: Said) -> Iterator[tuple[Any, Array]]:
     """Chunk by chunk rows as the library takes them, and their labels."""
     target = said.target_in(rows)
@@ -95,12 +83,6 @@ def labelled(rows: Rows, columns: Columns, said: Said) -> Iterator[tuple[Any, Ar
         group, kept = labels.read(chunk)
         if len(group):
             yield columns.rows(kept), labels.names[group]
-
-
-def peeked(chunks: Iterator[Chunk]) -> tuple[Chunk, Iterator[Chunk]]:
-    """The first chunk, and all of them."""
-    first = next(chunks)
-    return first, itertools.chain([first], chunks)
 
 
 def joined(parts: Iterator[tuple[Any, Array]]) -> list[tuple[Any, Array]]:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from priory.cli.data import Model, columns_of, joined, labelled, loaded, peeked, target_of
+from priory.cli.data import Model, columns_of, joined, labelled, loaded, target_of
 from priory.errors import DataError
 from priory.logspace import Array
 from priory.sources import Rows
+from priory.sources.ahead import peeked
 from priory.sources.kinds import Labels, Said, inferred
 
 

@@ -48,11 +48,12 @@ def train(paths: tuple[str, ...], **given: Any) -> None:
     from priory.cli.training import Trained, trained
     from priory.sources import open_files
     from priory.sources.streams import size_of
-    from priory.storage import save
 
     with progress(_size(size_of, inputs)) as told:
         rows = open_files(inputs, how, told)
         done: Trained = trained(rows, what, given)
+    from priory.storage import save
+
     with saying("writing the model"):
         save(done.model, place)
     if report:

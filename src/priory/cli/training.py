@@ -1,27 +1,33 @@
-"""Training in one pass: columns by a first chunk, all rows counted on lanes, a sample to be honest on."""
+"""Training in one pass: columns by a first chunk, all rows counted on lanes, a sample to be honest on.
+
+Texts are counted before there is a model: importing what models need takes as long as counting half a gigabyte, and
+is done meanwhile.
+"""
 
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from priory import model as naive
-from priory.classifier import NaiveBayes
-from priory.cli.data import Model, batches, drawn, peeked, remember
 from priory.cli.show import note, saying
 from priory.errors import DataError
-from priory.ledger import DECIBAN
 from priory.logspace import Array
-from priory.sources import Rows
-from priory.sources.ahead import ahead
+from priory.sources import Chunk, Rows
+from priory.sources.ahead import ahead, peeked
 from priory.sources.kinds import Columns, Labels, Said, families, inferred
 from priory.sources.streams import shown
-from priory.streaming import Sample, learn
-from priory.table import read
-from priory.text import TextClassifier
+from priory.streaming import Batch, Sample, TextLane, counted, learn
+from priory.tokens import Tokens
+
+if TYPE_CHECKING:
+    from priory.cli.data import Model
 
 MOST_AUDITED = 1 << 20  # bytes of the sample
 TELLING = 500  # rows of the sample that say which columns tell most
@@ -71,13 +77,15 @@ class Trained:
 
 def trained(rows: Rows, said: Said, options: dict[str, Any]) -> Trained:
     """Everything ``train`` does between reading options and writing files."""
-    from priory.cli.train import described
-
+    threading.Thread(target=import_module, args=("priory.text",), daemon=True).start()
     target, names = said.target_in(rows), said.features_in(rows)
     first, chunks = peeked(ahead(rows.chunks((target, *names))))
     columns, empty = inferred(first, names, said)
-    model, labels, sample = _new(columns, said, options), Labels(target, said), Sample()
-    learn(model, batches(chunks, columns, labels, sample))
+    labels, sample = Labels(target, said), Sample()
+    model = _learned(batches(chunks, columns, labels, sample), columns, said, options)
+    from priory.cli.data import remember
+    from priory.cli.train import described
+
     _check_classes(model, rows)
     remember(model, columns, target)
     done = Trained(model, sample.rows, empty, labels.unlabelled, described(model))
@@ -86,8 +94,34 @@ def trained(rows: Rows, said: Said, options: dict[str, Any]) -> Trained:
     return done
 
 
+def batches(chunks: Iterator[Chunk], columns: Columns, labels: Labels, sample: Sample) -> Iterator[Batch]:
+    """Chunks as batches to be learned; a sample of the rows is kept on the way."""
+    for chunk in chunks:
+        group, labelled = labels.read(chunk)
+        if len(group):
+            sample.add(labelled.batch)
+            yield Batch(columns.read(labelled), group, labels.names)
+
+
+def _learned(stream: Iterator[Batch], columns: Columns, said: Said, options: dict[str, Any]) -> Model:
+    """A model of all rows."""
+    if not columns.is_one_text:
+        model = _new(columns, said, options)
+        learn(model, stream)
+        return model
+    first, stream = peeked(stream)
+    seen = counted(stream, partial(TextLane, Tokens(ngrams=(1, options["ngrams"])), True, options["most"]))
+    model = _new(columns, said, options)
+    model._read(first.rows, reset=True)
+    model.seen_ = seen
+    return model
+
+
 def _new(columns: Columns, said: Said, options: dict[str, Any]) -> Model:
     """A model for these columns, its families declared so that every chunk is read alike."""
+    from priory.classifier import NaiveBayes
+    from priory.text import TextClassifier
+
     alpha = options["alpha"]
     if columns.is_one_text:
         return TextClassifier(
@@ -106,6 +140,8 @@ def _check_classes(model: Model, rows: Rows) -> None:
 
 def _judge(done: Trained, sample: Sample, columns: Columns, said: Said, rows: Rows, options: dict[str, Any]) -> None:
     """Make the model honest on the sample, and say how good it is."""
+    from priory.cli.data import drawn
+
     done.sample, done.labels = drawn(sample, columns, replace(said, target=done.model.target_), rows)
     with saying(f"leaving out each of {len(done.labels):,} rows in turn"):
         done.model.set_params(calibrate="loo").refresh(done.sample, done.labels)
@@ -130,6 +166,11 @@ def audited(done: Trained) -> Any:
 
 def telling(model: Model, rows: Any, labels: Array) -> dict[str, list[tuple[str, float]]]:
     """For each class what speaks most for it: words, or columns on average over the rows of the class."""
+    from priory import model as naive
+    from priory.ledger import DECIBAN
+    from priory.table import read
+    from priory.text import TextClassifier
+
     if isinstance(model, TextClassifier):
         return {
             str(label): [(e.token, round(e.decibans, 1)) for e in model.evidence(label, 6)] for label in model.classes_

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
 from collections.abc import Iterator
 from typing import TypeVar
 
+from priory.errors import DataError
+
 T = TypeVar("T")
+
+
+def peeked(items: Iterator[T]) -> tuple[T, Iterator[T]]:
+    """The first, and all of them."""
+    for first in items:
+        return first, itertools.chain([first], items)
+    raise DataError("there are no rows to learn from; give some, with a label each")
 
 
 def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from priory.documents import Document
+from priory.documents import Packed
 from priory.logspace import Array
 from priory.sources.chunk import Chunk
 
@@ -87,13 +86,12 @@ def as_text(column: Any) -> Any:
     return column.cast(pa.string())
 
 
-def documents(column: Any) -> list[Document]:
-    """The texts in UTF-8, cut out of Arrow's memory in one go; a missing one is empty."""
+def documents(column: Any) -> Packed:
+    """The texts in UTF-8, left where Arrow has them; a missing one is empty."""
     text = (column if is_text(column) else as_text(column)).fill_null("")
     _, ends, data = text.buffers()
-    edges = np.frombuffer(ends, dtype=np.int32)[text.offset : text.offset + len(text) + 1].tolist()
-    memory = data.to_pybytes() if data is not None else b""
-    return [memory[a:b] for a, b in pairwise(edges)]
+    edges = np.frombuffer(ends, dtype=np.int32)[text.offset : text.offset + len(text) + 1]
+    return Packed(np.frombuffer(b"" if data is None else data, dtype=np.uint8), edges)
 
 
 def shortened(cell: str, most: int = 40) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 
 from priory.errors import DataError
 from priory.logspace import Array
-from priory.schema import FAMILIES
 from priory.sources import cells
 from priory.sources.chunk import Chunk
 from priory.sources.documents import LABEL, PATH
 from priory.sources.opening import Rows, listed
 from priory.sources.streams import shown
-from priory.table import Column, Table
+
+if TYPE_CHECKING:
+    from priory.table import Column
 
 NAMES = {"numeric": "number", "number": "number", "label": "label", "categorical": "label", "text": "text"}
 MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
@@ -83,6 +84,8 @@ class Columns:
         """A chunk as a model takes it: documents, or a table whose kinds do not depend on what the chunk holds."""
         if self.is_one_text:
             return cells.documents(chunk.batch.column(self.names[0]))
+        from priory.table import Table
+
         columns = tuple(self._column(chunk, name, kind) for name, kind in self.kinds.items())
         return Table(chunk.batch.num_rows, self.names, True, columns)
 
@@ -98,11 +101,13 @@ class Columns:
         return cells.as_text(cells.present(chunk.batch.column(name), self.missing))
 
     def _column(self, chunk: Chunk, name: str, kind: str) -> Column:
+        from priory.table import Column
+
         if kind == "number":
             return Column("number", numbers=cells.numbers(chunk, name, self.missing))
         column = cells.present(chunk.batch.column(name), self.missing)
         if kind == "text":
-            return Column("text", texts=cells.documents(column))
+            return Column("text", texts=list(cells.documents(column)))
         return Column("label", labels=cells.labels(column))
 
 
@@ -125,15 +130,15 @@ def inferred(chunk: Chunk, names: tuple[str, ...], said: Said) -> tuple[Columns,
 
 def families(columns: Columns, said: Said) -> dict[str, str]:
     """The families of a model of these columns: fixed where the kind leaves one, else by evidence."""
+    from priory.schema import FAMILIES
+
     fixed = {"label": "categorical", "text": "text"}
     chosen = {name: fixed[kind] for name, kind in columns.kinds.items() if kind in fixed}
     return chosen | {name: given for name, given in said.types.items() if given in FAMILIES and name in columns.kinds}
 
 
 def _said_kind(given: str) -> str:
-    if given in FAMILIES:
-        return {"categorical": "label", "text": "text"}.get(given, "number")
-    return NAMES[given]
+    return NAMES.get(given, "number")  # all other families are of numbers
 
 
 def _kind(chunk: Chunk, name: str, column: Any) -> str:
@@ -177,20 +182,22 @@ class Labels:
     def read(self, chunk: Chunk) -> tuple[Array, Chunk]:
         """The class of each row, and the rows that have one."""
         column = chunk.batch.column(self.target)
-        text = column if cells.is_text(column) else cells.as_text(column)
-        there = cells.present(text, self.said.missing)
-        if there.null_count:
+        coded = (column if cells.is_text(column) else cells.as_text(column)).dictionary_encode()
+        found, nothing = coded.dictionary.to_pylist(), {"", *self.said.missing}
+        known = [label for label in found if label.strip() not in nothing]
+        self._check(known)
+        for label in known:
+            self.places.setdefault(label, len(self.places))
+        places = np.array([self.places.get(label, -1) for label in [*found, None]], dtype=np.int32)  # -1: no label
+        group = places[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
+        there = group >= 0
+        if not there.all():
             if not self.said.skip_unlabelled:
-                row = int(np.argmin(there.is_valid().to_numpy(zero_copy_only=False)))
-                raise chunk.fault(row, self.target, "has no label", "give it one, or use --skip-unlabelled")
-            self.unlabelled += there.null_count
-            chunk = chunk._replace(batch=chunk.batch.filter(there.is_valid()))
-            there = there.drop_null()
-        coded = there.dictionary_encode()
-        found = coded.dictionary.to_pylist()
-        self._check(found)
-        places = np.array([self.places.setdefault(label, len(self.places)) for label in found], dtype=np.int32)
-        return places[coded.indices.to_numpy()], chunk
+                remedy = "give it one, or use --skip-unlabelled"
+                raise chunk.fault(int(np.argmin(there)), self.target, "has no label", remedy)
+            self.unlabelled += int((~there).sum())
+            chunk, group = chunk._replace(batch=chunk.batch.filter(pa.array(there))), group[there]
+        return group, chunk
 
     def _check(self, found: list[str]) -> None:
         if self.places or self.said.labels_as_text or len(found) <= FRACTIONS:
