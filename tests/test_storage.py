@@ -250,3 +250,19 @@ def test_strings_come_back_as_they_were(strings, kind):
     back = through_a_file(array)
     assert back.dtype.kind == kind
     assert back.tolist() == strings
+
+
+@pytest.mark.parametrize(
+    "model",
+    [nb.GaussianNB(), nb.GaussianBayes(), nb.GammaNB(), pr.NaiveBayes(), pr.BayesianLinearRegression()],
+    ids=lambda model: type(model).__name__,
+)
+def test_nothing_of_a_forgotten_row_is_left_in_the_file(model, path):
+    rng = np.random.default_rng(7)
+    X, y = rng.gamma(5.0, 3.0, (60, 3)), np.arange(60) % 2
+    model.fit(X, y)
+    gone = [0, 1, 2, 30]  # the first of each class among them
+    pr.save(model.forget(X[gone], y[gone]), path)
+    numbers = np.frombuffer(path.read_bytes()[: path.stat().st_size // 8 * 8], "<f8")
+    mantissas = set(np.frexp(numbers[np.isfinite(numbers)])[0].tolist())  # whatever power of two is the unit
+    assert not mantissas & set(np.frexp(X[gone])[0].ravel().tolist())

@@ -113,7 +113,8 @@ class Products(Statistics):
             what = "the target" if at == 0 else f"column {left.terms[at - 1].column!r}"
             raise NotSeen(f"cannot forget these rows: more spread of {what} than was learned would go.", (at,))
         some = left.present() > 0  # a column of which no cell is left has sums of nought, not of rounding
-        return replace(left, first=left.first * some, second=left.second * np.outer(some, some))
+        kept = replace(left, first=left.first * some, second=left.second * np.outer(some, some))
+        return replace(kept.rebased(kept.centre()), origin=kept.centre() * some)  # not about a row that is forgotten
 
     def present(self) -> Array:
         """How many cells of the target and of each term are not missing."""

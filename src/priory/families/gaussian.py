@@ -75,8 +75,14 @@ class Moments(Statistics):
         if lost.any():
             cell = tuple(int(i) for i in np.argwhere(lost)[0])
             raise NotSeen("cannot forget these values: more spread than was learned would go.", cell)
-        rounding = spread <= DUST * total.second
-        return replace(left, second=np.where(rounding, left.second - spread, left.second))
+        return left._centred(np.where(spread <= DUST * total.second, 0.0, spread))
+
+    def _centred(self, scatter: Array) -> Moments:
+        """The same rows about their mean: where the sums were taken before may have been a row that is forgotten."""
+        n = np.where(self.n > 0, self.n, 1.0)
+        origin = np.where(self.n > 0, self.origin + self.first / n, 0.0)
+        first = np.where(self.n > 0, self.first - self.n * (origin - self.origin), 0.0)
+        return Moments(self.n, first, scatter + first**2 / n, origin, self.unit)
 
     def centre(self) -> Array:
         """Mean of z."""

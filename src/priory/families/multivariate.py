@@ -66,7 +66,15 @@ class Scatter(Statistics):
             raise NotSeen("cannot forget these rows: more spread than was learned would go.")
         rounding = spread <= DUST * learned
         either = rounding[..., :, None] | rounding[..., None, :]
-        return replace(left, second=np.where(either, left.second - left.about_mean(), left.second))
+        return left._centred(np.where(either, 0.0, left.about_mean()))
+
+    def _centred(self, about_mean: Array) -> Scatter:
+        """The same rows about their mean: where the sums were taken before may have been a row that is forgotten."""
+        some, n = (self.n > 0)[..., None], np.where(self.n > 0, self.n, 1.0)[..., None]
+        origin = np.where(some, self.origin + self.first / n, 0.0)
+        first = np.where(some, self.first - self.n[..., None] * (origin - self.origin), 0.0)
+        second = about_mean + first[..., :, None] * first[..., None, :] / n[..., None]
+        return Scatter(self.n, first, second, origin, self.unit)
 
     def mean(self) -> Array:
         """Mean of ``x / unit``."""

@@ -19,8 +19,8 @@ REVEALS = {
     "Tally": "the values of its columns, rare and extreme ones too (labels, and numbers to three digits)",
     "Words": "words of the training texts, also those that one text alone had",
     "Buckets": "counts of hashed words, and the salt with which a guessed word can be looked up",
-    "Moments": "one row of each class as it was: the origin its sums are taken about",
-    "Scatter": "one row of each class as it was: the origin its sums are taken about",
+    "Moments": "one row of each class as it was, until rows are forgotten: the origin its sums are taken about",
+    "Scatter": "one row of each class as it was, until rows are forgotten: the origin its sums are taken about",
     "Term": "the values of its columns that are labels",
 }
 
