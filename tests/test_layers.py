@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "priory"
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
     {"errors", "logspace", "statistics", "_kernel", "counting", "threads", "probability", "documents", "descent"},
     {"families", "tokens", "words", "buckets", "bags", "tokensets", "vocabularies"},
-    {"averaging", "table", "schema", "model", "ledger"}
+    {"averaging", "table", "schema", "model", "ledger", "telling"}
     | {"codelength", "likelihoods", "space", "hypotheses", "continuum"}
     | {"products", "linear", "design", "weights", "logistic", "sampling"},
     {"folds", "strengths", "plots"}

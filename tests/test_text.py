@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ import priory as pr
 from priory.bags import MODELS
 from priory.data import inbox
 from priory.errors import DataError, KindError, NotSeen, Stale
+from priory.sources.cells import documents
 
 TextClassifier = partial(pr.TextClassifier, calibrate=False)  # the statistics alone
 
@@ -379,3 +381,14 @@ def test_a_learned_model_can_be_copied_and_kept():
         assert np.array_equal(twin.predict_proba(TEXTS), model.predict_proba(TEXTS))
         twin.forget(TEXTS[:9], LABELS[:9])
         assert twin.class_count_.sum() == model.class_count_.sum() - 9
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_the_form_of_a_text_changes_nothing(refine):
+    texts = [row["text"] + " ça été".upper() * (i % 3) for i, row in enumerate(ROWS)]
+    forms = [texts, [text.encode() for text in texts], documents(pa.array(texts))]
+    models = [pr.TextClassifier(refine=refine).fit(form, LABELS) for form in forms]
+    for model, form in zip(models, forms, strict=True):
+        np.testing.assert_array_equal(model.predict_proba(form), models[0].predict_proba(texts))
+        np.testing.assert_array_equal(model.leave_one_out(form, LABELS), models[0].leave_one_out(texts, LABELS))
+        assert str(model.explain(form[:1])[0]) == str(models[0].explain(texts[:1])[0])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
 from operator import methodcaller
+from pathlib import Path
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -57,6 +58,27 @@ class Packed(Sequence[bytes]):
 
 
 Batch = list[Document] | Packed
+
+
+def documents_of(X: Any) -> Batch:
+    """What was given as documents; paths are replaced by what the files hold."""
+    if isinstance(X, Packed):
+        return X
+    if isinstance(X, (str, bytes, Path, Mapping)) or not hasattr(X, "__iter__"):
+        raise KindError(f"X is a {type(X).__name__}; give a list of texts: [text].")
+    documents = list(X.to_pylist() if hasattr(X, "to_pylist") else X)
+    if not any(issubclass(kind, Path) for kind in set(map(type, documents))):
+        return documents
+    return [document.read_bytes() if isinstance(document, Path) else document for document in documents]
+
+
+def letters(documents: Batch) -> Array:
+    """How many code points each document has: the same in every form."""
+    if isinstance(documents, Packed):
+        begun = np.concatenate([[0], np.cumsum((documents.text & 0xC0) != 0x80)])
+        return np.diff(begun[documents.edges - documents.edges[0]])
+    plain = (len(d) if isinstance(d, str) or d.isascii() else len(d.decode("utf-8", "replace")) for d in documents)
+    return np.fromiter(plain, np.int64, len(documents))
 
 
 def batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, Batch]]:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from priory.dependence import one_hot, paired
+from priory.documents import Packed
 from priory.families.histogram import Histogram
 from priory.families.tally import Coded
 from priory.logspace import Array
@@ -88,7 +89,7 @@ class Encoding:
 
 
 def _scales(cells: Any, group: Array, groups: int) -> tuple[Scale, ...]:
-    if isinstance(cells, list):  # texts
+    if isinstance(cells, list | Packed):  # texts
         return ()
     if isinstance(cells, Coded):
         return tuple(

@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from priory.averaging import averaged, inclusion
+from priory.documents import Packed
 from priory.families import Text
 from priory.families.family import Columns
 from priory.families.leaving import Left
@@ -55,7 +56,7 @@ def by_content(cells: list[Any], rows: int, folds: int) -> Array:
 
 def _numbered(block: Any) -> Iterable[Array]:
     """The columns of a block, a number for each cell."""
-    if isinstance(block, list):
+    if isinstance(block, list | Packed):
         return [np.array([crc32(t if isinstance(t, bytes) else t.encode(errors="replace")) for t in block], np.uint64)]
     if isinstance(block, Coded):
         names = [np.array([crc32(str(v).encode()) for v in values] + [0], np.uint64) for values in block.values]

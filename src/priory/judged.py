@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from priory import corrections as correcting
 from priory.corrections import Corrections, Kind, Rows
+from priory.documents import Packed
 from priory.encoding import Encoding
 from priory.errors import DataError, Stale
 from priory.estimator import Classifier, all_or_nothing, as_numpy, encoded
@@ -286,4 +287,4 @@ def _splits(folds: Any, group: Array, groups: Any, time: Any) -> Iterator[tuple[
 
 def taken(cells: list[Any], rows: Array) -> list[Any]:
     """Some rows of every block."""
-    return [[block[i] for i in rows] if isinstance(block, list) else block[rows] for block in cells]
+    return [[block[i] for i in rows] if isinstance(block, list | Packed) else block[rows] for block in cells]

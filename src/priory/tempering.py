@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from priory.descent import lowest
+from priory.documents import letters
 from priory.logspace import Array, log_normalise
 
 STRENGTHS = (1000.0, 30.0, 1.0)  # how near the weights are to their common one
@@ -30,7 +31,7 @@ LEAST = -1e4  # what is called impossible may still be true
 
 def text_lengths(texts: Any) -> Array:
     """In thousands of letters, so that a weight keeps its meaning; a few words are not believed more for being few."""
-    return np.maximum([len(text) for text in texts], SHORTEST) / 1000
+    return np.maximum(letters(texts), SHORTEST) / 1000
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import secrets
 import sys
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,37 +16,30 @@ from priory import corrections
 from priory import tokens as reading
 from priory.bags import MODELS, Bag, Rows, Weights, sparse_rows
 from priory.corrections import Kind
-from priory.documents import Document
+from priory.documents import Batch, Document, documents_of
 from priory.encoding import Encoding
-from priory.errors import DataError, KindError, Missing, Stale
+from priory.errors import DataError, Stale
 from priory.estimator import encoded
 from priory.judged import Judged
-from priory.ledger import DECIBAN, Ledger, Ledgers, Line
+from priory.ledger import Ledger, Ledgers, Line
 from priory.logspace import Array, log_normalise
 from priory.model import Seen, given_prior, log_prior
 from priory.strengths import by_leaving_out, sample
+from priory.telling import Evidence, strongest, token_lines
 from priory.tempering import Terms, text_lengths
 from priory.tokens import Tokens
 from priory.tokensets import averaged
-from priory.vocabularies import UNKNOWN, Fixed, Growing, Hashed, Vocabulary
+from priory.vocabularies import Fixed, Growing, Hashed, Vocabulary, stop_words
 from priory.words import Words
 
 SAMPLE = 2048  # texts that a tempering is fitted to
-
-
-class Evidence(NamedTuple):
-    """What a token says of a class: its weight in decibans, against all other classes, and its counts."""
-
-    token: str
-    decibans: float
-    counts: dict[Any, float]
 
 
 @dataclass(frozen=True)
 class Texts:
     """Documents, read once."""
 
-    documents: list[Document]
+    documents: Batch
 
     @property
     def rows(self) -> int:
@@ -157,7 +148,7 @@ class TextClassifier(Judged):
     def _vocabulary(self) -> Vocabulary:
         """Which tokens are remembered, as declared."""
         span = (self.ngrams[0], self.ngrams[1])
-        stop = _stop_words(self.stop_words)
+        stop = stop_words(self.stop_words)
         tokens = Tokens(self.lowercase, self.unit, self.least, span, stop, self.stem, self.extra, self.cjk)
         grown = Growing(tokens, self.min_df, self.max_df, self.max_features, self.most)
         if self.buckets is None and self.vocabulary is None:
@@ -211,7 +202,7 @@ class TextClassifier(Judged):
 
     def _read(self, X: Any, reset: bool) -> Texts:
         self._check_parameters()
-        texts = Texts(_opened(list(_several(X))))
+        texts = Texts(documents_of(X))
         if reset:
             if not texts.rows:
                 raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
@@ -295,7 +286,7 @@ class TextClassifier(Judged):
     def _seen_prior(self) -> Array:
         return super()._seen_prior() if MODELS[self.model].prior else np.zeros(len(self.classes_))
 
-    def _token_rows(self, documents: list[Document]) -> csr_array:
+    def _token_rows(self, documents: Batch) -> csr_array:
         words = self._used()
         indptr, ids, _ = reading.encode(documents, words.index(self.unit), self._vocabulary().tokens)
         return sparse_rows(indptr, ids, words)
@@ -317,7 +308,7 @@ class TextClassifier(Judged):
     def _log_joint(self, table: Texts) -> Array:
         return self._scores(table.documents) + self._log_prior()
 
-    def _scores(self, documents: list[Document]) -> Array:
+    def _scores(self, documents: Batch) -> Array:
         weights, once = self._weights(), MODELS[self.model].once
         scores = self._vocabulary().score(documents, self._used(), weights.table, once)
         return np.asarray(scores + weights.constant)
@@ -338,16 +329,7 @@ class TextClassifier(Judged):
     def _ledger(self, document: Document, believed: float, prior: Array, more: Array) -> Ledger:
         table, constant = (believed * weights for weights in self._weights())
         place = self._used().derived("places", lambda u: {token: j for j, token in enumerate(u.tokens())})
-        found: dict[str, list[tuple[int, int]]] = {}
-        for token, start, end in reading.spans(document, self._vocabulary().tokens):
-            name = token if token in place else UNKNOWN
-            if name in place:
-                found.setdefault(name, []).append((start, end))
-        once = MODELS[self.model].once
-        lines = [
-            Line(token, len(at), tuple((table[place[token]] * (1 if once else len(at))).tolist()), tuple(at))
-            for token, at in found.items()
-        ]
+        lines = token_lines(document, self._vocabulary().tokens, place, table, MODELS[self.model].once)
         if constant.any():
             lines.append(Line("(absent tokens)", "", tuple(constant.tolist())))
         if not np.allclose(more, 0.0, atol=1e-9):
@@ -361,18 +343,7 @@ class TextClassifier(Judged):
         labels = self.classes_.tolist()
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
-        c, words = labels.index(label), self._words()
-        two = Words(*_against(words, c))
-        table = self._bag().weights(two).table
-        weight = table[:, 0] - table[:, 1]
-        best = np.argsort(-(weight * words.counts[:, c]), kind="stable")[:most]
-        names = words.taken(best).tokens()
-        counts = words.counts[best]
-        return [
-            Evidence(name, float(weight[j] * DECIBAN), dict(zip(labels, row.tolist(), strict=True)))
-            for name, j, row in zip(names, best, counts, strict=True)
-            if weight[j] > 0
-        ]
+        return strongest(self._words(), self._bag(), labels.index(label), labels, most)
 
     def leave_one_out(self, X: Any, y: Any) -> Array:
         """log p(c | text) of every learned text, from the model without it: words only it had vanish with it."""
@@ -388,7 +359,7 @@ class TextClassifier(Judged):
     def _leaves_one_out(self) -> bool:
         return self._vocabulary().grows and self.alpha_ > 0 and self.alpha != "evidence"
 
-    def _scores_without(self, documents: list[Document], group: Array) -> Array:
+    def _scores_without(self, documents: Batch, group: Array) -> Array:
         bag, words = self._bag(), self._used()
         indptr, ids, x = reading.encode(documents, words.index(self.unit), self._vocabulary().tokens)
         return bag.without(words, Rows(indptr, ids, np.ones(len(x)) if bag.once else x, group, words))
@@ -414,41 +385,7 @@ class TextClassifier(Judged):
         return tags
 
 
-def _against(words: Words, c: int) -> tuple[Array, Array, Array, Array]:
-    """The record of class ``c`` beside all other classes together."""
-    others = np.arange(words.counts.shape[1]) != c
-    counts = np.column_stack([words.counts[:, c], words.counts[:, others].sum(axis=1)])
-    return np.array([words.n[c], words.n[others].sum()]), words.arena, words.ends, counts
-
-
 def _copy_with(model: TextClassifier, seen: Seen) -> TextClassifier:
     twin = copy.copy(model)
     twin.seen_ = seen
     return twin
-
-
-def _several(X: Any) -> Iterable[Any]:
-    if isinstance(X, (str, bytes, Path, Mapping)) or not hasattr(X, "__iter__"):
-        raise KindError(f"X is a {type(X).__name__}; give a list of texts: [text].")
-    return X.to_pylist() if hasattr(X, "to_pylist") else X
-
-
-def _opened(documents: list[Any]) -> list[Any]:
-    """The documents, paths replaced by what the files hold."""
-    if not any(issubclass(kind, Path) for kind in set(map(type, documents))):
-        return documents
-    return [document.read_bytes() if isinstance(document, Path) else document for document in documents]
-
-
-def _stop_words(given: Any) -> frozenset[str] | None:
-    if given is None or isinstance(given, frozenset):
-        return given
-    if not isinstance(given, str):
-        return frozenset(given)
-    try:
-        from stopwordsiso import has_lang, stopwords
-    except ImportError:
-        raise Missing("stop words by language need stopwordsiso: pip install 'priory[text]'.") from None
-    if not has_lang(given):
-        raise DataError(f"stop_words is {given!r}; use a language code such as 'en', or give the words.")
-    return frozenset(stopwords(given))

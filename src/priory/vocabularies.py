@@ -16,8 +16,8 @@ import numpy as np
 from priory import tokens as reading
 from priory import words
 from priory.buckets import Buckets
-from priory.documents import Document
-from priory.errors import DataError
+from priory.documents import Batch
+from priory.errors import DataError, Missing
 from priory.logspace import Array
 from priory.tokens import Index, Tokens
 from priory.words import Words
@@ -32,9 +32,7 @@ class Vocabulary(ABC):
     tokens: Tokens
 
     @abstractmethod
-    def count(
-        self, documents: list[Document], group: Array, groups: int, weight: Array | None, once: bool
-    ) -> tuple[Any, ...]:
+    def count(self, documents: Batch, group: Array, groups: int, weight: Array | None, once: bool) -> tuple[Any, ...]:
         """The records of some documents: the counts, and whatever else is needed to know which tokens are in use."""
 
     @abstractmethod
@@ -42,7 +40,7 @@ class Vocabulary(ABC):
         """The counts of the tokens in use."""
 
     @abstractmethod
-    def score(self, documents: list[Document], used: Any, table: Array, once: bool) -> Array:
+    def score(self, documents: Batch, used: Any, table: Array, once: bool) -> Array:
         """The sum of ``table[token]`` over the tokens in use of each document."""
 
     @property
@@ -71,9 +69,7 @@ class Growing(Vocabulary):
     def grows(self) -> bool:
         return self.min_df in (0, 1) and self.max_df == 1.0 and self.max_features is None
 
-    def count(
-        self, documents: list[Document], group: Array, groups: int, weight: Array | None, once: bool
-    ) -> tuple[Words, ...]:
+    def count(self, documents: Batch, group: Array, groups: int, weight: Array | None, once: bool) -> tuple[Words, ...]:
         """Occurrences alone do not say in how many documents a token was: then presence is counted too."""
         kinds = (once,) if once or self.grows else (once, True)
         return tuple(
@@ -95,7 +91,7 @@ class Growing(Vocabulary):
             keep[np.lexsort((spelling, -frequency))[: self.max_features]] = True
         return counted.taken(keep)
 
-    def score(self, documents: list[Document], used: Words, table: Array, once: bool) -> Array:
+    def score(self, documents: Batch, used: Words, table: Array, once: bool) -> Array:
         return reading.score(documents, used.index(self.tokens.unit), table, self.tokens, once=once)
 
 
@@ -115,9 +111,7 @@ class Fixed(Vocabulary):
         arena, ends = reading.packed([*self.dictionary, *([UNKNOWN] if self.unknown else [])])
         return Words(np.zeros(groups), arena, ends, np.zeros((len(ends), groups)))
 
-    def count(
-        self, documents: list[Document], group: Array, groups: int, weight: Array | None, once: bool
-    ) -> tuple[Words]:
+    def count(self, documents: Batch, group: Array, groups: int, weight: Array | None, once: bool) -> tuple[Words]:
         nothing = self._nothing(groups)
         indptr, ids, times = reading.encode(documents, self.index, self.tokens, unknown=self.unknown)
         row = np.repeat(np.arange(len(documents)), np.diff(indptr))
@@ -131,7 +125,7 @@ class Fixed(Vocabulary):
         """The whole dictionary in the order it was declared, counted or not."""
         return self._nothing(records[0].counts.shape[1]) + records[0]
 
-    def score(self, documents: list[Document], used: Words, table: Array, once: bool) -> Array:
+    def score(self, documents: Batch, used: Words, table: Array, once: bool) -> Array:
         known, slot = table[: len(self.dictionary)], table[-1] if self.unknown else None
         return reading.score(documents, self.index, known, self.tokens, once=once, unknown=slot)
 
@@ -148,9 +142,7 @@ class Hashed(Vocabulary):
         if not self.buckets >= 1:
             raise DataError(f"buckets is {self.buckets!r}; it must be 1 or more.")
 
-    def count(
-        self, documents: list[Document], group: Array, groups: int, weight: Array | None, once: bool
-    ) -> tuple[Buckets]:
+    def count(self, documents: Batch, group: Array, groups: int, weight: Array | None, once: bool) -> tuple[Buckets]:
         n = np.bincount(group, weight, minlength=groups).astype(float)
         counts = reading.count_hashed(documents, group, groups, self.tokens, self.buckets, self.salt, weight, once=once)
         return (Buckets(n, counts),)
@@ -158,5 +150,20 @@ class Hashed(Vocabulary):
     def in_use(self, records: tuple[Buckets, ...], documents: float) -> Buckets:
         return records[0]
 
-    def score(self, documents: list[Document], used: Buckets, table: Array, once: bool) -> Array:
+    def score(self, documents: Batch, used: Buckets, table: Array, once: bool) -> Array:
         return reading.score_hashed(documents, table, self.tokens, self.salt, once=once)
+
+
+def stop_words(given: Any) -> frozenset[str] | None:
+    """The words themselves, or those of a language."""
+    if given is None or isinstance(given, frozenset):
+        return given
+    if not isinstance(given, str):
+        return frozenset(given)
+    try:
+        from stopwordsiso import has_lang, stopwords
+    except ImportError:
+        raise Missing("stop words by language need stopwordsiso: pip install 'priory[text]'.") from None
+    if not has_lang(given):
+        raise DataError(f"stop_words is {given!r}; use a language code such as 'en', or give the words.")
+    return frozenset(stopwords(given))
