@@ -135,8 +135,8 @@ def ordered(classes: Array) -> tuple[Array, Array]:
     return classes[order], rank
 
 
-def counted(batches: Iterable[Batch], lane: Callable[[], Lane], threads: int | None = None) -> Seen:
-    """The record of all rows, in one pass."""
+def fed(batches: Iterable[Batch], lane: Callable[[], Lane], threads: int | None = None) -> list[Lane]:
+    """Lanes that have counted all rows, in one pass."""
     lanes = [lane() for _ in range(threads or counting.THREADS)]
     try:
         for number, batch in enumerate(batches):
@@ -147,7 +147,12 @@ def counted(batches: Iterable[Batch], lane: Callable[[], Lane], threads: int | N
     for each in lanes:
         if each.error is not None:
             raise each.error
-    seen = [part for each in lanes if (part := each.seen()) is not None]
+    return lanes
+
+
+def added(lanes: list[Lane]) -> Seen:
+    """What they have seen together."""
+    seen = [part for lane in lanes if (part := lane.seen()) is not None]
     return sum(seen[1:], start=seen[0])
 
 
@@ -155,7 +160,7 @@ def learn(model: NaiveBayes | TextClassifier, batches: Iterable[Batch], threads:
     """All rows in one pass. The model has to be new; it is set up by the first batch."""
     first, stream = peeked(iter(batches))
     model._read(first.rows, reset=True)
-    model.seen_ = counted(stream, lane_of(model), threads)
+    model.seen_ = added(fed(stream, lane_of(model), threads))
 
 
 def lane_of(model: NaiveBayes | TextClassifier) -> Callable[[], Lane]:

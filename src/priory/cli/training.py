@@ -23,7 +23,7 @@ from priory.sources import Chunk, Rows
 from priory.sources.ahead import ahead, peeked
 from priory.sources.kinds import Columns, Labels, Said, families, inferred
 from priory.sources.streams import shown
-from priory.streaming import Batch, Sample, TextLane, counted, learn
+from priory.streaming import Batch, Sample, TextLane, added, fed, learn
 from priory.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ class Trained:
 
 def trained(rows: Rows, said: Said, options: dict[str, Any]) -> Trained:
     """Everything ``train`` does between reading options and writing files."""
-    threading.Thread(target=import_module, args=("priory.text",), daemon=True).start()
     target, names = said.target_in(rows), said.features_in(rows)
     first, chunks = peeked(ahead(rows.chunks((target, *names))))
     columns, empty = inferred(first, names, said)
@@ -110,10 +109,14 @@ def _learned(stream: Iterator[Batch], columns: Columns, said: Said, options: dic
         learn(model, stream)
         return model
     first, stream = peeked(stream)
-    seen = counted(stream, partial(TextLane, Tokens(ngrams=(1, options["ngrams"])), True, options["most"]))
+    lane = partial(TextLane, Tokens(ngrams=(1, options["ngrams"])), True, options["most"])
+    importing = threading.Thread(target=import_module, args=("priory.text",))
+    importing.start()
+    lanes = fed(stream, lane)
+    importing.join()  # before anything else imports: two threads at once would meet modules half made
     model = _new(columns, said, options)
     model._read(first.rows, reset=True)
-    model.seen_ = seen
+    model.seen_ = added(lanes)
     return model
 
 
