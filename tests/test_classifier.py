@@ -478,3 +478,11 @@ def test_a_missing_text_says_nothing_and_the_ledger_still_sums(mail):
     assert np.allclose(model.predict_log_proba([bare]), expected, atol=1e-9)
     ledger, row = model.explain(rows[:1])[0], model.predict_log_proba(rows[:1])[0]
     assert ledger.log_odds("spam", "normal") == pytest.approx(row[1] - row[0], abs=1e-9)
+
+
+def test_texts_in_scripts_without_spaces_are_texts():
+    reviews = ["送餐很快味道好", "太慢了味道差", "味道好下次再来", "差评太慢不来了"] * 3
+    rows = [{"review": f"{text}{chr(0x4E00 + i)}{chr(0x4F00 + i)}"} for i, text in enumerate(reviews)]
+    model = NaiveBayes(calibrate=False).fit(rows, ["good", "bad"] * 6)
+    assert model.schema_["review"].family == "Text"
+    assert model.predict([{"review": "味道好"}, {"review": "太慢"}]).tolist() == ["good", "bad"]

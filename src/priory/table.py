@@ -20,6 +20,7 @@ from priory.documents import Document
 from priory.errors import DataError, KindError
 from priory.families.tally import Coded, factorised, missing_in
 from priory.logspace import Array
+from priory.tokens import words_in
 
 Kind = Literal["number", "label", "text", "empty"]
 
@@ -94,7 +95,7 @@ class Table:
     def is_prose(self, place: int) -> bool:
         """Whether a column of labels is texts: most cells differ, and have three words or more."""
         codes, values = self._labelled(place)
-        words = [str(value).count(" ") + 1 for value in values]
+        words = [words_in(str(value)) for value in values]
         return 2 * len(values) > int((codes >= 0).sum()) and sum(words) >= 3 * len(words)
 
     def cell(self, row: int, place: int) -> Any:

@@ -109,11 +109,13 @@ def _learned(stream: Iterator[Batch], columns: Columns, said: Said, options: dic
         learn(model, stream)
         return model
     first, stream = peeked(stream)
-    lane = partial(TextLane, Tokens(ngrams=(1, options["ngrams"])), True, options["most"])
+    lane = partial(TextLane, Tokens(ngrams=(1, options["ngrams"]), cjk=True), True, options["most"])
     importing = threading.Thread(target=import_module, args=("priory.text",))
     importing.start()
-    lanes = fed(stream, lane)
-    importing.join()  # before anything else imports: two threads at once would meet modules half made
+    try:
+        lanes = fed(stream, lane)
+    finally:
+        importing.join()  # before anything else imports: two threads at once would meet modules half made
     model = _new(columns, said, options)
     model._read(first.rows, reset=True)
     model.seen_ = added(lanes)
@@ -128,7 +130,11 @@ def _new(columns: Columns, said: Said, options: dict[str, Any]) -> Model:
     alpha = options["alpha"]
     if columns.is_one_text:
         return TextClassifier(
-            alpha=1.0 if alpha is None else alpha, ngrams=(1, options["ngrams"]), most=options["most"], calibrate=False
+            alpha=1.0 if alpha is None else alpha,
+            ngrams=(1, options["ngrams"]),
+            cjk=True,
+            most=options["most"],
+            calibrate=False,
         )
     return NaiveBayes(families(columns, said), alpha=alpha, calibrate=False)
 

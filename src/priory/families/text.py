@@ -25,6 +25,8 @@ from priory.words import Words
 class Text(Columns):
     """One column of texts; ``model``, ``alpha`` and ``tokens`` as `priory.TextClassifier` has them.
 
+    Scripts without spaces are read in pairs of characters.
+
     >>> seen = Text().observe(["win cash", "lunch?"], np.array([0, 1]), 2)
     >>> Text().log_likelihood(seen, ["win lunch"], "predictive").round(3).tolist()
     [[[-2.526], [-2.079]]]
@@ -32,7 +34,7 @@ class Text(Columns):
 
     model: str = "binary"
     alpha: float = 1.0
-    tokens: Tokens = field(default_factory=Tokens)
+    tokens: Tokens = field(default_factory=lambda: Tokens(cjk=True))
     average: bool = False  # over all sets of tokens
 
     holds: ClassVar[str] = "texts"

@@ -18,6 +18,7 @@ from priory.sources.chunk import Chunk
 from priory.sources.documents import LABEL, PATH
 from priory.sources.opening import Rows, listed
 from priory.sources.streams import shown
+from priory.tokens import words_in
 
 if TYPE_CHECKING:
     from priory.table import Column
@@ -159,8 +160,9 @@ def _kind(chunk: Chunk, name: str, column: Any) -> str:
 def _is_prose(column: Any, there: int) -> bool:
     """Whether cells are texts: most differ, and have three words or more."""
     values = pc.unique(column.drop_null())
-    words = pc.sum(pc.add(pc.count_substring(values, " "), 1)).as_py()
-    return 2 * len(values) > there and words >= PROSE_WORDS * len(values)
+    if 2 * len(values) <= there:
+        return False
+    return sum(map(words_in, values.to_pylist())) >= PROSE_WORDS * len(values)
 
 
 class Labels:
