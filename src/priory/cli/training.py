@@ -18,6 +18,7 @@ from priory.logspace import Array
 from priory.sources import Rows
 from priory.sources.ahead import ahead
 from priory.sources.kinds import Columns, Labels, Said, families, inferred
+from priory.sources.opening import listed
 from priory.sources.streams import shown
 from priory.streaming import Sample, learn
 from priory.table import read
@@ -76,7 +77,7 @@ def trained(rows: Rows, said: Said, options: dict[str, Any]) -> Trained:
     target, names = said.target_in(rows), said.features_in(rows)
     first, chunks = peeked(ahead(rows.chunks((target, *names))))
     columns, empty = inferred(first, names, said)
-    model, labels, sample = _new(columns, said, options), Labels(target, said), Sample()
+    model, labels, sample = _new(columns, said, options), Labels(target, said), Sample(options["sample"])
     learn(model, batches(chunks, columns, labels, sample))
     _check_classes(model, rows)
     remember(model, columns, target)
@@ -88,12 +89,28 @@ def trained(rows: Rows, said: Said, options: dict[str, Any]) -> Trained:
 
 def _new(columns: Columns, said: Said, options: dict[str, Any]) -> Model:
     """A model for these columns, its families declared so that every chunk is read alike."""
-    alpha = options["alpha"]
+    alpha, average, refine = options["alpha"], options["average"], options["refine"]
     if columns.is_one_text:
         return TextClassifier(
-            alpha=1.0 if alpha is None else alpha, ngrams=(1, options["ngrams"]), most=options["most"], calibrate=False
+            options["model"] or "binary",
+            average=average,
+            alpha=1.0 if alpha is None else alpha,
+            ngrams=(1, options["ngrams"]),
+            most=options["most"],
+            calibrate=False,
+            refine=bool(refine),
         )
-    return NaiveBayes(families(columns, said), alpha=alpha, calibrate=False)
+    for name in ("model", "most"):
+        if options[name] is not None:
+            raise DataError(f"--{name} is for a single column of texts, and there are {listed(columns.names)}")
+    return NaiveBayes(
+        families(columns, said),
+        average=average,
+        alpha=alpha,
+        calibrate=False,
+        refine="auto" if refine is None else refine,
+        structure="naive" if refine is False else "auto",
+    )
 
 
 def _check_classes(model: Model, rows: Rows) -> None:

@@ -11,7 +11,6 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from priory.errors import DataError, TooLarge
@@ -226,10 +225,3 @@ def shown(path: str | os.PathLike[str]) -> str:
     """A path as it was given, fit for one line."""
     text = os.fspath(path)
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogateescape").decode() for c in text)
-
-
-def size_of(paths: list[str]) -> int | None:
-    """All bytes there are to read, if that is known."""
-    if STDIN in paths:
-        return None
-    return sum(Path(path).stat().st_size for path in paths)
