@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import codecs
 import os
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from priory.errors import DataError, TooLarge
+from priory.sources.piped import standard_input
 
 BLOCK = 1 << 20  # Arrow keeps 32 of them ready
 RATIO, FREE = 200, 1 << 26  # what packed bytes may unpack to: so many times as many, or so many in any case
@@ -70,6 +70,11 @@ def magic(path: str) -> bytes:
         return file.read(16)
 
 
+def repeatable(path: str) -> bool:
+    """Whether it can be read again from the beginning."""
+    return path != STDIN or standard_input().copy is not None
+
+
 def opened(path: str, told: Told = untold) -> Iterator[bytes]:
     """The bytes of a file, unpacked where they were packed by gzip or zstd."""
     blocks = packed(path, told)
@@ -87,16 +92,14 @@ def opened(path: str, told: Told = untold) -> Iterator[bytes]:
 def packed(path: str, told: Told = untold) -> Iterator[bytes]:
     """The bytes of a file as they lie on the disk."""
     if path == STDIN:
-        if sys.stdin is None or sys.stdin.closed:
-            raise DataError("-: standard input is closed; give a file")
-        yield from _blocks(sys.stdin.buffer, told)
+        yield from _told(standard_input().blocks(BLOCK), told)
         return
     with open(path, "rb") as file:
-        yield from _blocks(file, told)
+        yield from _told(iter(partial(file.read, BLOCK), b""), told)
 
 
-def _blocks(file: Any, told: Told) -> Iterator[bytes]:
-    while block := file.read(BLOCK):
+def _told(blocks: Iterator[bytes], told: Told) -> Iterator[bytes]:
+    for block in blocks:
         told(len(block))
         yield block
 
