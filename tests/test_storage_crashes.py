@@ -34,7 +34,8 @@ def test_killed_or_out_of_space_at_a_write_the_file_is_old_or_new_and_learners_a
     """A few of the points that benchmarks/crashes.py tries in full."""
     done = subprocess.run([sys.executable, CRASHES, "12"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "| 8 | 4 | no file | 32 |" in done.stdout
+    assert "| 8 | `updating` | 4 | no file | 64 |" in done.stdout
+    assert "| 8 | `priory learn` | 4 | no file | 64 |" in done.stdout
 
 
 def test_threads_that_learn_at_once_lose_nothing(tmp_path):

@@ -2,37 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from priory.cli.options import asked, columns, force_option, json_option, output, reading, said
-from priory.cli.show import as_json, progress
+from priory.cli.options import (
+    FILE,
+    Option,
+    asked,
+    columns,
+    combined,
+    command,
+    files_argument,
+    force_option,
+    json_option,
+    model_argument,
+    output,
+    reading,
+    said,
+)
+from priory.cli.show import as_json, note, plain, progress, saying
+
+if TYPE_CHECKING:
+    from priory.sources import Rows
+    from priory.sources.kinds import Said
+    from priory.storage import Updated
+
+SOON = 1.0  # seconds that nobody needs to be told of
 
 refresh_option = click.option(
-    "--refresh", multiple=True, metavar="FILE", help="Rows the model knows, to make it honest on again."
+    "--refresh", multiple=True, type=FILE, metavar="FILE", help="Rows the model knows, to make it honest on again."
+)
+changing = combined(
+    model_argument,
+    files_argument,
+    refresh_option,
+    click.option(
+        "--wait",
+        cls=Option,
+        type=click.FloatRange(0),
+        metavar="SECONDS",
+        help="Give up if others change MODEL for longer.",
+    ),
+    json_option,
+    columns,
+    reading,
 )
 
 
-@click.command(short_help="Learn more rows.", epilog="Example: priory learn mail.priory today.csv")
-@click.argument("model", metavar="MODEL")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
-@refresh_option
-@columns
-@reading
-@json_option
+@command(short_help="Learn more rows.", epilog="Example: priory learn mail.priory today.csv")
+@changing
 def learn(model: str, paths: tuple[str, ...], **given: Any) -> None:
-    """Learn the rows of FILEs on top of what MODEL has learned: all of them, or none if anything is wrong."""
+    """Learn the rows of FILEs on top of what MODEL has learned: all of them, or none if anything is wrong.
+
+    Where there is no MODEL yet it is made, as priory train --plain --target COLUMN would. Several may learn into one
+    MODEL at once: each waits for its turn, and nothing is lost.
+    """
     _change("learned", model, paths, given)
 
 
-@click.command(short_help="Unlearn rows, exactly.", epilog="Example: priory forget mail.priory withdrawn.csv")
-@click.argument("model", metavar="MODEL")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
-@refresh_option
-@columns
-@reading
-@json_option
+@command(short_help="Unlearn rows, exactly.", epilog="Example: priory forget mail.priory withdrawn.csv")
+@changing
 def forget(model: str, paths: tuple[str, ...], **given: Any) -> None:
     """Make MODEL as if it had never seen the rows of FILEs: all of them, or none if one was never learned."""
     _change("forgotten", model, paths, given)
@@ -40,41 +72,79 @@ def forget(model: str, paths: tuple[str, ...], **given: Any) -> None:
 
 def _change(what: str, path: str, paths: tuple[str, ...], given: dict[str, Any]) -> None:
     how, spoken = asked(given), said(given)
-    from priory.cli.data import columns_of, joined, known, labelled, refreshed, target_of
+    from priory.cli.data import known, refreshed, target_of
     from priory.sources import open_files
-    from priory.storage import updating
 
-    count = 0
-    with progress(None) as told, updating(path) as file:
-        if file.model is None:
+    with progress(list(paths)) as told, _alone(path, given["wait"]) as file:
+        if file.model is None and what == "forgotten":
             raise FileNotFoundError(2, "there is no such model; make one with priory train", path)
-        model = known(file.model, path)
-        spoken = target_of(model, spoken)
-        parts = labelled(open_files(list(paths), how, told), columns_of(model), spoken)
-        for part, labels in (
-            parts if what == "learned" else joined(parts)
-        ):  # forget at once: what is left is rounded once
-            (model.partial_fit if what == "learned" else model.forget)(part, labels)
-            count += len(labels)
-        refreshed(model, given["refresh"], how, spoken)
-    total = float(model.class_count_.sum())
+        rows = open_files(list(paths), how, told)
+        if file.model is None:
+            count = _begin(file, path, rows, spoken)
+        else:
+            count = _go_on(what, known(file.model, path), rows, spoken)
+        refreshed(file.model, given["refresh"], how, target_of(file.model, spoken))
+    total = float(file.model.class_count_.sum())
     if given["json_"]:
         as_json({"model": path, what: count, "rows": total})
     else:
         click.echo(f"{count:,} rows {what}; {path} now knows {total:,.0f}")
 
 
-@click.command(
+@contextmanager
+def _alone(path: str, wait: float | None) -> Iterator[Updated]:
+    """The model file, while nobody else changes it; who has to wait is told so.
+
+    The files are read inside: what their cells mean depends on the columns and values that the model has by then.
+    """
+    from priory.errors import Busy
+    from priory.storage import updating
+
+    most = float("inf") if wait is None else wait
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(updating(path, wait=min(SOON, most)))
+        except Busy:
+            if most <= SOON:
+                raise
+            note(f"{path}: another process is changing it; waiting until it is done")
+            file = stack.enter_context(updating(path, wait=most - SOON))
+        yield file
+
+
+def _begin(file: Updated, path: str, rows: Rows, spoken: Said) -> int:
+    """There is no model yet: one is made, as ``train --plain`` makes it."""
+    from priory.cli.train import train
+    from priory.cli.training import trained
+
+    done = trained(rows, spoken, train.make_context("train", ["--plain", "FILE"]).params)
+    file.model = done.model
+    told = ", ".join(f"{plain(name)} ({family})" for name, family in done.families.items())
+    note(f"{path}: there was no such model; made one that learns {done.model.target_!r} from {told}")
+    return done.rows
+
+
+def _go_on(what: str, model: Any, rows: Rows, spoken: Said) -> int:
+    from priory.cli.data import columns_of, joined, labelled, target_of
+
+    parts, count = labelled(rows, columns_of(model), target_of(model, spoken)), 0
+    for part, labels in parts if what == "learned" else joined(parts):  # forgotten at once: rounded once
+        (model.partial_fit if what == "learned" else model.forget)(part, labels)
+        count += len(labels)
+    return count
+
+
+@command(
     short_help="Add what models have learned.",
     epilog="Example: priory merge monday.priory tuesday.priory -o both.priory",
 )
-@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
-@click.option("-o", "--out", required=True, metavar="MODEL", help="The model that has learned what all have.")
+@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+@click.option("-o", "--out", required=True, type=FILE, metavar="MODEL", help="What has learned what all have.")
 @refresh_option
-@columns
-@reading
 @force_option
 @json_option
+@columns
+@reading
 def merge(models: tuple[str, ...], out: str, **given: Any) -> None:
     """Add what MODELs have learned: as if one had seen all rows."""
     how, what = asked(given), said(given)
@@ -84,8 +154,9 @@ def merge(models: tuple[str, ...], out: str, **given: Any) -> None:
     from priory.cli.data import loaded, refreshed, target_of
     from priory.storage import save
 
-    first, *others = (loaded(path) for path in models)
-    both = first.merge(*others)
+    with saying("adding the models"):
+        first, *others = (loaded(path) for path in models)
+        both = first.merge(*others)
     refreshed(both, given["refresh"], how, target_of(both, what))
     save(both, place)
     total = float(both.class_count_.sum())

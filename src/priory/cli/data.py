@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from priory.classifier import NaiveBayes
-from priory.cli.show import note
+from priory.cli.show import note, saying
 from priory.errors import DataError, KindError
 from priory.logspace import Array
 from priory.sources import Asked, Chunk, Rows, open_files
@@ -116,6 +116,7 @@ def refreshed(model: Model, paths: tuple[str, ...], how: Asked, said: Said) -> N
         labels = Labels(said.target_in(rows), said)
         for chunk in ahead(rows.chunks(wanted(rows, columns, str(said.target)))):
             sample.add(labels.read(chunk)[1].batch)
-        model.refresh(*drawn(sample, columns, said, rows))
+        with saying(f"judging {len(sample.keys):,} rows"):
+            model.set_params(calibrate="loo").refresh(*drawn(sample, columns, said, rows))
     elif model.stale_:
         note(f"no longer corrected by what rows said of it ({', '.join(model.stale_)}); --refresh FILE does it again")

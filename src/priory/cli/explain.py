@@ -6,21 +6,21 @@ from typing import Any
 
 import click
 
-from priory.cli.options import asked, json_option, reading
+from priory.cli.options import FILE, asked, command, json_option, model_argument, reading
 from priory.cli.show import as_json, lines
 
 
-@click.command(
+@command(
     short_help="Why a model says what it says.", epilog='Example: priory explain mail.priory "Free entry, text WIN now"'
 )
-@click.argument("model", metavar="MODEL")
+@model_argument
 @click.argument("what", nargs=-1, metavar="[TEXT...|COLUMN=VALUE...]")
-@click.option("--from", "path", metavar="FILE", help="Explain rows of a file.")
+@click.option("--from", "path", type=FILE, metavar="FILE", help="Explain rows of a file.")
 @click.option(
     "--row", "numbers", multiple=True, type=click.IntRange(1), help="Which rows of it, from 1; else the first."
 )
-@reading
 @json_option
+@reading
 def explain(model: str, what: tuple[str, ...], path: str | None, numbers: tuple[int, ...], **given: Any) -> None:
     """Show the ledger of a prediction: the prior, what every word or column said, and the sum."""
     how = asked(given)

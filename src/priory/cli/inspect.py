@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from priory.cli.options import json_option
+from priory.cli.options import json_option, model_argument
 from priory.cli.show import as_json, lines
 
 
 @click.command(short_help="What a model file holds and would reveal.", epilog="Example: priory inspect mail.priory")
-@click.argument("model", metavar="MODEL")
+@model_argument
 @json_option
 def inspect(model: str, json_: bool) -> None:
     """Show what MODEL holds, and what it would reveal to whoever gets it. Nothing in it is run."""

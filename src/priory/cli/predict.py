@@ -7,21 +7,35 @@ from typing import Any
 
 import click
 
-from priory.cli.options import asked, force_option, json_option, output, reading
+from priory.cli.options import (
+    FILE,
+    asked,
+    command,
+    files_argument,
+    force_option,
+    json_option,
+    model_argument,
+    output,
+    reading,
+)
 from priory.cli.show import note, progress
 
 
-@click.command(short_help="Label the rows of files.", epilog="Example: priory predict mail.priory new.csv -o out.csv")
-@click.argument("model", metavar="MODEL")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
-@reading
+@command(short_help="Label the rows of files.", epilog="Example: priory predict mail.priory new.csv -o out.csv")
+@model_argument
+@files_argument
 @click.option(
-    "-o", "--out", metavar="FILE", help="Where to write: .csv, .tsv, .jsonl, .parquet or .arrow; else a CSV here."
+    "-o",
+    "--out",
+    type=FILE,
+    metavar="FILE",
+    help="Where to write: .csv, .tsv, .jsonl, .parquet or .arrow; else a CSV here.",
 )
 @click.option("--raw", is_flag=True, help="CSV cells as they are, even if a spreadsheet would take them for formulas.")
 @click.option("--threshold", type=float, help="Leave the label empty where it is less probable than this.")
 @force_option
 @json_option
+@reading
 def predict(model: str, paths: tuple[str, ...], **given: Any) -> None:
     """Label the rows of FILEs by MODEL.
 
@@ -41,7 +55,7 @@ def predict(model: str, paths: tuple[str, ...], **given: Any) -> None:
 
     trained = loaded(model)
     columns = columns_of(trained)
-    with progress(None) as told:
+    with progress(list(paths)) as told:
         rows = open_files(list(paths), how, told)
         wanted(rows, columns)
         note_extra(rows, columns, getattr(trained, "target_", ""))

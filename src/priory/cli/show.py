@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -91,8 +92,10 @@ class Progress:
 
 
 @contextmanager
-def progress(total: int | None) -> Iterator[Progress]:
-    shown = Progress(total)
+def progress(paths: list[str]) -> Iterator[Progress]:
+    """How much of the files was read; a share of it where their sizes are known."""
+    sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]
+    shown = Progress(sum(sizes) if len(sizes) == len(paths) else None)
     try:
         yield shown
     finally:

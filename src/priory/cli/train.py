@@ -7,31 +7,40 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from priory.cli.options import asked, columns, force_option, json_option, output, reading, said
+from priory.cli.options import (
+    FILE,
+    asked,
+    columns,
+    command,
+    files_argument,
+    force_option,
+    how_to_learn,
+    json_option,
+    output,
+    reading,
+    said,
+)
 from priory.cli.show import as_json, heading, lines, note, plain, progress, saying
 
 if TYPE_CHECKING:
-    from priory.cli.data import Model
     from priory.sources import Rows
 
 MOST_CLASSES, MOST_COLUMNS, MOST_WORDS = 10, 12, 6  # shown
 
 
-@click.command(
+@command(
     short_help="Learn a model from files.", epilog="Example: priory train mail.csv --target label --report mail.html"
 )
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
-@columns
-@reading
-@click.option("-o", "--out", metavar="MODEL", help="The model file; else the name of the data with .priory.")
-@click.option("--report", "report_", metavar="HTML", help="Also write a report.")
-@click.option("--plain", "plain_", is_flag=True, help="Statistics only: no calibration, no scores, no audit.")
-@click.option("--alpha", type=float, help="Virtual examples of every value or word; else by evidence (texts: 1).")
-@click.option("--ngrams", type=click.IntRange(1, 5), default=1, help="Texts: runs of up to so many words.")
-@click.option("--most", type=click.IntRange(1), help="Texts: keep no more different words than this while learning.")
+@files_argument
+@click.option("-o", "--out", type=FILE, metavar="MODEL", help="The model file; else the name of the data with .priory.")
+@click.option("--report", "report_", type=FILE, metavar="HTML", help="Also write a report.")
+@click.option("--plain", "plain_", is_flag=True, help="Statistics only: no corrections, no scores, no audit.")
 @click.option("--no-audit", is_flag=True, help="Do not look for leakage.")
 @force_option
 @json_option
+@columns
+@how_to_learn
+@reading
 def train(paths: tuple[str, ...], **given: Any) -> None:
     """Learn a model from FILEs and write it.
 
@@ -47,9 +56,8 @@ def train(paths: tuple[str, ...], **given: Any) -> None:
     report = output(given["report_"], inputs, given["force"])
     from priory.cli.training import Trained, trained
     from priory.sources import open_files
-    from priory.sources.streams import size_of
 
-    with progress(_size(size_of, inputs)) as told:
+    with progress(inputs) as told:
         rows = open_files(inputs, how, told)
         done: Trained = trained(rows, what, given)
     from priory.storage import save
@@ -57,7 +65,8 @@ def train(paths: tuple[str, ...], **given: Any) -> None:
     with saying("writing the model"):
         save(done.model, place)
     if report:
-        done.report().save(report)
+        with saying("writing the report"):
+            done.report().save(report)
     _say_repairs(rows, done)
     if given["json_"]:
         as_json(done.as_dict() | {"model": place, "report": report})
@@ -91,6 +100,8 @@ def _say(done: Any, place: str, report: str | None) -> None:
 
 
 def _check(given: dict[str, Any]) -> None:
+    if given["plain_"] and given["refine"]:
+        raise click.UsageError("--plain keeps statistics only, and --refine corrects them by rows; use one")
     alpha = given["alpha"]
     if alpha is not None and not 0 <= alpha < float("inf"):
         raise click.BadParameter(f"{alpha} is not allowed; use a number from 0.", param_hint="--alpha")
@@ -105,11 +116,6 @@ def _named_after(path: str) -> str:
     for suffix in (".gz", ".zst"):
         name = name.removesuffix(suffix)
     return f"{Path(name).stem or 'model'}.priory"
-
-
-def _size(size_of: Any, paths: list[str]) -> int | None:
-    files = [path for path in paths if Path(path).is_file()]
-    return size_of(files) if len(files) == len(paths) else None
 
 
 def _say_repairs(rows: Rows, done: Any) -> None:
@@ -131,15 +137,6 @@ def _say_unreadable(rows: Rows) -> None:
     if unreadable:
         named = ", ".join(unreadable[:5])
         raise PermissionError(13, f"{len(unreadable)} files may not be read ({named}); the others were learned")
-
-
-def described(model: Model) -> dict[str, str]:
-    """For each column the family that explains it."""
-    from priory.text import TextClassifier
-
-    if isinstance(model, TextClassifier):
-        return {str(model.feature_names_in_[0]): f"text, {len(model._used()):,} different words"}
-    return {report.name: report.family.lower() for report in model.schema_.values()}
 
 
 def _by_family(families: dict[str, str]) -> dict[str, list[str]]:

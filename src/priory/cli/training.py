@@ -22,6 +22,7 @@ from priory.logspace import Array
 from priory.sources import Chunk, Rows
 from priory.sources.ahead import ahead, peeked
 from priory.sources.kinds import Columns, Labels, Said, families, inferred
+from priory.sources.opening import listed
 from priory.sources.streams import shown
 from priory.streaming import Batch, Sample, TextLane, added, fed, learn
 from priory.tokens import Tokens
@@ -80,10 +81,9 @@ def trained(rows: Rows, said: Said, options: dict[str, Any]) -> Trained:
     target, names = said.target_in(rows), said.features_in(rows)
     first, chunks = peeked(ahead(rows.chunks((target, *names))))
     columns, empty = inferred(first, names, said)
-    labels, sample = Labels(target, said), Sample()
+    labels, sample = Labels(target, said), Sample(options["sample"])
     model = _learned(batches(chunks, columns, labels, sample), columns, said, options)
     from priory.cli.data import remember
-    from priory.cli.train import described
 
     _check_classes(model, rows)
     remember(model, columns, target)
@@ -109,7 +109,7 @@ def _learned(stream: Iterator[Batch], columns: Columns, said: Said, options: dic
         learn(model, stream)
         return model
     first, stream = peeked(stream)
-    lane = partial(TextLane, Tokens(ngrams=(1, options["ngrams"]), cjk=True), True, options["most"])
+    lane = partial(TextLane, Tokens(ngrams=(1, options["ngrams"]), cjk=True), _once(options), options["most"])
     importing = threading.Thread(target=import_module, args=("priory.text",))
     importing.start()
     try:
@@ -122,21 +122,52 @@ def _learned(stream: Iterator[Batch], columns: Columns, said: Said, options: dic
     return model
 
 
+def _once(options: dict[str, Any]) -> bool:
+    """Whether a word counts once a text; of the usual model that is known without importing the others."""
+    if options["model"] in (None, "binary"):
+        return True
+    from priory.bags import MODELS
+
+    return MODELS[options["model"]].once
+
+
 def _new(columns: Columns, said: Said, options: dict[str, Any]) -> Model:
     """A model for these columns, its families declared so that every chunk is read alike."""
     from priory.classifier import NaiveBayes
     from priory.text import TextClassifier
 
-    alpha = options["alpha"]
+    alpha, average, refine = options["alpha"], options["average"], options["refine"]
     if columns.is_one_text:
         return TextClassifier(
+            options["model"] or "binary",
+            average=average,
             alpha=1.0 if alpha is None else alpha,
             ngrams=(1, options["ngrams"]),
             cjk=True,
             most=options["most"],
             calibrate=False,
+            refine=bool(refine),
         )
-    return NaiveBayes(families(columns, said), alpha=alpha, calibrate=False)
+    for name in ("model", "most"):
+        if options[name] is not None:
+            raise DataError(f"--{name} is for a single column of texts, and there are {listed(columns.names)}")
+    return NaiveBayes(
+        families(columns, said),
+        average=average,
+        alpha=alpha,
+        calibrate=False,
+        refine="auto" if refine is None else refine,
+        structure="naive" if refine is False else "auto",
+    )
+
+
+def described(model: Model) -> dict[str, str]:
+    """For each column the family that explains it."""
+    from priory.text import TextClassifier
+
+    if isinstance(model, TextClassifier):
+        return {str(model.feature_names_in_[0]): f"text, {len(model._used()):,} different words"}
+    return {report.name: report.family.lower() for report in model.schema_.values()}
 
 
 def _check_classes(model: Model, rows: Rows) -> None:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from priory.errors import DataError
 
+MOST_IN_A_CELL = 25 << 20  # bytes
+
 
 class File(ABC):
     """One file of rows, read a chunk at a time in memory that does not grow with it."""

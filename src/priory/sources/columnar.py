@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from priory.errors import DataError, TooLarge
-from priory.sources.chunk import Chunk, File, checked_names
+from priory.sources.chunk import MOST_IN_A_CELL, Chunk, File, checked_names
 from priory.sources.streams import Told, shown, untold
 
 ROWS = 8192  # at a time
@@ -45,7 +45,9 @@ class Columnar(File):
                 batch.validate(full=True)
                 columns = [_plain(pa, batch.column(name)) for name in wanted]
                 if batch.num_rows:
-                    yield Chunk(pa.RecordBatch.from_arrays(columns, names=list(wanted)), self, start)
+                    chunk = Chunk(pa.RecordBatch.from_arrays(columns, names=list(wanted)), self, start)
+                    _check_lengths(chunk)
+                    yield chunk
                     start += batch.num_rows
         if not start:
             raise DataError(f"{shown(self.path)}: has columns but no rows; give a file with rows")
@@ -63,6 +65,8 @@ class Columnar(File):
             if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
                 raise
             what = str(error).splitlines()[0][:200].rstrip(".")
+            if "decrypt" in what:
+                raise DataError(f"{shown(self.path)}: is encrypted; decrypt it first") from None
             raise DataError(f"{shown(self.path)}: cannot be read ({what}); write it again") from None
 
 
@@ -111,6 +115,19 @@ def _check_type(path: str, name: str, kind: Any) -> None:
     text = (types.is_string, types.is_large_string, types.is_string_view)
     if not any(is_kind(value) for is_kind in (*known, *text)):
         raise DataError(f"{shown(path)}: column {name!r} holds {kind}; turn it into text or numbers, or --ignore it")
+
+
+def _check_lengths(chunk: Chunk) -> None:
+    """No text is longer than one in a CSV may be."""
+    from pyarrow import compute, types
+
+    for name, column in zip(chunk.batch.schema.names, chunk.batch.columns, strict=True):
+        if types.is_string(column.type) and column.nbytes > MOST_IN_A_CELL:
+            long = compute.greater(compute.binary_length(column), MOST_IN_A_CELL)
+            row = compute.index(long, True).as_py()
+            if row >= 0:
+                place = chunk.file.place(chunk.start + row, name)
+                raise TooLarge(f"{place}: has over {MOST_IN_A_CELL >> 20} MB; split it")
 
 
 def _plain(pa: Any, column: Any) -> Any:

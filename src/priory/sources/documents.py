@@ -8,11 +8,10 @@ from pathlib import Path
 
 from priory.errors import DataError, TooLarge
 from priory.sources import mail
-from priory.sources.chunk import Chunk, File
+from priory.sources.chunk import MOST_IN_A_CELL, Chunk, File
 from priory.sources.streams import BLOCK, Decoding, Told, opened, shown, untold, utf8
 
 TEXT, LABEL, PATH = "text", "label", "path"
-MOST_IN_A_DOCUMENT = 25 << 20
 BATCH, CHARACTERS = 2048, 1 << 22  # documents and characters at a time
 
 
@@ -58,7 +57,7 @@ class Documents(File):
             yield self._plain(file)
             return
         raw = opened(str(file), self.told)
-        for message in mail.messages(raw) if is_mbox(file) else [b"".join(raw)]:
+        for message in mail.messages(raw) if is_mbox(file) else [_start(raw)]:
             text, flags = mail.read(message)
             for flag in flags:
                 self.flags[flag] = self.flags.get(flag, 0) + 1
@@ -68,9 +67,9 @@ class Documents(File):
         if file.stat().st_size == 0:
             return ""
         blocks = utf8(str(file), opened(str(file), self.told), self.how)
-        raw = b"".join(islice(blocks, 2 + MOST_IN_A_DOCUMENT // BLOCK))
-        if len(raw) > MOST_IN_A_DOCUMENT:
-            raise TooLarge(f"{shown(file)}: has {len(raw):,} bytes and more; the limit is {MOST_IN_A_DOCUMENT:,}")
+        raw = _start(blocks)
+        if len(raw) > MOST_IN_A_CELL:
+            raise TooLarge(f"{shown(file)}: has {len(raw):,} bytes and more; the limit is {MOST_IN_A_CELL:,}")
         try:
             return raw.decode().replace("\0", " ")
         except UnicodeDecodeError as error:
@@ -92,6 +91,11 @@ def _some(rows: Iterator[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]
         size += len(row[-1])
         if size > CHARACTERS:
             return
+
+
+def _start(blocks: Iterator[bytes]) -> bytes:
+    """As much of a document as may be read, and a little more, which tells that it is too long."""
+    return b"".join(islice(blocks, 2 + MOST_IN_A_CELL // BLOCK))
 
 
 def is_mbox(file: Path) -> bool:

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from priory.errors import DataError, TooLarge
-from priory.sources.chunk import STRICT, Chunk, Faults, File, checked_names
-from priory.sources.separated import MOST_IN_A_CELL
+from priory.sources.chunk import MOST_IN_A_CELL, STRICT, Chunk, Faults, File, checked_names
 from priory.sources.streams import Decoding, Told, opened, shown, untold, utf8
 
 ROWS = 4096  # at a time
@@ -81,6 +80,8 @@ class JSONLines(File):
                 raise DataError(f"{place}: /{name} is {_kind(value)}; give text or a number")
             if isinstance(value, int) and abs(value) > LARGEST:
                 raise DataError(f"{place}: /{name} is a whole number beyond {LARGEST}; give it as text")
+            if isinstance(value, str) and len(value) > MOST_IN_A_CELL:
+                raise TooLarge(f"{place}: /{name} has over {MOST_IN_A_CELL >> 20} MB; split it")
             if isinstance(value, str) and "\0" in value:
                 raise DataError(f"{place}: /{name} holds a NUL character; remove it")
             if not _is_unicode(name) or (isinstance(value, str) and not _is_unicode(value)):

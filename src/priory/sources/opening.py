@@ -78,6 +78,8 @@ class Rows:
 
 def open_files(paths: list[str], asked: Asked, told: Told = untold) -> Rows:
     """Every file that was named."""
+    if paths.count(STDIN) > 1:
+        raise DataError("-: standard input was named twice; name it once")
     openers = [opener for path in paths for opener in _found(path, asked, told)]
     if not openers:
         raise DataError(f"{', '.join(map(shown, paths))}: holds no files; name a file, a folder or a pattern")

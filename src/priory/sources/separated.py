@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from priory.errors import DataError, TooLarge
-from priory.sources.chunk import STRICT, Chunk, Faults, File, checked_names
-from priory.sources.streams import BLOCK, STDIN, Decoding, Stream, Told, opened, shown, untold, utf8
+from priory.sources.chunk import MOST_IN_A_CELL, STRICT, Chunk, Faults, File, checked_names
+from priory.sources.streams import BLOCK, Decoding, Stream, Told, opened, repeatable, shown, untold, utf8
 
-MOST_IN_A_CELL = 25 << 20
 MOST_IN_A_TAIL = 4096
 CAREFUL_ROWS = 4096  # at a time
 
@@ -52,12 +51,12 @@ class Separated(File):
                     yield Chunk(batch, self, given)
                     given, end = given + batch.num_rows, last[-1].as_py()
         except pa.ArrowInvalid as error:
-            if self.path == STDIN:
+            if not repeatable(self.path):
                 raise DataError(f"-: {_first_line(error)} after row {given}; save it to a file to see where") from None
             self.check()
             yield from self._carefully(wanted, given)
             return
-        if self.path != STDIN and (doubtful or self._may_be_open(end)):
+        if (doubtful or self._may_be_open(end)) and repeatable(self.path):
             self.check()
         if not given:
             raise DataError(f"{shown(self.path)}: has a header but no rows; give a file with rows")
@@ -218,7 +217,7 @@ class Separated(File):
 
         places = [self.names.index(name) for name in wanted]
         width, kept, start, size = len(self.names), [], given, 0
-        from_here = self.path == STDIN
+        from_here = not repeatable(self.path)
         rows = self._numbered(self._reader(self._bodies()), self.header_lines + 1) if from_here else self._rows()
         for number, (line, row) in enumerate(rows):
             if number < given:
@@ -239,7 +238,7 @@ class Separated(File):
 
     def place(self, row: int, column: str) -> str:
         field = self.names.index(column) + 1
-        if self.path == STDIN:
+        if not repeatable(self.path):
             return f"-:{row + self.header_lines + 1}:{field}"
         good = (line for line, cells in self._rows() if self.faults.ragged != "skip" or len(cells) == len(self.names))
         line = next((line for number, line in enumerate(good) if number == row), row + 2)

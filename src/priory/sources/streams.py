@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import codecs
 import os
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 from priory.errors import DataError, TooLarge
+from priory.sources.piped import standard_input
 
 BLOCK = 1 << 20  # Arrow keeps 32 of them ready
 RATIO, FREE = 200, 1 << 26  # what packed bytes may unpack to: so many times as many, or so many in any case
@@ -71,6 +70,11 @@ def magic(path: str) -> bytes:
         return file.read(16)
 
 
+def repeatable(path: str) -> bool:
+    """Whether it can be read again from the beginning."""
+    return path != STDIN or standard_input().copy is not None
+
+
 def opened(path: str, told: Told = untold) -> Iterator[bytes]:
     """The bytes of a file, unpacked where they were packed by gzip or zstd."""
     blocks = packed(path, told)
@@ -88,16 +92,14 @@ def opened(path: str, told: Told = untold) -> Iterator[bytes]:
 def packed(path: str, told: Told = untold) -> Iterator[bytes]:
     """The bytes of a file as they lie on the disk."""
     if path == STDIN:
-        if sys.stdin is None or sys.stdin.closed:
-            raise DataError("-: standard input is closed; give a file")
-        yield from _blocks(sys.stdin.buffer, told)
+        yield from _told(standard_input().blocks(BLOCK), told)
         return
     with open(path, "rb") as file:
-        yield from _blocks(file, told)
+        yield from _told(iter(partial(file.read, BLOCK), b""), told)
 
 
-def _blocks(file: Any, told: Told) -> Iterator[bytes]:
-    while block := file.read(BLOCK):
+def _told(blocks: Iterator[bytes], told: Told) -> Iterator[bytes]:
+    for block in blocks:
         told(len(block))
         yield block
 
@@ -226,10 +228,3 @@ def shown(path: str | os.PathLike[str]) -> str:
     """A path as it was given, fit for one line."""
     text = os.fspath(path)
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogateescape").decode() for c in text)
-
-
-def size_of(paths: list[str]) -> int | None:
-    """All bytes there are to read, if that is known."""
-    if STDIN in paths:
-        return None
-    return sum(Path(path).stat().st_size for path in paths)

@@ -1,0 +1,66 @@
+"""Standard input, kept in a temporary file while it is read: so what is wrong with it can be looked for again."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import IO
+from weakref import finalize
+
+from priory.errors import DataError
+
+MOST_KEPT = 1 << 28  # bytes
+
+
+class Kept:
+    """A stream that can be read again, as long as it is short enough and there is room for a copy."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self.source, self.size, self.lock = source, 0, Lock()
+        self.copy: IO[bytes] | None = None
+        with suppress(OSError):
+            self.copy = TemporaryFile()  # noqa: SIM115 - closed with this
+            finalize(self, self.copy.close)
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """From the beginning: what was read before, then the rest."""
+        place = 0
+        while block := self._at(place, size):
+            place += len(block)
+            yield block
+
+    def _at(self, place: int, size: int) -> bytes:
+        with self.lock:  # Arrow may still be reading on
+            if place < self.size:
+                if self.copy is None:
+                    raise DataError("-: is too long to be read again; save it to a file")
+                self.copy.seek(place)
+                return self.copy.read(size)
+            block = self.source.read(size)
+            self.size += len(block)
+            self._keep(block)
+            return block
+
+    def _keep(self, block: bytes) -> None:
+        if self.copy is not None and self.size <= MOST_KEPT:
+            with suppress(OSError):
+                self.copy.seek(0, os.SEEK_END)
+                self.copy.write(block)
+                self.copy.flush()
+                return
+        self.copy = None
+
+
+_kept = lru_cache(1)(Kept)
+
+
+def standard_input() -> Kept:
+    """What is typed or piped in."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise DataError("-: standard input is closed; give a file")
+    return _kept(sys.stdin.buffer)
