@@ -1,6 +1,8 @@
 """Mail becomes text in bounded time, whatever it is; what had to be cut or guessed is flagged."""
 
 import base64
+import inspect
+import re
 import time
 
 import pytest
@@ -158,3 +160,16 @@ def test_a_document_of_many_blocks_is_read_whole_and_one_beyond_the_limit_is_not
 def test_a_message_longer_than_the_limit_is_cut(monkeypatch):
     monkeypatch.setattr(mail_module, "MOST_IN_A_MAIL", 100)
     assert read(b"\n" + b"x" * 200).flags == ("cut",)
+
+
+def test_a_tree_of_messages_is_read_as_mail(tmp_path):
+    for name, text in (("ham", b"lunch at noon"), ("spam", b"win cash now")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1").write_bytes(b"Received: from here\nSubject: =?utf-8?q?caf=C3=A9?=\n\n" + text)
+    rows = open_files([str(tmp_path)], Asked())
+    texts = [text for chunk in rows.chunks(("text",)) for text in chunk.batch.column("text").to_pylist()]
+    assert texts == ["café\n\nlunch at noon", "café\n\nwin cash now"]
+
+
+def test_every_flag_has_a_sentence():
+    assert set(re.findall(r'flags\["(\w+)"\]', inspect.getsource(mail_module))) == set(mail_module.FLAGS)

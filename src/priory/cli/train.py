@@ -120,6 +120,8 @@ def _named_after(path: str) -> str:
 
 def _say_repairs(rows: Rows, done: Any) -> None:
     """Every repair was asked for; here it is counted."""
+    from priory.sources.mail import FLAGS
+
     for name in done.empty:
         note(f"column {name!r} is empty and was left out")
     skipped = sum(getattr(file, "skipped", 0) for file in rows.files)
@@ -129,7 +131,7 @@ def _say_repairs(rows: Rows, done: Any) -> None:
         note(f"{done.unlabelled:,} rows without a label were left out, as asked")
     for file in rows.files:
         for flag, count in getattr(file, "flags", {}).items():
-            note(f"{count:,} messages: {flag}")
+            note(f"{count:,} of the messages {FLAGS[flag]}")
 
 
 def _say_unreadable(rows: Rows) -> None:

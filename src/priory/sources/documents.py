@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from priory.sources.streams import BLOCK, Decoding, Told, opened, shown, untold,
 
 TEXT, LABEL, PATH = "text", "label", "path"
 BATCH, CHARACTERS = 2048, 1 << 22  # documents and characters at a time
+TRACE = re.compile(rb"From |(Return-Path|Received|Delivered-To|X-Original-To):", re.IGNORECASE)
 
 
 class Documents(File):
@@ -101,6 +103,12 @@ def _start(blocks: Iterator[bytes]) -> bytes:
 def is_mbox(file: Path) -> bool:
     with file.open("rb") as opened_file:
         return opened_file.read(5) == b"From "
+
+
+def is_mail(file: Path) -> bool:
+    """Whether a file begins as mail does on its way: no text that people write does."""
+    with file.open("rb") as opened_file:
+        return TRACE.match(opened_file.read(20)) is not None
 
 
 def is_maildir(folder: Path) -> bool:

@@ -24,6 +24,19 @@ TAG = re.compile(r"<[a-z/!?][^>]*(?:>|\Z)", re.IGNORECASE)
 FIELD = re.compile(rb"^[!-9;-~]+[ \t]*:")
 
 
+FLAGS = {  # what had to be cut or guessed, for people
+    "cut": "were too long and were cut",
+    "headers": "had more headers than are read",
+    "parts": "had more parts than are read",
+    "mime_depth": "were packed into one another too deeply; what is inside was left out",
+    "encoding": "had parts packed otherwise than they say; they were read as far as they go",
+    "charset": "name no charset that is known; it was guessed",
+    "binary": "had parts that are no text; they were left out",
+    "defects": "are not well formed; they were read as far as they go",
+    "zw": "hid letters without a width; they were taken out",
+}
+
+
 class Mail(NamedTuple):
     text: str
     flags: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from pathlib import Path
 from priory.errors import DataError
 from priory.sources.chunk import Chunk, Faults, File
 from priory.sources.columnar import Arrow, Parquet
-from priory.sources.documents import Documents, by_class, is_maildir, is_mbox
+from priory.sources.documents import Documents, by_class, is_mail, is_maildir, is_mbox
 from priory.sources.jsonlines import JSONLines
 from priory.sources.separated import Separated
 from priory.sources.streams import STDIN, Decoding, Told, magic, opened, shown, untold, utf8
@@ -101,10 +101,16 @@ def _folder(path: str, asked: Asked, told: Told) -> list[Opener]:
     if asked.format not in ("text", "mail") and entries and all(e.is_file() for e in entries):
         return [partial(_file, str(e), asked, told) for e in entries]
     folders = [root, *(e for e in entries if e.is_dir())]
-    kind = asked.format or ("mail" if any(map(is_maildir, folders)) else "text")
+    kind = asked.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
     if kind not in ("text", "mail"):
         raise DataError(f"{shown(path)}: is a folder of folders; read it as --format text or --format mail")
     return [partial(Documents, path, by_class(root, kind), kind, asked.decoding, asked.keep_going, told)]
+
+
+def _holds_mail(root: Path) -> bool:
+    """By its first file."""
+    first = next((file for _, file in by_class(root, "text")), None)
+    return first is not None and os.access(first, os.R_OK) and is_mail(first)
 
 
 def _file(path: str, asked: Asked, told: Told) -> File:
