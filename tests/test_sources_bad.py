@@ -208,6 +208,16 @@ def test_a_cell_beyond_the_limit_is_refused_in_every_format(tmp_path, name, monk
     assert str(caught.value) == f"{place} has over 3 MB; split it"
 
 
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_a_text_that_is_written_once_and_stands_in_many_rows_takes_no_more_memory(tmp_path, name):
+    words = pa.array(["x" * (1 << 20), "short"])
+    path, table = str(tmp_path / name), pa.table({"text": pa.DictionaryArray.from_arrays([0, 1] * 400, words)})
+    pa.parquet.write_table(table, path) if name == "a.parquet" else pa.feather.write_feather(table, path)
+    sizes = [chunk.batch.nbytes for chunk in open_files([path], Asked()).chunks(("text",))]
+    assert sum(sizes) > 400 << 20
+    assert max(sizes) <= 130 << 20
+
+
 # -- standard input ---------------------------------------------------------------------------------------------------
 
 

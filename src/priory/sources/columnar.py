@@ -10,7 +10,7 @@ from priory.errors import DataError, TooLarge
 from priory.sources.chunk import MOST_IN_A_CELL, Chunk, File, checked_names
 from priory.sources.streams import Told, shown, untold
 
-ROWS = 8192  # at a time
+ROWS, ENOUGH = 8192, 1 << 26  # rows and bytes at a time
 MOST_COLUMNS = 100_000
 MOST_BYTES = 4 << 30  # of one row group, unpacked
 
@@ -35,22 +35,29 @@ class Columnar(File):
         raise NotImplementedError
 
     def chunks(self, wanted: tuple[str, ...]) -> Iterator[Chunk]:
-        import pyarrow as pa
-
         start = 0
         for name in wanted:
             _check_type(self.path, name, self.schema.field(name).type)
         with self._understood():
-            for batch in self._batches(list(wanted)):
-                batch.validate(full=True)
-                columns = [_plain(pa, batch.column(name)) for name in wanted]
-                if batch.num_rows:
-                    chunk = Chunk(pa.RecordBatch.from_arrays(columns, names=list(wanted)), self, start)
-                    _check_lengths(chunk)
-                    yield chunk
-                    start += batch.num_rows
+            for batch in self._read(wanted):
+                yield Chunk(batch, self, start)
+                start += batch.num_rows
         if not start:
             raise DataError(f"{shown(self.path)}: has columns but no rows; give a file with rows")
+
+    def _read(self, wanted: tuple[str, ...]) -> Iterator[Any]:
+        """Rows as text, numbers or booleans, no text longer than one in a CSV may be."""
+        import pyarrow as pa
+
+        start = 0
+        for batch in _gathered(map(_spelt_out, self._batches(list(wanted)))):
+            batch.validate(full=True)
+            columns = [_plain(pa, batch.column(name)) for name in wanted]
+            for name, column in zip(wanted, columns, strict=True):
+                if (row := _too_long(column)) is not None:
+                    raise TooLarge(f"{self.place(start + row, name)}: has over {MOST_IN_A_CELL >> 20} MB; split it")
+            yield pa.RecordBatch.from_arrays(columns, names=list(wanted))
+            start += batch.num_rows
 
     def place(self, row: int, column: str) -> str:
         return f"{shown(self.path)}: row {row + 1}, column {column!r}"
@@ -84,7 +91,14 @@ class Parquet(Columnar):
         return self.file.schema_arrow
 
     def _batches(self, wanted: list[str]) -> Iterator[Any]:
-        return iter(self.file.iter_batches(ROWS, columns=wanted))
+        from pyarrow import parquet, types
+
+        texts = [name for name in wanted if not types.is_primitive(self.schema.field(name).type)]
+        words = parquet.ParquetFile(self.path, metadata=self.file.metadata, read_dictionary=texts)
+        for number in range(self.file.metadata.num_row_groups):
+            first = next(words.iter_batches(1, row_groups=[number], columns=texts), None) if texts else None
+            step = ROWS if first is None else _step(first)
+            yield from self.file.iter_batches(step, row_groups=[number], columns=wanted)
 
 
 class Arrow(Columnar):
@@ -103,8 +117,19 @@ class Arrow(Columnar):
 
     def _batches(self, wanted: list[str]) -> Iterator[Any]:
         for batch in self.batches:
-            for start in range(0, batch.num_rows, ROWS):
-                yield batch.slice(start, ROWS).select(wanted)
+            chosen = batch.select(wanted)
+            step = _step(chosen)
+            for start in range(0, batch.num_rows, step):
+                yield chosen.slice(start, step)
+
+
+def _step(batch: Any) -> int:
+    """How many rows there is room for: a text that is written once, in a dictionary, may stand in all of them."""
+    from pyarrow import compute, types
+
+    words = [column.dictionary for column in batch.columns if types.is_dictionary(column.type)]
+    longest = max((compute.max(compute.binary_length(w)).as_py() or 0 for w in words if len(w)), default=0)
+    return min(ROWS, max(1, ENOUGH // max(1, longest)))
 
 
 def _check_type(path: str, name: str, kind: Any) -> None:
@@ -117,25 +142,48 @@ def _check_type(path: str, name: str, kind: Any) -> None:
         raise DataError(f"{shown(path)}: column {name!r} holds {kind}; turn it into text or numbers, or --ignore it")
 
 
-def _check_lengths(chunk: Chunk) -> None:
-    """No text is longer than one in a CSV may be."""
+def _too_long(column: Any) -> int | None:
+    """The first row whose text is too long, if there is one."""
     from pyarrow import compute, types
 
-    for name, column in zip(chunk.batch.schema.names, chunk.batch.columns, strict=True):
-        if types.is_string(column.type) and column.nbytes > MOST_IN_A_CELL:
-            long = compute.greater(compute.binary_length(column), MOST_IN_A_CELL)
-            row = compute.index(long, True).as_py()
-            if row >= 0:
-                place = chunk.file.place(chunk.start + row, name)
-                raise TooLarge(f"{place}: has over {MOST_IN_A_CELL >> 20} MB; split it")
+    if not types.is_string(column.type) or column.nbytes <= MOST_IN_A_CELL:
+        return None
+    row: int = compute.index(compute.greater(compute.binary_length(column), MOST_IN_A_CELL), True).as_py()
+    return row if row >= 0 else None
+
+
+def _spelt_out(batch: Any) -> Any:
+    """A few rows with their texts instead of their places in a dictionary."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if not any(types.is_dictionary(kind) for kind in batch.schema.types):
+        return batch
+    batch.validate(full=True)
+    columns = [c.dictionary_decode() if types.is_dictionary(c.type) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
+    """The same rows in batches that are worth the while."""
+    import pyarrow as pa
+
+    kept: list[Any] = []
+    rows = size = 0
+    for batch in batches:
+        kept.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS or size >= ENOUGH:
+            yield pa.concat_batches(kept)
+            kept, rows, size = [], 0, 0
+    if rows:
+        yield pa.concat_batches(kept)
 
 
 def _plain(pa: Any, column: Any) -> Any:
     """Text, numbers or booleans."""
     from pyarrow import types
 
-    if types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     if types.is_boolean(column.type):
         return column
     if types.is_integer(column.type) or types.is_floating(column.type) or types.is_decimal(column.type):
