@@ -130,3 +130,17 @@ def test_refined_texts_answer_as_the_library_does_and_learning_on_drops_it(run):
 def test_fewer_rows_may_be_drawn_to_judge_by(table, run):
     _, out, _ = run("train", "inbox.csv", "--target", "label", "--force", "--no-audit", "--json", "--sample", "60")
     assert (json.loads(out)["rows"], json.loads(out)["sampled"]) == (308, 60)
+
+
+def test_texts_without_spaces_between_words_are_read_in_pairs_of_characters(run):
+    reviews = [
+        ("好评", "送餐很快味道很好"),
+        ("差评", "送餐太慢味道很差"),
+        ("好评", "味道好下次再来"),
+        ("差评", "太慢了不来了"),
+    ]
+    write("reviews.csv", ["label", "review"], reviews)
+    assert run("train", "reviews.csv", "--target", "label", "--plain")[0] == 0
+    assert "味道" in priory.load("reviews.priory").vocabulary_
+    _, out, _ = run("explain", "reviews.priory", "送餐太慢", "--json")
+    assert json.loads(out)[0]["label"] == "差评"
