@@ -61,6 +61,8 @@ def refined(x: csr_array, model: Array, group: Array, weight: Array, fold: Array
 
     Rows of a fold below nought are never judged: of many rows, a part is enough to choose by.
     """
+    features, shown = x.shape[1], np.unique(x.indices)
+    x = x[:, shown]  # of what no row shows, nothing can be learned
     rows, folds = np.flatnonzero(fold >= 0), np.unique(fold[fold >= 0])
     starts: dict[int, Array | None] = dict.fromkeys(folds.tolist())
     best: tuple[float, float, Array] | None = None
@@ -77,5 +79,6 @@ def refined(x: csr_array, model: Array, group: Array, weight: Array, fold: Array
         else:
             break
     assert best is not None
-    start = starts[int(folds[-1])]
-    return Refined(corrected(x, model, group, weight, best[1], start), best[1], best[2])
+    corrections = np.zeros((features, model.shape[1]))
+    corrections[shown] = corrected(x, model, group, weight, best[1], starts[int(folds[-1])])
+    return Refined(corrections, best[1], best[2])
