@@ -10,7 +10,7 @@ import numpy as np
 
 from priory.errors import BadModel
 from priory.storage.meaning import SHAPES, check, fits
-from priory.storage.registry import class_of, name_of
+from priory.storage.registry import class_of, learned_by, name_of
 
 PARTS = {  # the records of the classifiers of arrays
     "BernoulliNB": ("Trials",),
@@ -40,7 +40,7 @@ NEEDED = {
 
 def check_model(model: Any) -> None:
     """Raise BadModel, with the place, for a model that cannot be."""
-    name, learned = name_of(type(model)), _learned(model)
+    name, learned = name_of(type(model)), learned_by(model)
     for attribute, value in learned.items():
         if not fits(value, _hints(name).get(attribute, Any)):
             raise BadModel(f"{name}.{attribute} is a {type(value).__name__}; it is something else.")
@@ -60,11 +60,6 @@ def check_model(model: Any) -> None:
 def _hints(name: str) -> dict[str, Any]:
     """What each attribute is declared to be."""
     return {**get_type_hints(class_of(name)), "clock_": float, "n_features_in_": int}
-
-
-def _learned(model: Any) -> dict[str, Any]:
-    parameters = model.get_params(deep=False)
-    return {name: value for name, value in vars(model).items() if name not in parameters}
 
 
 def _is_of_arrays(model: Any) -> bool:
