@@ -16,6 +16,7 @@ from priory.storage.container import FORMAT, HEADER, MAGIC, Sections, packed
 from priory.storage.encoding import encoded
 
 TEXTS, LABELS = ["win cash", "cash", "lunch été"], ["spam", "spam", "ham"]
+PLAIN = {"sections": [], "parts": [], "sha256": [], "signature": None}  # of a manifest
 ROWS = [{"sender": "a", "hour": 1.5}, {"sender": "b", "hour": 7.5}, {"sender": "b", "hour": 8.0}]
 
 
@@ -123,12 +124,12 @@ def test_sizes_are_compared_before_anything_is_allocated(path):
     with pytest.raises(BadModel, match="its manifest has no priory"):
         pr.load(path)
     manifest = json.dumps(
-        {"priory": "1", "model": None, "sections": [{"kind": "<f8", "bytes": (1 << 40) - 192, "sha256": ""}]}
+        {"priory": "1", "model": None, **PLAIN, "sections": [{"kind": "<f8", "bytes": (1 << 40) - 256}]}
     ).encode()
     with open(path, "r+b") as file:
         head = HEADER.pack(MAGIC, FORMAT, FORMAT, len(manifest), 1 << 40, bytes(32))[:-32]
         file.write(head + hashlib.sha256(head + manifest).digest() + manifest)
-    with pytest.raises(TooLarge, match=r"it has 1024.0 GiB"):
+    with pytest.raises(TooLarge, match=r"it needs 1024.0 GiB"):
         pr.load(path)
 
 
@@ -150,18 +151,36 @@ def test_a_manifest_beyond_the_limit_is_not_read(path):
         (b'{"priory": "1", "priory": "1"}', "given twice"),
         (b'{"priory": "1", "sections": [], "model": NaN}', "NaN is no JSON"),
         (b'{"priory": "1", "sections": [], "model": ' + b"9" * 5000 + b"}", "cannot be read"),
-        (b'{"priory": "\\u001b[2J", "sections": [], "model": 1}', "names no version"),
+        ({"priory": "\x1b[2J"}, "names no version"),
         (b'{"priory": "1", "sections": []}', "no such part"),
-        (b'{"priory": "1", "sections": [], "model": 1, "plugin": "os"}', "no such part"),
-        (b'{"priory": "1", "sections": {}, "model": 1}', "no list of sections"),
-        (b'{"priory": "1", "sections": [], "model": 1}', "int, which is no model"),
-        (b'{"priory": "1", "sections": [{"kind": "|O", "bytes": 0, "sha256": ""}], "model": 1}', "of no kind"),
-        (b'{"priory": "1", "sections": [{"kind": "<f8", "bytes": -64, "sha256": ""}], "model": 1}', "of no kind"),
-        (b'{"priory": "1", "sections": [{"kind": "<f8", "bytes": 64, "sha256": ""}], "model": 1}', "do not fill"),
+        ({"plugin": "os"}, "no such part"),
+        ({"sections": {}}, "no list of sections"),
+        ({}, "int, which is no model"),
+        ({"sections": [{"kind": "|O", "bytes": 0}]}, "of no kind"),
+        ({"sections": [{"kind": "<f8", "bytes": -64}]}, "of no kind"),
+        ({"sections": [{"kind": "<f8", "bytes": 64}]}, "do not fill"),
+        ({"sections": [{"kind": "<f8", "bytes": 0}] * 2}, "is there twice"),
+        ({"sha256": [""]}, "a checksum differs"),
+        ({"sha256": None}, "a checksum differs"),
+        ({"signature": "none"}, "signed in a way this version does not know"),
+        ({"signature": []}, "signed in a way this version does not know"),
+        ({"signature": "ed25519"}, "do not fill"),
+        ({"parts": {}}, "no list of parts"),
+        ({"parts": [{"name": "x", "bytes": 0, "optional": False}]}, "cannot be used without its part 'x'"),
+        ({"parts": [{"name": "x", "bytes": 0}]}, "is no part"),
+        ({"parts": [{"name": "x", "bytes": 0, "optional": 1}]}, "has no optional"),
+        ({"parts": [{"name": "../x", "bytes": 0, "optional": True}]}, "'../x' is no part"),
+        ({"parts": [{"name": "x", "bytes": -64, "optional": True}]}, "is no part"),
+        ({"parts": [{"name": "x", "bytes": 0, "optional": True}] * 2}, "names of their own"),
+        ({"parts": [{"name": f"x{i}", "bytes": 0, "optional": True} for i in range(65)]}, "64 at most"),
+        ({"parts": [{"name": "x", "bytes": 1 << 40, "optional": True}]}, "bytes in all"),
+        ({"parts": [{"name": "x", "bytes": 64, "optional": True}]}, "do not fill"),
     ],
-    ids=range(14),
+    ids=range(30),
 )
 def test_hostile_manifests_are_refused(manifest, what, path):
+    if isinstance(manifest, dict):
+        manifest = json.dumps({"priory": "1", "model": 1, **PLAIN, **manifest}).encode()
     start = HEADER.size + len(manifest)
     head = HEADER.pack(MAGIC, FORMAT, FORMAT, len(manifest), start + -start % 64, bytes(32))[:-32]
     path.write_bytes(head + hashlib.sha256(head + manifest).digest() + manifest + bytes(-start % 64))

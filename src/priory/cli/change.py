@@ -8,6 +8,7 @@ import click
 
 from priory.cli.options import asked, columns, force_option, json_option, output, reading, said
 from priory.cli.show import as_json, progress
+from priory.cli.sign import required
 
 refresh_option = click.option(
     "--refresh", multiple=True, metavar="FILE", help="Rows the model knows, to make it honest on again."
@@ -45,7 +46,7 @@ def _change(what: str, path: str, paths: tuple[str, ...], given: dict[str, Any])
     from priory.storage import updating
 
     count = 0
-    with progress(None) as told, updating(path) as file:
+    with progress(None) as told, updating(path, key=required()) as file:
         if file.model is None:
             raise FileNotFoundError(2, "there is no such model; make one with priory train", path)
         model = known(file.model, path)

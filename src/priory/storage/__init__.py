@@ -81,7 +81,8 @@ def _read(place: Path, mapped: bool, key: Key | None, made: Callable[[Contents],
             contents = Contents(file, mapped)
         if key is not None:
             check_signature(key, contents.signed, contents.digest, contents.signature)
-        return made(contents)
+        with contents.verified():
+            return made(contents)
     except (BadModel, TooLarge) as error:
         raise type(error)(f"{place}: {error}") from None
     except (OSError, Missing, MemoryError):

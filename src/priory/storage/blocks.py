@@ -45,11 +45,13 @@ def _digest(block: list[memoryview]) -> str:
 
 def _blocks(chunks: Iterable[Chunk]) -> Iterator[list[memoryview]]:
     """Pieces of chunks that are a block together."""
-    block, room = [], BLOCK
-    for chunk in map(memoryview, chunks):
-        while len(chunk):
-            block.append(chunk[:room])
-            chunk, room = chunk[room:], room - len(block[-1])
+    block: list[memoryview] = []
+    room = BLOCK
+    for chunk in chunks:
+        left = memoryview(chunk)
+        while len(left):
+            block.append(left[:room])
+            left, room = left[room:], room - len(block[-1])
             if not room:
                 yield block
                 block, room = [], BLOCK

@@ -22,6 +22,8 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, BinaryIO
@@ -113,7 +115,7 @@ def packed(
 
 
 class Contents:
-    """An opened file, its checksums compared: the manifest, and the arrays, to be taken in the order they were put."""
+    """An opened file: its manifest, and its arrays, to be taken in the order they were put, inside of `verified`."""
 
     def __init__(self, file: BinaryIO, mapped: bool = False) -> None:
         self.bytes = self._claimed = os.fstat(file.fileno()).st_size
@@ -144,14 +146,24 @@ class Contents:
         at = start + -start % ALIGNED
         if any(self._buffer[start:at]):
             raise BadModel("the checksum of its manifest differs; the file was damaged or changed.")
-        if digests([self._buffer[at : self.bytes - trailer]]) != content["sha256"]:
-            raise BadModel("a checksum differs; the file was damaged or changed.")
+        self._body, self._sums = self._buffer[at : self.bytes - trailer], content["sha256"]
         self.signature = self._signature(trailer)
         self._at, self._end = {}, {}
         for section in self.sections:
             self._at[section["kind"]] = at
             self._end[section["kind"]] = at = at + section["bytes"]
         self.parts = {name: bytes(self._part(at, size)) for name, size, at in _placed(parts, at)}
+
+    @contextmanager
+    def verified(self) -> Iterator[None]:
+        """While something is made of the contents they are hashed; if a checksum differs, that is what is wrong."""
+        with ThreadPoolExecutor(1) as pool:
+            sums = pool.submit(digests, [self._body])
+            try:
+                yield
+            finally:
+                if sums.result() != self._sums:
+                    raise BadModel("a checksum differs; the file was damaged or changed.")
 
     def _signature(self, trailer: int) -> bytes:
         """What stands at the end of a signed file, its own checksum compared."""

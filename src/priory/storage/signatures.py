@@ -26,8 +26,13 @@ LEAST, MOST = 32, 1 << 16  # bytes of a file with a key
 class Key(Protocol):
     """What signs the digest of a file, and checks such signatures."""
 
-    kind: str
-    secret: bool  # whether it can sign
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def secret(self) -> bool:
+        """Whether it can sign."""
+        ...
 
     def signed(self, digest: bytes) -> bytes: ...
 
