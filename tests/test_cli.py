@@ -526,7 +526,7 @@ def test_columns_in_another_order_and_values_never_seen(table, capsys):
 def test_an_unexpected_error_is_one_line_too(mail, capsys, monkeypatch):
     import priory.cli.data
 
-    def broken(path):
+    def broken(path, **_):
         raise ZeroDivisionError("surprise\nand more")
 
     monkeypatch.setattr(priory.cli.data, "load", broken)

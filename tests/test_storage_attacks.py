@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -32,9 +33,9 @@ def words(path):
     return path.read_bytes()
 
 
-def refused(path, blob, because):
+def refused(path, blob, because, looks=(pr.load, pr.storage.inspect)):
     path.write_bytes(blob)
-    for look in (pr.load, pr.storage.inspect):
+    for look in looks:
         with pytest.raises(BadModel) as error:
             look(path)
         message = str(error.value)
@@ -58,6 +59,27 @@ def test_every_flipped_byte_is_refused(words, path):
         path.write_bytes(words[:i] + bytes([words[i] ^ (1 << i % 8)]) + words[i + 1 :])
         with pytest.raises(BadModel):
             pr.load(path)
+
+
+def test_every_flipped_byte_of_a_note_is_refused(path):
+    pr.save(pr.TextClassifier(salt=1), path, notes={"card": b"made in spring", "more": b"x" * 64})
+    words = path.read_bytes()
+    for i in range(len(words)):
+        path.write_bytes(words[:i] + bytes([words[i] ^ (1 << i % 8)]) + words[i + 1 :])
+        with pytest.raises(BadModel):
+            pr.load(path)
+
+
+def test_bytes_between_notes_are_refused(path):
+    pr.save(pr.TextClassifier(salt=1), path, notes={"card": b"abc"})
+    blob = path.read_bytes()
+    _, form, least, length, size, _ = HEADER.unpack(blob[:64])
+    body = b"abc" + bytes(60) + b"x"
+    sums = [hashlib.sha256(part).hexdigest().encode() for part in (blob[-64:], body)]
+    manifest = blob[64 : 64 + length].replace(*sums)
+    head = HEADER.pack(MAGIC, form, least, length, size, bytes(32))[:-32]
+    blob = head + hashlib.sha256(head + manifest).digest() + manifest + blob[64 + length : -64] + body
+    refused(path, blob, "bytes between its parts")
 
 
 def test_every_truncation_is_refused(words, path):
@@ -320,6 +342,56 @@ def test_classes_that_are_unsorted_or_twice_are_refused(path):
         path.write_bytes(forged(model, lambda tree: None))
         with pytest.raises(BadModel, match="classes are sorted, each there once"):
             pr.load(path)
+
+
+LONG = "learned", "seen_", "Seen", "parts", "tuple", 0, "Words"
+WIDE = ("TextClassifier", *LONG, "counts")
+ENDS = ("TextClassifier", *LONG, "ends")
+NARROW = [
+    (put(WIDE, {"narrow": ["<f8", {"array": ["|u1", [1 << 36]]}]}), "larger than what is left"),
+    (put(WIDE, {"narrow": ["<i8", {"array": ["|u1", [80, 2]]}]}), "counts holds int64"),
+    (put(WIDE, {"narrow": ["|u1", {"array": ["<f8", [0]]}]}), "no array of narrow whole numbers"),
+    (put(WIDE, {"narrow": ["|S9", {"array": ["|u1", [80, 2]]}]}), "not widened to '|S9'"),
+    (put(WIDE, {"narrow": ["|O", {"array": ["|u1", [80, 2]]}]}), "not widened to '|O'"),
+    (put(WIDE, {"narrow": [[], {"array": ["|u1", [80, 2]]}]}), "not widened to []"),
+    (put(WIDE, {"narrow": ["|i1", {"array": ["|u1", [80, 2]]}]}), "not widened to '|i1'"),
+    (put(WIDE, {"narrow": ["<f8", 3]}), "no array of narrow whole numbers"),
+    (put(WIDE, {"narrow": ["<f8"]}), "a pair is missing"),
+    (put(ENDS, {"steps": {"array": ["|u1", [40, 2]]}}), "steps has the shape [40, 2]"),
+    (put(ENDS, {"steps": {"steps": {"array": ["|u1", [80]]}}}), "no array of narrow whole numbers"),
+    (put(ENDS, {"steps": {"array": ["|u1", [79]]}}), "bytes between the arrays"),
+]
+
+
+@pytest.mark.parametrize(("change", "what"), NARROW, ids=range(len(NARROW)))
+def test_narrow_numbers_that_cannot_be_are_refused(change, what, path):
+    model = pr.TextClassifier(salt=1).fit([" ".join(f"word{i}" for i in range(80)), "word1"], ["a", "b"])
+    path.write_bytes(forged(model, change))
+    with pytest.raises(BadModel) as error:
+        pr.load(path)
+    assert what in str(error.value)
+
+
+def test_what_is_widened_counts_before_it_is_allocated(path, monkeypatch):
+    pr.save(nb.MultinomialNB().fit(np.ones((2, 100_000), dtype=int), [0, 1]), path)
+    assert path.stat().st_size < 202_000
+    pr.load(path)
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 1_000_000}.__getitem__)
+    with pytest.raises(TooLarge, match=r"it needs 0\.0 GiB; this machine has"):
+        pr.load(path)
+
+
+def test_categories_that_nobody_showed_are_in_proportion_to_the_file(path):
+    """A kilobyte asked for a gigabyte, and for a minute."""
+    model = nb.CategoricalNB().fit([[0, 1], [1, 0], [1, 1]], [0, 1, 1])
+    for changed in ({"values": array(0, (1 << 27) - 2, kind=np.int64)}, {"values": array(0, 2**62, kind=np.int64)}):
+        blob, began = with_arrays(model, **changed), time.monotonic()
+        refused(path, blob, "number the categories from 0", looks=[pr.load])
+        assert time.monotonic() - began < 1
+    blob = forged(model, put(("CategoricalNB", "parameters", "min_categories"), 10**8))
+    refused(path, blob, "", looks=[pr.load])
+    pr.save(nb.CategoricalNB(min_categories=1000).fit([[0, 1], [999, 0]], [0, 1]), path)
+    assert pr.load(path).n_categories_.tolist() == [1000, 1000]
 
 
 SCHEMA = ("NaiveBayes", "learned", "_schema", "Schema")

@@ -21,8 +21,9 @@ def sign(model: str, key: str) -> None:
     from priory.storage import inspect
     from priory.storage import sign as signed
 
+    inspect(model, key=required())
     signed(model, key)
-    click.echo(f"signed {model}: {inspect(model).signature}")
+    click.echo(f"signed {model}: {inspect(model, key=key).signature}")
 
 
 def required() -> str | None:

@@ -109,9 +109,9 @@ def narrowed(array: Array) -> Array | None:
     >>> narrowed(np.array([0.0, 300.0])).dtype, narrowed(np.array([-0.0, 300.0])), narrowed(np.array([0.5]))
     (dtype('uint16'), None, None)
     """
-    if array.dtype.kind not in "iuf" or not 0 <= array.min() <= array.max() < 1 << 32:
+    if array.dtype.kind not in "iuf" or not 0 <= array.min().item() <= (most := array.max().item()) < 1 << 32:
         return None
-    less = array.astype(np.min_scalar_type(int(array.max())))
+    less = array.astype(np.min_scalar_type(int(most)))
     bits = f"u{array.dtype.itemsize}"
     if less.itemsize >= array.itemsize or not np.array_equal(less.astype(array.dtype).view(bits), array.view(bits)):
         return None
