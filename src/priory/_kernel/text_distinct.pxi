@@ -1,81 +1,87 @@
 # Whether tokens differ: a hash of each, dealt into piles that fit the cache, and each pile looked through.
 
 cdef enum:
-    PILE = 4096  # hashes
+    PILE = 4096  # hashes, about
 
 
 def distinct(const uint8_t[::1] arena, const int64_t[::1] ends):
     """Whether the tokens are one after the other, fill the arena, and no token is there twice."""
-    cdef int64_t i, n = ends.shape[0], start = 0, cut = 0, size = 2, shift = 64
-    cdef bint differ = True
+    cdef int64_t n = ends.shape[0], size = arena.shape[0], start, k, mean, room = 64
+    cdef Piles piles
+    if n == 0 or ends[n - 1] != size:
+        return n == 0 and size == 0
+    piles.shift = 63
+    while piles.shift > 32 and n >> (64 - piles.shift) > PILE:
+        piles.shift -= 1
+    mean = n >> (64 - piles.shift)
+    piles.room = mean + mean // 4 + 64  # eight standard deviations more, and then some
+    piles.full = False
+    cdef int64_t count = <int64_t>1 << (64 - piles.shift)
+    cdef int64_t[::1] sizes = np.zeros(count, dtype=np.int64)
+    cdef uint64_t[::1] hashes = np.empty(count * piles.room, dtype=np.uint64)
+    piles.sizes, piles.hashes = &sizes[0], &hashes[0]
     with nogil:
-        for i in range(n):
-            differ = differ and start < ends[i] <= arena.shape[0] and ends[i] - start < LENGTH
-            start = ends[i]
-    if not differ or start != arena.shape[0]:
+        k = dealt(&piles, &arena[0], &ends[0], 0, n, 0, size - PAD)
+    start = ends[k - 1] if k else 0
+    cdef uint8_t[::1] tail = np.zeros(size - start + PAD, dtype=np.uint8)  # sixteen bytes are read at once
+    tail[: size - start] = arena[start:]
+    if dealt(&piles, &tail[0], &ends[0], k, n, start, size) < n:
         return False
-    if n < 2:
-        return True
-    cdef uint64_t[::1] hashes = np.empty(n, dtype=np.uint64), dealt = np.empty(n, dtype=np.uint64)
-    while shift > 44 and n >> (64 - shift) > PILE:
-        shift -= 1
-    cdef int64_t piles = <int64_t>1 << (64 - shift), k, most = 0
-    cdef int64_t[::1] stops = np.zeros(piles + 1, dtype=np.int64)
+    while room < 2 * piles.room:
+        room *= 2
+    cdef uint64_t[::1] slots = np.empty(room, dtype=np.uint64)
+    cdef bint differ = not piles.full
     with nogil:
-        while cut < n and ends[cut] + PAD <= arena.shape[0]:
-            cut += 1
-    start = ends[cut - 1] if cut else 0
-    cdef uint8_t[::1] tail = np.zeros(arena.shape[0] - start + PAD, dtype=np.uint8)  # sixteen bytes are read at once
-    tail[: arena.shape[0] - start] = arena[start:]
-    with nogil:
-        hashes_of(&arena[0], &ends[0], 0, cut, 0, &hashes[0])
-        hashes_of(&tail[0], &ends[0], cut, n, start, &hashes[0])
-        for i in range(n):
-            stops[pile_of(hashes[i], shift) + 1] += 1
-        for k in range(piles):
-            most = stops[k + 1] if stops[k + 1] > most else most
-            stops[k + 1] += stops[k]
-        for i in range(n):
-            k = pile_of(hashes[i], shift)
-            dealt[stops[k]] = hashes[i]
-            stops[k] += 1
-        while size < 2 * most:
-            size *= 2
-    cdef uint64_t[::1] slots = np.empty(size, dtype=np.uint64)
-    with nogil:
-        start = 0
-        for k in range(piles):
-            if not all_differ(&dealt[0] + start, stops[k] - start, &slots[0], size):
-                differ = False
-                break
-            start = stops[k]
+        for k in range(count):
+            differ = differ and all_differ(piles.hashes + k * piles.room, piles.sizes[k], &slots[0], room)
     return differ or _reference.distinct(np.asarray(arena), np.asarray(ends))  # hashes may agree where tokens do not
 
 
-cdef inline int64_t pile_of(uint64_t hash, int64_t shift) noexcept nogil:
-    return <int64_t>(hash >> shift) if shift < 64 else 0
+cdef struct Piles:
+    uint64_t* hashes
+    int64_t* sizes
+    int64_t room  # of each
+    int shift
+    bint full
 
 
-cdef void hashes_of(
-    const uint8_t* arena, const int64_t* ends, int64_t i, int64_t stop, int64_t origin, uint64_t* out
+cdef int64_t dealt(
+    Piles* piles, const uint8_t* arena, const int64_t* ends, int64_t i, int64_t n, int64_t origin, int64_t last
 ) noexcept nogil:
-    """A hash that is not nought for each of some tokens; the arena begins at ``origin``."""
-    cdef int64_t start = ends[i - 1] if i else 0
-    while i < stop:
-        out[i] = piece_at(arena + start - origin, ends[i] - start).hash | 1
+    """The hashes of the tokens from ``i`` on, in piles by how they begin; none is nought. The arena begins at ``origin``.
+
+    The answer is the first token that is empty, too long, or ends after ``last``.
+    """
+    cdef int64_t start = ends[i - 1] if i else 0, room = piles.room, shift = piles.shift, k, at
+    cdef int64_t* sizes = piles.sizes
+    cdef uint64_t* hashes = piles.hashes
+    cdef Seeds seeds = SEEDS
+    cdef Piece piece
+    while i < n and start < ends[i] <= last and ends[i] - start < LENGTH:
+        piece.at, piece.n = arena + start - origin, ends[i] - start
+        hashed(&piece, &seeds)
+        k = piece.hash >> shift
+        at = sizes[k]
+        if unlikely(at == room):
+            piles.full = True
+            at -= 1
+        hashes[k * room + at] = piece.hash | 1
+        sizes[k] = at + 1
         start = ends[i]
         i += 1
+    return i
 
 
-cdef bint all_differ(const uint64_t* hashes, int64_t n, uint64_t* slots, int64_t size) noexcept nogil:
-    cdef uint64_t mask = size - 1, at
+cdef bint all_differ(const uint64_t* hashes, int64_t n, uint64_t* slots, int64_t room) noexcept nogil:
+    cdef uint64_t mask = room - 1, hash, at
     cdef int64_t i
-    memset(slots, 0, size * sizeof(uint64_t))
+    memset(slots, 0, room * sizeof(uint64_t))
     for i in range(n):
-        at = hashes[i] >> 1 & mask
+        hash = hashes[i]
+        at = hash >> 1 & mask
         while slots[at] != 0:
-            if slots[at] == hashes[i]:
+            if slots[at] == hash:
                 return False
             at = (at + 1) & mask
-        slots[at] = hashes[i]
+        slots[at] = hash
     return True
