@@ -302,6 +302,7 @@ WORDS = [
         {"ends": array(1, 2, 3, 18, kind=np.int64), "arena": array(*b"aab" + b"x" * 15, kind=np.uint8)},
         "each there once",
     ),
+    ({"ends": array(1, 2, 3, 5, kind=np.int64), "arena": array(*"abéc".encode(), kind=np.uint8)}, "words are UTF-8"),
     ({"ends": array(3, 2, 9, 18, kind=np.int64)}, "one after the other"),
     ({"ends": array(3, 7, 9, 2**62, kind=np.int64)}, "one after the other"),
     ({"ends": array(3, 7, 9, -(2**63), kind=np.int64)}, "one after the other"),

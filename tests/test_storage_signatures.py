@@ -215,6 +215,7 @@ def test_the_command_line_signs_and_requires_signatures(keys, path, capsys, monk
         assert run(*strict, *command)[::2] == (0, "")
     code, out, _ = run(*strict, "inspect", "mail.priory", "--json")
     assert (code, json.loads(out)["signature"]) == (0, "ed25519")
+    assert run("--require-signature", "private1", "learn", "mail.priory", "mail.csv")[0] == 0
     assert run(*strict, "learn", "mail.priory", "mail.csv")[0] == 0
     assert run(*strict, "learn", "mail.priory", "mail.csv")[0] == 4
     assert run("sign", "mail.priory", "--key", "none") == (5, "", "priory: none: no such file or directory\n")

@@ -160,7 +160,7 @@ def spelt(arena: Array, ends: Array) -> list[str]:
 
 
 def distinct(arena: Array, ends: Array) -> bool:
-    """Whether the tokens are one after the other, fill the arena, and no token is there twice."""
+    """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
     return kernel.distinct(np.ascontiguousarray(arena), np.ascontiguousarray(ends))
 
 

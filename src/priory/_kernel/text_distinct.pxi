@@ -5,7 +5,7 @@ cdef enum:
 
 
 def distinct(const uint8_t[::1] arena, const int64_t[::1] ends):
-    """Whether the tokens are one after the other, fill the arena, and no token is there twice."""
+    """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
     cdef int64_t n = ends.shape[0], size = arena.shape[0], start, k, mean, room = 64
     cdef Piles piles
     if n == 0 or ends[n - 1] != size:
@@ -50,7 +50,7 @@ cdef int64_t dealt(
 ) noexcept nogil:
     """The hashes of the tokens from ``i`` on, in piles by how they begin; none is nought. The arena begins at ``origin``.
 
-    The answer is the first token that is empty, too long, or ends after ``last``.
+    The answer is the first token that is empty, too long, begins inside of a character, or ends after ``last``.
     """
     cdef int64_t start = ends[i - 1] if i else 0, room = piles.room, shift = piles.shift, k, at
     cdef int64_t* sizes = piles.sizes
@@ -59,6 +59,8 @@ cdef int64_t dealt(
     cdef Piece piece
     while i < n and start < ends[i] <= last and ends[i] - start < LENGTH:
         piece.at, piece.n = arena + start - origin, ends[i] - start
+        if unlikely(piece.at[0] & 0xC0 == 0x80):
+            break
         hashed(&piece, &seeds)
         k = piece.hash >> shift
         at = sizes[k]

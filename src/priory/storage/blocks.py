@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from priory.counting import THREADS
 from priory.errors import BadModel
@@ -16,6 +16,8 @@ ALIGNED = 64
 BLOCK = 1 << 20
 
 Chunk = memoryview | bytes
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 def padding(size: int) -> bytes:
@@ -23,17 +25,21 @@ def padding(size: int) -> bytes:
     return bytes(-size % ALIGNED)
 
 
-def digests(chunks: Iterable[Chunk]) -> list[str]:
+def digests(chunks: Iterable[Chunk], threads: int = THREADS) -> list[str]:
     """The SHA-256 of each block of the chunks, one after the other.
 
     >>> [digest[:8] for digest in digests([b"ab", b"c"])]
     ['ba7816bf']
     """
-    blocks = list(_blocks(chunks))
-    if len(blocks) == 1 or THREADS == 1:
-        return [_digest(block) for block in blocks]
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(_digest, blocks))
+    return _each(_digest, list(_blocks(chunks)), threads)
+
+
+def _each(function: Callable[[S], T], items: Sequence[S], threads: int = THREADS) -> list[T]:
+    """The function of every item, on so many threads."""
+    if len(items) < 2 or threads < 2:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, items))
 
 
 def _digest(block: list[memoryview]) -> str:
@@ -67,9 +73,14 @@ def arrived(file: BinaryIO, start: int, size: int, mapped: bool) -> memoryview:
     if hasattr(mmap, "MADV_HUGEPAGE"):
         buffer.madvise(mmap.MADV_HUGEPAGE)
     view = memoryview(buffer)
-    while start < size:  # a read gives two gigabytes at most
-        more = os.preadv(file.fileno(), [view[start:]], start)
-        if not more:
-            raise BadModel("the file became shorter while it was read.")
-        start += more
+
+    def read(at: int) -> None:
+        stop = min(at + 4 * BLOCK, size)
+        while at < stop:
+            more = os.preadv(file.fileno(), [view[at:stop]], at)
+            if not more:
+                raise BadModel("the file became shorter while it was read.")
+            at += more
+
+    _each(read, range(start, size, 4 * BLOCK))
     return view

@@ -31,6 +31,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import priory
+from priory.counting import THREADS
 from priory.errors import BadModel, DataError, TooLarge
 from priory.logspace import Array
 from priory.storage.blocks import ALIGNED, Chunk, arrived, digests, padding
@@ -158,7 +159,7 @@ class Contents:
     def verified(self) -> Iterator[None]:
         """While something is made of the contents they are hashed; if a checksum differs, that is what is wrong."""
         with ThreadPoolExecutor(1) as pool:
-            sums = pool.submit(digests, [self._body])
+            sums = pool.submit(digests, [self._body], THREADS - 1)
             try:
                 yield
             finally:
