@@ -257,8 +257,9 @@ def spelt(arena: Array, ends: Array) -> list[str]:
 def distinct(arena: Array, ends: Array) -> bool:
     """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
     text, stops = arena.tobytes(), [0, *ends.tolist()]
-    whole = all(0 < b - a < LENGTH and text[a] & 0xC0 != 0x80 for a, b in pairwise(stops))
-    if not whole or stops[-1] != len(text):
+    if stops[-1] != len(text) or not all(0 < b - a < LENGTH for a, b in pairwise(stops)):
+        return False
+    if any(text[a] & 0xC0 == 0x80 for a in stops[:-1]):
         return False
     return len({text[a:b] for a, b in pairwise(stops)}) == len(ends)
 
