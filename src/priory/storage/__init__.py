@@ -51,9 +51,9 @@ def save(
 def load(path: str | os.PathLike[str], *, mapped: bool = False, key: str | os.PathLike[str] | None = None) -> Any:
     """The model of a file, if every checksum agrees and everything in it makes sense.
 
-    ``mapped`` leaves the arrays in the file: many processes then share the memory, and nobody may write into the file
-    (`save` never does: it puts a new one in its place). With a ``key`` the file must have been signed by it, or by the
-    private key of this public one. Notes that came with the model are its attribute ``notes``.
+    ``mapped`` leaves in the file what lies there as it is used: many processes then share the memory, and nobody may
+    write into the file (`save` never does: it puts a new one in its place). With a ``key`` the file must have been
+    signed by it, or by the private half of this public key. Notes that came with the model are its attribute ``notes``.
     """
     return _read(Path(path), mapped, _key(key), _built)
 
@@ -64,7 +64,7 @@ def inspect(path: str | os.PathLike[str], *, key: str | os.PathLike[str] | None 
 
 
 def sign(path: str | os.PathLike[str], key: str | os.PathLike[str], *, wait: float = WAIT) -> None:
-    """Sign a model file."""
+    """Sign a model file with a secret, or with a private Ed25519 key; it must be one that can be loaded."""
     place, signing = Path(path), _key(key)
     with locked(place, wait):
         _write(load(place), place, None, signing)
