@@ -4,13 +4,15 @@
     python benchmarks/fuzz_models.py [-runs=1000000] [-seed=1] [-max_len=4096]
 
 Half of the inputs are files as the fuzzer writes them, grown from the files of small models. The other half are edits
-of a model's tree and arrays, put into a file with every checksum right: what a hostile author would write. A model that
-is loaded is asked to answer, to learn and to be saved: it may refuse, and it must not crash.
+of a model's tree, arrays, notes and manifest, put into a file with every checksum right, some of them signed: what a
+hostile author would write. A model that is loaded is asked to answer, to learn and to be saved: it may refuse, and it
+must not crash. A file that was signed by another is never loaded with the key.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import os
 import sys
@@ -30,16 +32,19 @@ from priory.errors import PrioryError
 with atheris.instrument_imports():
     from priory.storage import inspect as inspected
     from priory.storage import load, save
-    from priory.storage.container import Sections, packed
+    from priory.storage.container import HEADER, Sections, packed
     from priory.storage.encoding import encoded
+    from priory.storage.signatures import Shared
 
 ROWS = [{"a": "xx", "b": 1.5, "c": 2}, {"a": "yy", "b": -7.0, "c": 0}, {"a": "yy", "b": None, "c": 1}] * 2
 NUMBERS = np.array([[0, 1], [1, 0], [2, 1], [1, 3]])
+LONG = [" ".join(f"word{i}" for i in range(80)), "word1 word300"]
 TEXTS, LABELS = ["win cash", "cash été", "lunch at noon"], ["spam", "spam", "ham"]
 MODELS: list[tuple[Any, Any]] = [
     (pr.TextClassifier(salt=1).fit(TEXTS, LABELS), TEXTS),
     (pr.TextClassifier("multinomial", ngrams=(1, 2), min_df=2, salt=1).fit(TEXTS, LABELS), TEXTS),
     (pr.TextClassifier(buckets=8, salt=1).fit(TEXTS, LABELS), TEXTS),
+    (pr.TextClassifier(salt=1).fit(LONG, ["spam", "ham"]), LONG),
     (pr.NaiveBayes(alpha=1.0).fit(ROWS, [0, 1, 1] * 2).decay(0.5), ROWS),
     (pr.NaiveBayes({"a": pr.families.Text}).fit(ROWS, [0, 1, 1] * 2), ROWS),
     *((kind().fit(NUMBERS, [0, 0, 1, 1]), NUMBERS) for kind in (nb.GaussianNB, nb.BernoulliNB, nb.CategoricalNB)),
@@ -48,7 +53,21 @@ MODELS: list[tuple[Any, Any]] = [
     (pr.BayesianLogisticRegression().fit(NUMBERS, [0, 1, 0, 1]), NUMBERS),
 ]
 ODD: list[Any] = [None, True, -1, 0, 1, 2**31, 2**63, 10**30, -0.5, 1e308, "", "x", "é", [], {}, {"tuple": []}]
-ODD += [{"float": "nan"}, {"class": "Words"}, {"array": ["<f8", [0]]}, {"list": [1]}, {"strings": ["O", [2]]}]
+ODD += [
+    {"float": "nan"},
+    {"class": "Words"},
+    {"array": ["<f8", [0]]},
+    {"list": [1]},
+    {"strings": ["O", [2], {"array": ["<i8", [2]]}]},
+]
+ODD += [{"narrow": ["<f8", {"array": ["|u1", [80, 2]]}]}, {"steps": {"array": ["|u1", [80]]}}, {"array": ["|u1", [2]]}]
+PARTS: list[Any] = [
+    {"name": "card", "bytes": 5, "optional": True},
+    {"name": "x", "bytes": 0, "optional": False},
+    [],
+    {},
+]
+SECRET, OTHER = (Shared(bytes([i]) * 32) for i in (1, 2))
 
 
 def parts_of(model: Any) -> tuple[str, Sections]:
@@ -58,6 +77,10 @@ def parts_of(model: Any) -> tuple[str, Sections]:
 
 SEEDS = [parts_of(model) for model, _ in MODELS]
 PATH = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)) / "model.priory"
+
+
+KEY = PATH.with_name("key")
+KEY.write_bytes(SECRET.value)
 
 
 def place(tree: Any, data: atheris.FuzzedDataProvider) -> tuple[Any, Any]:
@@ -101,7 +124,27 @@ def edited(data: atheris.FuzzedDataProvider) -> tuple[int, bytes]:
                 raw[at : at + len(new)] = new
             arrays[which] = np.frombuffer(bytes(raw), dtype=kind)
             sections.arrays[kind] = arrays
-    return number, b"".join(packed(tree, sections))
+    parts = {name: data.ConsumeBytes(70) for name in ("card", "x")[: data.ConsumeIntInRange(0, 2)]}
+    key = data.PickValueInList([None, SECRET, OTHER])
+    blob = b"".join(packed(tree, sections, parts, key))
+    return number, resealed(blob, key, data) if data.ConsumeBool() else blob
+
+
+def resealed(blob: bytes, key: Shared | None, data: atheris.FuzzedDataProvider) -> bytes:
+    """The file after an edit of its manifest, header and signature right again."""
+    fields = HEADER.unpack(blob[:64])
+    content, start = json.loads(blob[64 : 64 + fields[3]]), 64 + fields[3]
+    body = blob[start + -start % 64 : len(blob) - (64 if key else 0)]
+    name = data.PickValueInList(sorted(content))
+    holder, at = place(content[name], data) if data.ConsumeBool() else (content, name)
+    holder[at] = copy.deepcopy(data.PickValueInList(PARTS + ODD)) if data.ConsumeBool() else data.ConsumeInt(8)
+    manifest = json.dumps(content).encode()
+    size = 64 + len(manifest) + -len(manifest) % 64 + len(body) + (64 if key else 0)
+    head = HEADER.pack(*fields[:3], len(manifest), size, bytes(32))[:-32]
+    digest = hashlib.sha256(head + manifest).digest()
+    signature = key.signed(digest) if key else b""
+    end = signature + hashlib.sha256(digest + signature).digest() if key else b""
+    return head + digest + manifest + bytes(-len(manifest) % 64) + body + end
 
 
 def one_input(data: bytes) -> None:
@@ -109,11 +152,13 @@ def one_input(data: bytes) -> None:
     deed = provider.ConsumeIntInRange(0, 15)
     number, blob = edited(provider) if deed % 2 else (0, provider.ConsumeBytes(len(data)))
     PATH.write_bytes(blob)
+    key = KEY if deed in (5, 7) else None
     try:
-        model = inspected(PATH) if deed < 4 else load(PATH)
+        model = inspected(PATH) if deed < 4 else load(PATH, key=key)
     except PrioryError:
         return
-    if deed == 15 and not (hasattr(model, "n_categories_") and model.n_categories_.sum() > 1e6):
+    assert key is None or blob[-64:-32] == SECRET.signed(blob[32:64]), "loaded what was not signed"
+    if deed == 15:
         asked(model, MODELS[number][1])
 
 
@@ -141,6 +186,8 @@ def main() -> None:
         for number, (tree, sections) in enumerate(SEEDS):
             blob = b"".join(packed(json.loads(tree), sections))
             (Path(corpus) / f"whole{number}").write_bytes(blob + b"\0")
+            blob = b"".join(packed(json.loads(tree), sections, {"card": b"hello"}, SECRET))
+            (Path(corpus) / f"signed{number}").write_bytes(blob + b"\0")
         for number in range(32):
             (Path(corpus) / f"edit{number}").write_bytes(bytes(range(number, number + 40)) + b"\1")
         options = sys.argv[1:] or ["-runs=1000000"]

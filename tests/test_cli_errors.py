@@ -217,7 +217,7 @@ def test_text_in_a_column_of_numbers_at_predict(table, run):
 def test_an_unexpected_error_is_one_line_too(mail, run, monkeypatch):
     import priory.cli.data
 
-    def broken(path):
+    def broken(path, **_):
         raise ZeroDivisionError("surprise\nand more")
 
     monkeypatch.setattr(priory.cli.data, "load", broken)

@@ -30,6 +30,7 @@ ALLOWED_ONLY_IN = {
     | {"optimal", "discretise", "trees"}
     | {"regression", "logistic_regression"}
     | {"calibration", "calibrated", "reporting", "leakage"},
+    "cryptography": {"storage"},
     "jinja2": {"reporting"},
     "narwhals": {"table", "design", "leakage"},
     "matplotlib": {"plots"},

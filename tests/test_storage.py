@@ -204,6 +204,40 @@ def test_a_hashed_model_reveals_no_words(path):
     assert b"meeting" not in path.read_bytes()
 
 
+def test_notes_go_with_the_model_and_are_kept_by_those_who_do_not_know_them(path, tmp_path):
+    notes = {"card": "für Müller".encode(), "empty": b"", "x-2": bytes(range(256)) * 5}
+    pr.save(pr.TextClassifier().fit(TEXTS, LABELS), path, notes=notes)
+    model = pr.load(path)
+    assert model.notes == notes
+    assert pr.storage.inspect(path).notes == {"card": 12, "empty": 0, "x-2": 1280}
+    assert "note      'card' 12 bytes" in str(pr.storage.inspect(path))
+    with pr.storage.updating(path) as file:
+        file.model.partial_fit(TEXTS[:9], LABELS[:9])
+    pr.save(pr.load(path), tmp_path / "copy.priory")
+    assert pr.load(tmp_path / "copy.priory").notes == notes
+    assert same(pr.load(path), model.partial_fit(TEXTS[:9], LABELS[:9]), TEXTS)
+    pr.save(model, path, notes={})
+    assert not hasattr(pr.load(path), "notes")
+    assert not hasattr(clone(model), "notes")
+
+
+@pytest.mark.parametrize(
+    ("notes", "what"),
+    [
+        ({"Card": b""}, "names have 1 to 64 of a-z, 0-9 and hyphen"),
+        ({"": b""}, "names have"),
+        ({"card": "text"}, "the note 'card' is a str; notes are bytes"),
+        ({"card": bytes((16 << 20) + 1)}, "16,777,216 bytes in all"),
+        ({f"n{i}": b"" for i in range(65)}, "64 at most"),
+    ],
+    ids=["name", "empty", "text", "large", "many"],
+)
+def test_notes_that_cannot_be_are_said_and_nothing_is_written(notes, what, path):
+    with pytest.raises(PrioryError, match=what):
+        pr.save(pr.TextClassifier(), path, notes=notes)
+    assert os.listdir(path.parent) == []
+
+
 def subclasses(kind):
     return {s for direct in kind.__subclasses__() for s in {direct, *subclasses(direct)}}
 
@@ -233,6 +267,15 @@ def test_plain_values_come_back_as_they_were(value):
     assert repr(through_a_file(value)) == repr(value)
 
 
+def held(value, kind):
+    """Whether a kind of number has this value."""
+    with np.errstate(all="ignore"):
+        try:
+            return kind.kind == "f" if value != value else np.array(value).astype(kind).item() == value
+        except (ValueError, OverflowError):
+            return False
+
+
 @given(arrays(ANY_NUMBER, array_shapes(min_dims=0, max_dims=4, min_side=0)), st.randoms())
 def test_arrays_come_back_with_their_bits_and_their_layout(array, random):
     axes = random.sample(range(array.ndim), array.ndim)
@@ -241,6 +284,44 @@ def test_arrays_come_back_with_their_bits_and_their_layout(array, random):
     assert back.tobytes() == given_.tobytes()
     assert back.flags.c_contiguous == given_.flags.c_contiguous or given_.size <= 1
     assert back.flags.f_contiguous == given_.flags.f_contiguous or given_.size <= 1
+
+
+@given(
+    ANY_NUMBER.flatmap(
+        lambda kind: arrays(
+            kind,
+            st.tuples(st.integers(65, 99), st.integers(1, 2)),
+            elements=st.sampled_from(
+                [
+                    v
+                    for v in (0, 1, 255, 256, 65535, 65536, 2**32 - 1, 2**32, -1, 0.5, -0.0, np.nan, np.inf)
+                    if held(v, kind)
+                ]
+            ),
+        )
+    ),
+    st.booleans(),
+)
+def test_whole_numbers_come_back_with_their_bits_from_fewer_bytes(array, turned):
+    array = array.T if turned else array
+    back = through_a_file(array)
+    assert (back.dtype, back.shape, back.flags.c_contiguous) == (array.dtype, array.shape, array.flags.c_contiguous)
+    assert back.tobytes() == array.tobytes()
+
+
+@given(st.lists(st.integers(0, 1 << 33), min_size=65), st.sampled_from([np.int64, np.int32, np.uint64]))
+def test_rising_numbers_come_back_as_they_were(steps, kind):
+    array = np.cumsum(np.array(steps) % 1000 if kind == np.int32 else steps, dtype=kind)
+    back = through_a_file(array)
+    assert back.dtype == kind
+    assert back.tolist() == array.tolist()
+
+
+def test_counts_of_words_lie_in_the_file_as_narrow_as_they_are(path):
+    words = [f"word{i:03}" for i in range(100)]
+    pr.save(pr.TextClassifier().fit([" ".join(words), "other text"], ["a", "b"]), path)
+    assert pr.storage.inspect(path).sections == {"<i8": 64, "|u1": 64 + 128 + 768 + 256, "<f8": 128}
+    assert pr.load(path).seen_.parts[0].counts.dtype == float
 
 
 @given(st.lists(st.text()), st.sampled_from(["O", "U"]))

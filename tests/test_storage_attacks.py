@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from priory.storage.container import FORMAT, HEADER, MAGIC, Sections, packed
 from priory.storage.encoding import encoded
 
 TEXTS, LABELS = ["win cash", "cash", "lunch été"], ["spam", "spam", "ham"]
+PLAIN = {"sections": [], "parts": [], "sha256": [], "signature": None}  # of a manifest
 ROWS = [{"sender": "a", "hour": 1.5}, {"sender": "b", "hour": 7.5}, {"sender": "b", "hour": 8.0}]
 
 
@@ -31,9 +33,9 @@ def words(path):
     return path.read_bytes()
 
 
-def refused(path, blob, because):
+def refused(path, blob, because, looks=(pr.load, pr.storage.inspect)):
     path.write_bytes(blob)
-    for look in (pr.load, pr.storage.inspect):
+    for look in looks:
         with pytest.raises(BadModel) as error:
             look(path)
         message = str(error.value)
@@ -57,6 +59,27 @@ def test_every_flipped_byte_is_refused(words, path):
         path.write_bytes(words[:i] + bytes([words[i] ^ (1 << i % 8)]) + words[i + 1 :])
         with pytest.raises(BadModel):
             pr.load(path)
+
+
+def test_every_flipped_byte_of_a_note_is_refused(path):
+    pr.save(pr.TextClassifier(salt=1), path, notes={"card": b"made in spring", "more": b"x" * 64})
+    words = path.read_bytes()
+    for i in range(len(words)):
+        path.write_bytes(words[:i] + bytes([words[i] ^ (1 << i % 8)]) + words[i + 1 :])
+        with pytest.raises(BadModel):
+            pr.load(path)
+
+
+def test_bytes_between_notes_are_refused(path):
+    pr.save(pr.TextClassifier(salt=1), path, notes={"card": b"abc"})
+    blob = path.read_bytes()
+    _, form, least, length, size, _ = HEADER.unpack(blob[:64])
+    body = b"abc" + bytes(60) + b"x"
+    sums = [hashlib.sha256(part).hexdigest().encode() for part in (blob[-64:], body)]
+    manifest = blob[64 : 64 + length].replace(*sums)
+    head = HEADER.pack(MAGIC, form, least, length, size, bytes(32))[:-32]
+    blob = head + hashlib.sha256(head + manifest).digest() + manifest + blob[64 + length : -64] + body
+    refused(path, blob, "bytes between its parts")
 
 
 def test_every_truncation_is_refused(words, path):
@@ -123,12 +146,12 @@ def test_sizes_are_compared_before_anything_is_allocated(path):
     with pytest.raises(BadModel, match="its manifest has no priory"):
         pr.load(path)
     manifest = json.dumps(
-        {"priory": "1", "model": None, "sections": [{"kind": "<f8", "bytes": (1 << 40) - 192, "sha256": ""}]}
+        {"priory": "1", "model": None, **PLAIN, "sections": [{"kind": "<f8", "bytes": (1 << 40) - 256}]}
     ).encode()
     with open(path, "r+b") as file:
         head = HEADER.pack(MAGIC, FORMAT, FORMAT, len(manifest), 1 << 40, bytes(32))[:-32]
         file.write(head + hashlib.sha256(head + manifest).digest() + manifest)
-    with pytest.raises(TooLarge, match=r"it has 1024.0 GiB"):
+    with pytest.raises(TooLarge, match=r"it needs 1024.0 GiB"):
         pr.load(path)
 
 
@@ -150,18 +173,36 @@ def test_a_manifest_beyond_the_limit_is_not_read(path):
         (b'{"priory": "1", "priory": "1"}', "given twice"),
         (b'{"priory": "1", "sections": [], "model": NaN}', "NaN is no JSON"),
         (b'{"priory": "1", "sections": [], "model": ' + b"9" * 5000 + b"}", "cannot be read"),
-        (b'{"priory": "\\u001b[2J", "sections": [], "model": 1}', "names no version"),
+        ({"priory": "\x1b[2J"}, "names no version"),
         (b'{"priory": "1", "sections": []}', "no such part"),
-        (b'{"priory": "1", "sections": [], "model": 1, "plugin": "os"}', "no such part"),
-        (b'{"priory": "1", "sections": {}, "model": 1}', "no list of sections"),
-        (b'{"priory": "1", "sections": [], "model": 1}', "int, which is no model"),
-        (b'{"priory": "1", "sections": [{"kind": "|O", "bytes": 0, "sha256": ""}], "model": 1}', "of no kind"),
-        (b'{"priory": "1", "sections": [{"kind": "<f8", "bytes": -64, "sha256": ""}], "model": 1}', "of no kind"),
-        (b'{"priory": "1", "sections": [{"kind": "<f8", "bytes": 64, "sha256": ""}], "model": 1}', "do not fill"),
+        ({"plugin": "os"}, "no such part"),
+        ({"sections": {}}, "no list of sections"),
+        ({}, "int, which is no model"),
+        ({"sections": [{"kind": "|O", "bytes": 0}]}, "of no kind"),
+        ({"sections": [{"kind": "<f8", "bytes": -64}]}, "of no kind"),
+        ({"sections": [{"kind": "<f8", "bytes": 64}]}, "do not fill"),
+        ({"sections": [{"kind": "<f8", "bytes": 0}] * 2}, "is there twice"),
+        ({"sha256": [""]}, "a checksum differs"),
+        ({"sha256": None}, "a checksum differs"),
+        ({"signature": "none"}, "signed in a way this version does not know"),
+        ({"signature": []}, "signed in a way this version does not know"),
+        ({"signature": "ed25519"}, "do not fill"),
+        ({"parts": {}}, "no list of parts"),
+        ({"parts": [{"name": "x", "bytes": 0, "optional": False}]}, "cannot be used without its part 'x'"),
+        ({"parts": [{"name": "x", "bytes": 0}]}, "is no part"),
+        ({"parts": [{"name": "x", "bytes": 0, "optional": 1}]}, "has no optional"),
+        ({"parts": [{"name": "../x", "bytes": 0, "optional": True}]}, "'../x' is no part"),
+        ({"parts": [{"name": "x", "bytes": -64, "optional": True}]}, "is no part"),
+        ({"parts": [{"name": "x", "bytes": 0, "optional": True}] * 2}, "names of their own"),
+        ({"parts": [{"name": f"x{i}", "bytes": 0, "optional": True} for i in range(65)]}, "64 at most"),
+        ({"parts": [{"name": "x", "bytes": 1 << 40, "optional": True}]}, "bytes in all"),
+        ({"parts": [{"name": "x", "bytes": 64, "optional": True}]}, "do not fill"),
     ],
-    ids=range(14),
+    ids=range(30),
 )
 def test_hostile_manifests_are_refused(manifest, what, path):
+    if isinstance(manifest, dict):
+        manifest = json.dumps({"priory": "1", "model": 1, **PLAIN, **manifest}).encode()
     start = HEADER.size + len(manifest)
     head = HEADER.pack(MAGIC, FORMAT, FORMAT, len(manifest), start + -start % 64, bytes(32))[:-32]
     path.write_bytes(head + hashlib.sha256(head + manifest).digest() + manifest + bytes(-start % 64))
@@ -261,6 +302,7 @@ WORDS = [
         {"ends": array(1, 2, 3, 18, kind=np.int64), "arena": array(*b"aab" + b"x" * 15, kind=np.uint8)},
         "each there once",
     ),
+    ({"ends": array(1, 2, 3, 5, kind=np.int64), "arena": array(*"abéc".encode(), kind=np.uint8)}, "words are UTF-8"),
     ({"ends": array(3, 2, 9, 18, kind=np.int64)}, "one after the other"),
     ({"ends": array(3, 7, 9, 2**62, kind=np.int64)}, "one after the other"),
     ({"ends": array(3, 7, 9, -(2**63), kind=np.int64)}, "one after the other"),
@@ -301,6 +343,56 @@ def test_classes_that_are_unsorted_or_twice_are_refused(path):
         path.write_bytes(forged(model, lambda tree: None))
         with pytest.raises(BadModel, match="classes are sorted, each there once"):
             pr.load(path)
+
+
+LONG = "learned", "seen_", "Seen", "parts", "tuple", 0, "Words"
+WIDE = ("TextClassifier", *LONG, "counts")
+ENDS = ("TextClassifier", *LONG, "ends")
+NARROW = [
+    (put(WIDE, {"narrow": ["<f8", {"array": ["|u1", [1 << 36]]}]}), "larger than what is left"),
+    (put(WIDE, {"narrow": ["<i8", {"array": ["|u1", [80, 2]]}]}), "counts holds int64"),
+    (put(WIDE, {"narrow": ["|u1", {"array": ["<f8", [0]]}]}), "no array of narrow whole numbers"),
+    (put(WIDE, {"narrow": ["|S9", {"array": ["|u1", [80, 2]]}]}), "not widened to '|S9'"),
+    (put(WIDE, {"narrow": ["|O", {"array": ["|u1", [80, 2]]}]}), "not widened to '|O'"),
+    (put(WIDE, {"narrow": [[], {"array": ["|u1", [80, 2]]}]}), "not widened to []"),
+    (put(WIDE, {"narrow": ["|i1", {"array": ["|u1", [80, 2]]}]}), "not widened to '|i1'"),
+    (put(WIDE, {"narrow": ["<f8", 3]}), "no array of narrow whole numbers"),
+    (put(WIDE, {"narrow": ["<f8"]}), "a pair is missing"),
+    (put(ENDS, {"steps": {"array": ["|u1", [40, 2]]}}), "steps has the shape [40, 2]"),
+    (put(ENDS, {"steps": {"steps": {"array": ["|u1", [80]]}}}), "no array of narrow whole numbers"),
+    (put(ENDS, {"steps": {"array": ["|u1", [79]]}}), "bytes between the arrays"),
+]
+
+
+@pytest.mark.parametrize(("change", "what"), NARROW, ids=range(len(NARROW)))
+def test_narrow_numbers_that_cannot_be_are_refused(change, what, path):
+    model = pr.TextClassifier(salt=1).fit([" ".join(f"word{i}" for i in range(80)), "word1"], ["a", "b"])
+    path.write_bytes(forged(model, change))
+    with pytest.raises(BadModel) as error:
+        pr.load(path)
+    assert what in str(error.value)
+
+
+def test_what_is_widened_counts_before_it_is_allocated(path, monkeypatch):
+    pr.save(nb.MultinomialNB().fit(np.ones((2, 100_000), dtype=int), [0, 1]), path)
+    assert path.stat().st_size < 202_000
+    pr.load(path)
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 1_000_000}.__getitem__)
+    with pytest.raises(TooLarge, match=r"it needs 0\.0 GiB; this machine has"):
+        pr.load(path)
+
+
+def test_categories_that_nobody_showed_are_in_proportion_to_the_file(path):
+    """A kilobyte asked for a gigabyte, and for a minute."""
+    model = nb.CategoricalNB().fit([[0, 1], [1, 0], [1, 1]], [0, 1, 1])
+    for changed in ({"values": array(0, (1 << 27) - 2, kind=np.int64)}, {"values": array(0, 2**62, kind=np.int64)}):
+        blob, began = with_arrays(model, **changed), time.monotonic()
+        refused(path, blob, "number the categories from 0", looks=[pr.load])
+        assert time.monotonic() - began < 1
+    blob = forged(model, put(("CategoricalNB", "parameters", "min_categories"), 10**8))
+    refused(path, blob, "", looks=[pr.load])
+    pr.save(nb.CategoricalNB(min_categories=1000).fit([[0, 1], [999, 0]], [0, 1]), path)
+    assert pr.load(path).n_categories_.tolist() == [1000, 1000]
 
 
 SCHEMA = ("NaiveBayes", "learned", "_schema", "Schema")

@@ -382,3 +382,24 @@ def test_a_dictionary_with_a_word_twice_is_refused():
         compiled.Index(np.frombuffer(b"ab", dtype=np.uint8), np.array([1, 2]), True).score(
             ["a"], tokens._rule(Tokens(), False), np.ones((1, 2)), True, None
         )
+
+
+@given(st.lists(st.binary(max_size=40), max_size=30), st.integers(-2, 2), st.integers(0, 2))
+@example([b"x" * 17, b"x" * 16, b"x" * 17], 0, 0)
+def test_twins_agree_on_what_tokens_are_distinct(words, off, more):
+    arena = np.frombuffer(b"".join(words) + bytes(more), dtype=np.uint8)
+    ends = np.cumsum([len(w) for w in words], dtype=np.int64)
+    ends[len(ends) // 2 :][:1] += off
+    assert compiled.distinct(arena, ends) == reference.distinct(arena, ends)
+    if not off and not more:
+        whole = all(word and word[0] & 0xC0 != 0x80 for word in words)
+        assert compiled.distinct(arena, ends) == (whole and len(set(words)) == len(words))
+
+
+def test_one_token_twice_among_many_is_found():
+    words = [f"{i:x}" * (1 + i % 7) for i in range(50_000)]
+    assert tokens.distinct(*tokens.packed(sorted(set(words))))
+    assert not tokens.distinct(*tokens.packed([*sorted(set(words)), words[12_345]]))
+    assert not tokens.distinct(*tokens.packed(["same"] * 50_000))
+    for ends in ([2**62, -(2**63)], [-1, 4], [2**63 - 1]):
+        assert not tokens.distinct(np.zeros(4, dtype=np.uint8), np.array(ends, dtype=np.int64))

@@ -22,7 +22,7 @@ from priory.logspace import Array
 from priory.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB, PoissonNB
 
 OPSET = 17
-STATE = {"seen_", "n_features_in_", "feature_names_in_", "clock_", "_schema", "_kind"}
+STATE = {"seen_", "n_features_in_", "feature_names_in_", "clock_", "_schema", "_kind", "notes"}
 
 
 class Graph:

@@ -169,6 +169,11 @@ def spelt(arena: Array, ends: Array) -> list[str]:
     return reference.spelt(arena, ends)
 
 
+def distinct(arena: Array, ends: Array) -> bool:
+    """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
+    return kernel.distinct(np.ascontiguousarray(arena), np.ascontiguousarray(ends))
+
+
 def taken(arena: Array, ends: Array, numbers: Array) -> tuple[Array, Array]:
     """The arena and the ends of these tokens alone, in this order."""
     starts = np.concatenate([[0], ends[:-1]])[numbers] if len(ends) else np.zeros(0, dtype=np.int64)

@@ -3,3 +3,4 @@ from priory._kernel.text_reference import Buckets as Buckets
 from priory._kernel.text_reference import Counter as Counter
 from priory._kernel.text_reference import Index as Index
 from priory._kernel.text_reference import Rule as Rule
+from priory._kernel.text_reference import distinct as distinct

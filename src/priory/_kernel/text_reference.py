@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 
 from priory.logspace import Array
 
 LONGEST = 1024  # code points of a word that tell it from others; the longest in a dozen real collections has 304
+LENGTH = (1 << 24) - 1  # bytes of a token
 MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 33
 MOST_BYTES = MEMORY // 4  # of counts: they are copied while they grow, so more would not fit
 
@@ -251,6 +252,16 @@ def spelt(arena: Array, ends: Array) -> list[str]:
     """The tokens as strings."""
     text = arena.tobytes()
     return [text[start:end].decode() for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=False)]
+
+
+def distinct(arena: Array, ends: Array) -> bool:
+    """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
+    text, stops = arena.tobytes(), [0, *ends.tolist()]
+    if stops[-1] != len(text) or not all(0 < b - a < LENGTH for a, b in pairwise(stops)):
+        return False
+    if any(text[a] & 0xC0 == 0x80 for a in stops[:-1]):
+        return False
+    return len({text[a:b] for a, b in pairwise(stops)}) == len(ends)
 
 
 WHOLE = (1 << 64) - 1

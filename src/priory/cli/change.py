@@ -24,6 +24,7 @@ from priory.cli.options import (
     said,
 )
 from priory.cli.show import as_json, note, plain, progress, saying
+from priory.cli.sign import required
 
 if TYPE_CHECKING:
     from priory.sources import Rows
@@ -103,12 +104,12 @@ def _alone(path: str, wait: float | None) -> Iterator[Updated]:
     most = float("inf") if wait is None else wait
     with ExitStack() as stack:
         try:
-            file = stack.enter_context(updating(path, wait=min(SOON, most)))
+            file = stack.enter_context(updating(path, wait=min(SOON, most), key=required()))
         except Busy:
             if most <= SOON:
                 raise
             note(f"{path}: another process is changing it; waiting until it is done")
-            file = stack.enter_context(updating(path, wait=most - SOON))
+            file = stack.enter_context(updating(path, wait=most - SOON, key=required()))
         yield file
 
 

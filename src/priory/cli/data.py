@@ -9,6 +9,7 @@ import numpy as np
 
 from priory.classifier import NaiveBayes
 from priory.cli.show import note, saying
+from priory.cli.sign import required
 from priory.errors import DataError, KindError
 from priory.logspace import Array
 from priory.sources import Asked, Chunk, Rows, open_files
@@ -26,7 +27,7 @@ Model = NaiveBayes | TextClassifier
 
 def loaded(path: str) -> Model:
     """The model of a file, if it is one the commands know how to feed."""
-    return known(load(path), path)
+    return known(load(path, key=required()), path)
 
 
 def known(model: Any, path: str) -> Model:

@@ -6,6 +6,7 @@ import click
 
 from priory.cli.options import json_option, model_argument
 from priory.cli.show import as_json, lines
+from priory.cli.sign import required
 
 
 @click.command(short_help="What a model file holds and would reveal.", epilog="Example: priory inspect mail.priory")
@@ -15,7 +16,7 @@ def inspect(model: str, json_: bool) -> None:
     """Show what MODEL holds, and what it would reveal to whoever gets it. Nothing in it is run."""
     from priory.storage import inspect as inspected
 
-    told = inspected(model)
+    told = inspected(model, key=required())
     as_json(told.as_dict()) if json_ else lines(str(told), indent="")
 
 

@@ -19,6 +19,7 @@ from priory.cli.inspect import completion, inspect
 from priory.cli.judge import audit, evaluate, report
 from priory.cli.predict import predict
 from priory.cli.show import invoke, note, one_line
+from priory.cli.sign import sign
 from priory.cli.train import train
 from priory.errors import BadModel, Missing, PrioryError, PrioryWarning, TooLarge
 
@@ -30,7 +31,8 @@ USAGE, DATA, MODEL, FILES, LIMIT, PIPE, INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
     epilog="Every command has --help with an example.",
 )
 @click.version_option(package_name="priory", message="priory %(version)s")
-def app() -> None:
+@click.option("--require-signature", metavar="KEY", help="Use only models signed by this key (see priory sign).")
+def app(require_signature: str | None) -> None:
     """Naive Bayes that learns, forgets, merges and explains: posterior = prior + statistics(data).
 
     \b
@@ -40,7 +42,21 @@ def app() -> None:
     """
 
 
-for command in (train, predict, explain, evaluate, audit, report, learn, forget, merge, inspect, demo, completion):
+for command in (
+    train,
+    predict,
+    explain,
+    evaluate,
+    audit,
+    report,
+    learn,
+    forget,
+    merge,
+    inspect,
+    sign,
+    demo,
+    completion,
+):
     app.add_command(command)
 
 

@@ -1,13 +1,16 @@
 """The container: one file of raw arrays and JSON, every byte of it under a checksum, and nothing that could run.
 
-    64 bytes    magic, format, least format a reader must know, sizes of manifest and file, SHA-256 of all this and
-                the manifest
-    manifest    JSON: the version that wrote it, the tree of the model, and for each section its kind of number, its
-                bytes and its SHA-256
-    sections    one for each kind of number, in the order of the manifest; every array begins at a multiple of 64 bytes
+    64 bytes     magic, format, least format a reader must know, sizes of manifest and file, SHA-256 of all this and
+                 the manifest
+    manifest     JSON: the version that wrote it, the tree of the model, the sections and parts with their sizes, the
+                 SHA-256 of every mebibyte of them, and the kind of signature, if there is one
+    sections     one for each kind of number, in the order of the manifest; every array begins at a multiple of 64 bytes
+    parts        named bytes, each from a multiple of 64 bytes on: a reader keeps those it does not know, if they are
+                 said to be optional, and else refuses the file
+    signature    of the SHA-256 in the header, and a SHA-256 of both (see `signatures`)
 
-Nothing in the file says *where* anything is: sections and arrays follow one another, so none can overlap, leave a hole
-or point elsewhere. All sizes are checked against the size of the file before anything is allocated.
+Nothing in the file says *where* anything is: sections, arrays and parts follow one another, so none can overlap, leave
+a hole or point elsewhere. All sizes are checked against the size of the file before anything is allocated.
 """
 
 from __future__ import annotations
@@ -15,25 +18,31 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import mmap
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, BinaryIO
 
 import numpy as np
 
 import priory
-from priory.errors import BadModel, TooLarge
+from priory.counting import THREADS
+from priory.errors import BadModel, DataError, TooLarge
 from priory.logspace import Array
+from priory.storage.blocks import ALIGNED, Chunk, arrived, digests, padding
+from priory.storage.signatures import SIZES, Key
 
 FORMAT = 1
 MAGIC = b"\x8fpriory\n"
 HEADER = struct.Struct("<8sIIQQ32s")
-ALIGNED = 64
 MOST_MANIFEST = 16 << 20
+MOST_PARTS = 64
+MOST_BYTES = 16 << 20  # of all parts
 MOST_AXIS = 1 << 40
 KINDS = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 OTHERS = {  # what people take for a model
@@ -61,47 +70,62 @@ class Sections:
         self.arrays.setdefault(kind, []).append(flat)
         return kind
 
-    def chunks(self, kind: str) -> Iterator[memoryview | bytes]:
-        """The bytes of one section."""
-        for array in self.arrays[kind]:
+    def chunks(self) -> Iterator[Chunk]:
+        """The bytes of all sections."""
+        for array in chain.from_iterable(self.arrays.values()):
             yield memoryview(array.view(np.uint8).data)
-            yield bytes(-array.nbytes % ALIGNED)
+            yield padding(array.nbytes)
 
-    def described(self, kind: str) -> dict[str, Any]:
-        digest, size = hashlib.sha256(), 0
-        for chunk in self.chunks(kind):
-            digest.update(chunk)
-            size += len(chunk)
-        return {"kind": kind, "bytes": size, "sha256": digest.hexdigest()}
+    def described(self) -> list[dict[str, Any]]:
+        sizes = {kind: sum(a.nbytes + -a.nbytes % ALIGNED for a in arrays) for kind, arrays in self.arrays.items()}
+        return [{"kind": kind, "bytes": size} for kind, size in sizes.items()]
 
 
-def packed(tree: Any, sections: Sections) -> Iterator[memoryview | bytes]:
+def packed(
+    tree: Any, sections: Sections, parts: Mapping[str, bytes] | None = None, key: Key | None = None
+) -> Iterator[Chunk]:
     """The bytes of a file, piece by piece."""
-    described = [sections.described(kind) for kind in sections.arrays]
-    content = {"priory": priory.__version__, "sections": described, "model": tree}
+    named = [(name, memoryview(part)) for name, part in (parts or {}).items()]
+    body = [*sections.chunks(), *(chunk for _, part in named for chunk in (part, padding(len(part))))]
+    content = {
+        "priory": priory.__version__,
+        "sections": sections.described(),
+        "parts": [{"name": name, "bytes": len(part), "optional": True} for name, part in named],
+        "sha256": digests(body),
+        "signature": key.kind if key else None,
+        "model": tree,
+    }
+    try:
+        _checked_parts(content["parts"])
+    except BadModel as error:
+        raise DataError(str(error)) from None
     manifest = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
     if len(manifest) > MOST_MANIFEST:
         raise TooLarge(f"the model has too many parts: its outline takes {len(manifest):,} of {MOST_MANIFEST:,} bytes.")
     start = HEADER.size + len(manifest)
-    size = start + -start % ALIGNED + sum(section["bytes"] for section in described)
+    size = start + -start % ALIGNED + sum(map(len, body)) + (SIZES[key.kind] + 32 if key else 0)
     head = HEADER.pack(MAGIC, FORMAT, FORMAT, len(manifest), size, bytes(32))[:-32]
-    yield head + hashlib.sha256(head + manifest).digest()
+    digest = hashlib.sha256(head + manifest).digest()
+    yield head + digest
     yield manifest
-    yield bytes(-start % ALIGNED)
-    for kind in sections.arrays:
-        yield from sections.chunks(kind)
+    yield padding(start)
+    yield from body
+    if key:
+        signature = key.signed(digest)
+        yield signature + hashlib.sha256(digest + signature).digest()
 
 
 class Contents:
-    """An opened file, its checksums compared: the manifest, and the arrays, to be taken in the order they were put."""
+    """An opened file: its manifest, and its arrays, to be taken in the order they were put, inside of `verified`."""
 
     def __init__(self, file: BinaryIO, mapped: bool = False) -> None:
-        self.bytes = os.fstat(file.fileno()).st_size
+        self.bytes = self._claimed = os.fstat(file.fileno()).st_size
         head = file.read(HEADER.size)
         length = _checked_header(head, self.bytes)
         start = HEADER.size + length
         manifest = file.read(length)
-        if hashlib.sha256(head[:-32] + manifest).digest() != head[-32:]:
+        self.digest = head[-32:]
+        if hashlib.sha256(head[:-32] + manifest).digest() != self.digest:
             raise BadModel("the checksum of its manifest differs; the file was damaged or changed.")
         content = _parsed(manifest)
         self.format, least = HEADER.unpack(head)[1:3]
@@ -110,27 +134,56 @@ class Contents:
             raise BadModel("its manifest names no version.")
         if least > FORMAT:
             raise BadModel(f"made by priory {self.version} (format {least}); this is {priory.__version__}: upgrade it.")
-        if set(content) != {"priory", "sections", "model"}:
+        if set(content) != {"priory", "sections", "parts", "sha256", "signature", "model"}:
             raise BadModel(f"its manifest holds {sorted(content)}; this version knows no such part.")
         self.tree: Any = content["model"]
-        self.sections = _checked_sections(content["sections"], self.bytes - start - -start % ALIGNED)
-        check_room(self.bytes)
-        self._buffer = memoryview(_mapped(file, self.bytes) if mapped else _read(file, self.bytes))
-        if bytes(self._buffer[:start]) != head + manifest or any(self._buffer[start : start + -start % ALIGNED]):
+        self.signed = _checked_signature(content["signature"])
+        trailer = SIZES[self.signed] + 32 if self.signed else 0
+        parts = _checked_parts(content["parts"])
+        room = self.bytes - start - -start % ALIGNED - trailer
+        self.sections = _checked_sections(content["sections"], room - sum(n + -n % ALIGNED for n in parts.values()))
+        self.claim(0)
+        self._buffer = arrived(file, start, self.bytes, mapped)
+        at = start + -start % ALIGNED
+        if any(self._buffer[start:at]):
             raise BadModel("the checksum of its manifest differs; the file was damaged or changed.")
-        self._at = self._verified(start + -start % ALIGNED)
-        self._end = {s["kind"]: self._at[s["kind"]] + s["bytes"] for s in self.sections}
-
-    def _verified(self, start: int) -> dict[str, int]:
-        """Where each section begins, its checksum compared."""
-        begins = {}
+        self._body, self._sums = self._buffer[at : self.bytes - trailer], content["sha256"]
+        self.signature = self._signature(trailer)
+        self._at, self._end = {}, {}
         for section in self.sections:
-            end = start + section["bytes"]
-            if hashlib.sha256(self._buffer[start:end]).hexdigest() != section["sha256"]:
-                raise BadModel(f"the checksum of section {section['kind']} differs; the file was damaged or changed.")
-            begins[section["kind"]] = start
-            start = end
-        return begins
+            self._at[section["kind"]] = at
+            self._end[section["kind"]] = at = at + section["bytes"]
+        self.parts = {name: bytes(self._part(at, size)) for name, size, at in _placed(parts, at)}
+
+    @contextmanager
+    def verified(self) -> Iterator[None]:
+        """While something is made of the contents they are hashed; if a checksum differs, that is what is wrong."""
+        with ThreadPoolExecutor(1) as pool:
+            sums = pool.submit(digests, [self._body], THREADS - 1)
+            try:
+                yield
+            finally:
+                if sums.result() != self._sums:
+                    raise BadModel("a checksum differs; the file was damaged or changed.")
+
+    def _signature(self, trailer: int) -> bytes:
+        """What stands at the end of a signed file, its own checksum compared."""
+        end = bytes(self._buffer[self.bytes - trailer :]) if trailer else b""
+        if trailer and hashlib.sha256(self.digest + end[:-32]).digest() != end[-32:]:
+            raise BadModel("the checksum of its signature differs; the file was damaged or changed.")
+        return end[:-32]
+
+    def _part(self, at: int, size: int) -> memoryview:
+        if any(self._buffer[at + size : at + size + -size % ALIGNED]):
+            raise BadModel("there are bytes between its parts.")
+        return self._buffer[at : at + size]
+
+    def claim(self, size: int) -> None:
+        """So much more memory will be needed; all of it must be there."""
+        self._claimed += size
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if self._claimed > there:
+            raise TooLarge(f"it needs {self._claimed / 2**30:.1f} GiB; this machine has {there / 2**30:.1f} of memory.")
 
     def take(self, kind: str, shape: list[int]) -> Array:
         """The next array of this kind."""
@@ -155,12 +208,6 @@ class Contents:
         left = [kind for kind, at in self._at.items() if at != self._end[kind]]
         if left:
             raise BadModel(f"section {left[0]} holds more than the model has.")
-
-
-def check_room(size: int) -> None:
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if size > there:
-        raise TooLarge(f"it has {size / 2**30:.1f} GiB, and this machine {there / 2**30:.1f} of memory.")
 
 
 def _checked_header(head: bytes, size: int) -> int:
@@ -207,39 +254,53 @@ def _typed(node: dict[str, Any], name: str, kind: type) -> Any:
 
 
 def _checked_sections(sections: Any, room: int) -> list[dict[str, Any]]:
-    if not isinstance(sections, list) or not all(isinstance(s, dict) for s in sections):
-        raise BadModel("its manifest has no list of sections.")
-    for section in sections:
+    for section in _listed(sections, "sections"):
         kind, size = _typed(section, "kind", str), _typed(section, "bytes", int)
-        if set(section) != {"kind", "bytes", "sha256"} or not is_kind(kind) or size < 0 or size % ALIGNED:
+        if set(section) != {"kind", "bytes"} or not is_kind(kind) or size < 0 or size % ALIGNED:
             raise BadModel(f"section {kind!r} is of no kind this version knows.")
-        _typed(section, "sha256", str)
     if len({section["kind"] for section in sections}) < len(sections):
         raise BadModel("a section is there twice.")
     if sum(section["bytes"] for section in sections) != room:
         raise BadModel("its sections do not fill the file.")
-    return sections
+    return list(sections)
+
+
+def _checked_parts(parts: Any) -> dict[str, int]:
+    """The names of the parts and their sizes; this version knows none of them."""
+    found: dict[str, int] = {}
+    for part in _listed(parts, "parts"):
+        name, size = _typed(part, "name", str), _typed(part, "bytes", int)
+        if set(part) != {"name", "bytes", "optional"} or not re.fullmatch("[a-z0-9-]{1,64}", name) or size < 0:
+            raise BadModel(f"the part {name!r} is no part: names have 1 to 64 of a-z, 0-9 and hyphen.")
+        if not _typed(part, "optional", bool):
+            raise BadModel(
+                f"it cannot be used without its part {name!r}, which this version does not know: upgrade it."
+            )
+        found[name] = size
+    if len(found) < len(parts) or len(parts) > MOST_PARTS or sum(found.values()) > MOST_BYTES:
+        raise BadModel(f"parts have names of their own, are {MOST_PARTS} at most, and {MOST_BYTES:,} bytes in all.")
+    return found
+
+
+def _placed(parts: dict[str, int], at: int) -> Iterator[tuple[str, int, int]]:
+    for name, size in parts.items():
+        yield name, size, at
+        at += size + -size % ALIGNED
+
+
+def _checked_signature(kind: Any) -> str | None:
+    if kind is not None and (not isinstance(kind, str) or kind not in SIZES):
+        raise BadModel(f"it is signed in a way this version does not know; known are {', '.join(SIZES)}.")
+    return kind
+
+
+def _listed(node: Any, name: str) -> list[dict[str, Any]]:
+    if not isinstance(node, list) or not all(isinstance(item, dict) for item in node):
+        raise BadModel(f"its manifest has no list of {name}.")
+    return node
 
 
 def is_kind(kind: str) -> bool:
     """Numbers, truth values, and bytes of one width: what can lie in a file as it lies in memory."""
     fixed = kind.startswith("|S") and kind[2:].isascii() and kind[2:].isdigit() and 0 < int(kind[2:7]) < 1 << 16
     return kind in KINDS or (fixed and kind == f"|S{int(kind[2:7])}")
-
-
-def _read(file: BinaryIO, size: int) -> mmap.mmap:
-    """The whole file in memory of its own, which begins at a page."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0)
-    buffer, at = mmap.mmap(-1, size, flags=flags), 0
-    file.seek(0)
-    while at < size:  # a read gives two gigabytes at most
-        more = file.readinto(memoryview(buffer)[at:])  # type: ignore[attr-defined]  # files opened in binary have it
-        if not more:
-            raise BadModel("the file became shorter while it was read.")
-        at += more
-    return buffer
-
-
-def _mapped(file: BinaryIO, size: int) -> mmap.mmap:
-    """The whole file as memory, its pages shared with everyone who maps it until somebody writes to them."""
-    return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)

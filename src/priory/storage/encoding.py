@@ -4,7 +4,8 @@
     anything else                                an object with one name: {"tuple": […]}, {"array": […]}, {"Words": {…}}
 
 A record is its fields; an estimator its parameters and what it learned. Names with a capital are those of the closed
-list in `registry`.
+list in `registry`. Whole numbers lie in the file as narrow as they can be without losing a bit: {"narrow": […]} says
+what kind they are widened to, {"steps": […]} that they are sums of what is there.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ import numpy as np
 
 from priory.errors import BadModel, KindError
 from priory.logspace import Array
-from priory.storage.container import Contents, Sections, is_kind
-from priory.storage.registry import ESTIMATORS, RECORDS, class_of, name_of
+from priory.storage.container import KINDS, Contents, Sections, is_kind
+from priory.storage.registry import ESTIMATORS, RECORDS, class_of, learned_by, name_of
 
-MANY = 64  # strings from which on they are stored as an array is
+MANY = 64  # strings from which on they are stored as an array is, and numbers from which on they are narrowed
 COLLECTIONS: dict[str, type] = {"tuple": tuple, "list": list, "set": set, "frozenset": frozenset}
 
 
@@ -66,9 +67,7 @@ def _fields(record: Any) -> dict[str, Any]:
 
 
 def _estimator(model: Any, sections: Sections, where: str) -> dict[str, Any]:
-    parameters = model.get_params(deep=False)
-    learned = {name: value for name, value in vars(model).items() if name not in parameters}
-    parts = {"parameters": parameters, "learned": learned}
+    parts = {"parameters": model.get_params(deep=False), "learned": learned_by(model)}
     return {
         name_of(type(model)): {
             part: {name: encoded(v, sections, f"{where}.{name}") for name, v in values.items()}
@@ -86,10 +85,37 @@ def _array(array: Array, sections: Sections, where: str) -> dict[str, Any]:
         return {"objects": [list(array.shape), items]}
     if not is_kind(array.dtype.newbyteorder("<").str):
         raise KindError(f"{where} is an array of {array.dtype}, which a model file cannot hold.")
+    if array.size > MANY and (small := _small(array, sections, where)) is not None:
+        return small
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     kind = sections.put(array.transpose(order))
     axes = [order] if order != sorted(order) and array.size else []
     return {"array": [kind, list(array.shape), *axes]}
+
+
+def _small(array: Array, sections: Sections, where: str) -> dict[str, Any] | None:
+    """Whole numbers in fewer bytes, if that loses nothing: those that only rise as their steps."""
+    if array.ndim == 1 and array.dtype == np.int64:
+        steps = narrowed(np.diff(array, prepend=0))
+        if steps is not None:
+            return {"steps": _array(steps, sections, where)}
+    less = narrowed(array)
+    return None if less is None else {"narrow": [array.dtype.newbyteorder("<").str, _array(less, sections, where)]}
+
+
+def narrowed(array: Array) -> Array | None:
+    """The same numbers in the narrowest unsigned kind; None where a bit would be lost, or none is won.
+
+    >>> narrowed(np.array([0.0, 300.0])).dtype, narrowed(np.array([-0.0, 300.0])), narrowed(np.array([0.5]))
+    (dtype('uint16'), None, None)
+    """
+    if array.dtype.kind not in "iuf" or not 0 <= array.min().item() <= (most := array.max().item()) < 1 << 32:
+        return None
+    less = array.astype(np.min_scalar_type(int(most)))
+    bits = f"u{array.dtype.itemsize}"
+    if less.itemsize >= array.itemsize or not np.array_equal(less.astype(array.dtype).view(bits), array.view(bits)):
+        return None
+    return less
 
 
 def _strings(array: Array, sections: Sections) -> dict[str, Any]:
@@ -100,9 +126,9 @@ def _strings(array: Array, sections: Sections) -> dict[str, Any]:
         raise KindError(
             f"{error.object!r} holds half a surrogate pair, which is no text; it cannot be saved."
         ) from None
-    sections.put(np.cumsum([len(s) for s in strings], dtype=np.int64))
+    ends = _array(np.cumsum([len(s) for s in strings], dtype=np.int64), sections, "strings")
     sections.put(np.frombuffer(b"".join(strings), dtype=np.uint8))
-    return {"strings": [array.dtype.kind, list(array.shape)]}
+    return {"strings": [array.dtype.kind, list(array.shape), ends]}
 
 
 # -- in ----------------------------------------------------------------------------------------------------------------
@@ -164,9 +190,32 @@ class Decoder:
         array = self.contents.take(kind, [shape[axis] for axis in order])
         return array.transpose(np.argsort(order)) if axes else array
 
+    def _narrow(self, inside: Any) -> Array:
+        kind, node = _pair(inside)
+        less = self._unsigned(node)
+        if kind not in KINDS or not np.can_cast(less.dtype, kind):
+            raise BadModel(f"{less.dtype} is not widened to {kind!r}.")
+        self.contents.claim(less.size * np.dtype(kind).itemsize)
+        return less.astype(kind)
+
+    def _steps(self, inside: Any) -> Array:
+        steps = self._unsigned(inside)
+        if steps.ndim != 1:
+            raise BadModel(f"an array of steps has the shape {list(steps.shape)}.")
+        self.contents.claim(steps.size * 8)
+        return np.cumsum(steps, dtype=np.int64)
+
+    def _unsigned(self, node: Any) -> Array:
+        array = self.decoded(node)
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "u" or array.dtype.itemsize > 4:
+            raise BadModel("what is to be widened is no array of narrow whole numbers.")
+        return array
+
     def _strings(self, inside: Any) -> Array:
-        kind, shape = _pair(inside)
-        ends = self.contents.take("<i8", [math.prod(_shape(shape))])
+        kind, shape, node = _listed(inside)
+        ends = self.decoded(node)
+        if not isinstance(ends, np.ndarray) or ends.dtype != np.int64 or ends.shape != (math.prod(_shape(shape)),):
+            raise BadModel("the strings of an array have no ends.")
         arena = self.contents.take("|u1", [int(ends[-1]) if len(ends) else 0])
         starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
         if (ends < starts).any():
@@ -190,8 +239,10 @@ PLAIN: dict[str, Callable[[Decoder, Any], Any]] = {
     "class": Decoder._class,
     "dict": Decoder._dict,
     "float": Decoder._float,
+    "narrow": Decoder._narrow,
     "objects": Decoder._objects,
     "scalar": Decoder._scalar,
+    "steps": Decoder._steps,
     "strings": Decoder._strings,
 }
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from priory.errors import BadModel
 from priory.storage.meaning import SHAPES, check, fits
-from priory.storage.registry import class_of, name_of
+from priory.storage.registry import class_of, learned_by, name_of
 
+FREE_CELLS, MOST_CELLS = 1 << 20, 64  # counts of categories that nobody may have shown: in all, for each that is there
 PARTS = {  # the records of the classifiers of arrays
     "BernoulliNB": ("Trials",),
     "ComplementNB": ("Occurrences",),
@@ -40,7 +41,7 @@ NEEDED = {
 
 def check_model(model: Any) -> None:
     """Raise BadModel, with the place, for a model that cannot be."""
-    name, learned = name_of(type(model)), _learned(model)
+    name, learned = name_of(type(model)), learned_by(model)
     for attribute, value in learned.items():
         if not fits(value, _hints(name).get(attribute, Any)):
             raise BadModel(f"{name}.{attribute} is a {type(value).__name__}; it is something else.")
@@ -62,11 +63,6 @@ def _hints(name: str) -> dict[str, Any]:
     return {**get_type_hints(class_of(name)), "clock_": float, "n_features_in_": int}
 
 
-def _learned(model: Any) -> dict[str, Any]:
-    parameters = model.get_params(deep=False)
-    return {name: value for name, value in vars(model).items() if name not in parameters}
-
-
 def _is_of_arrays(model: Any) -> bool:
     parts = model.seen_.parts
     kinds = tuple(name_of(type(part)) for part in parts)
@@ -74,15 +70,15 @@ def _is_of_arrays(model: Any) -> bool:
 
 
 def _is_categorical(model: Any) -> bool:
-    """Categories are whole numbers, few enough to be counted."""
-    from priory.naive_bayes.categorical import MOST_CELLS
-
+    """Categories are whole numbers, and the table of all of them is in proportion to what was seen."""
     parts = model.seen_.parts
     whole = all(name_of(type(p)) == "Tally" and p.values.dtype.kind == "i" and (p.values >= 0).all() for p in parts)
     if not whole or len(parts) != model.n_features_in_:
         return False
-    categories = model.n_categories_.astype(float).sum()
-    return bool(len(model.seen_.n) * categories <= MOST_CELLS + len(model.seen_.n) * len(parts))
+    cells = len(model.seen_.n) * float(model.n_categories_.astype(float).sum())
+    if cells > FREE_CELLS + MOST_CELLS * sum(p.counts.size for p in parts):
+        raise BadModel(f"CategoricalNB needs {cells:,.0f} counts, and few are there; number the categories from 0.")
+    return True
 
 
 def _is_table(model: Any) -> bool:

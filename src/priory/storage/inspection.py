@@ -53,7 +53,9 @@ class Inspection:
     words: int  # distinct tokens it can spell
     parts: dict[str, int]  # the bytes of what it learned, by attribute
     sections: dict[str, int]  # the bytes of the file, by kind of number
-    sha256: dict[str, str]  # the checksum of each section; all were compared
+    notes: dict[str, int]  # the bytes of what goes with it
+    sha256: str  # of the manifest, which holds the checksums of all the rest; all were compared
+    signature: str | None  # its kind; whether it is to be trusted is said only to whoever gives a key
     reveals: list[str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -68,7 +70,10 @@ class Inspection:
             *(f"column    {name!r}: {' or '.join(candidates)}" for name, candidates in self.columns.items()),
             *([f"words     {self.words:,}"] if self.words else []),
             *(f"part      {name!r} {size:,} bytes" for name, size in self.parts.items() if size),
-            *(f"section   {kind} {size:,} bytes, SHA-256 agrees" for kind, size in self.sections.items()),
+            *(f"section   {kind} {size:,} bytes" for kind, size in self.sections.items()),
+            *(f"note      {name!r} {size:,} bytes" for name, size in self.notes.items()),
+            f"SHA-256   {self.sha256}; all checksums agree",
+            *([f"signed    {self.signature}"] if self.signature else []),
             *(f"reveals   {what}" for what in self.reveals),
         ]
         return "\n".join(lines)
@@ -97,7 +102,9 @@ def inspected(place: Path, contents: Contents) -> Inspection:
         words=max((len(record.fields["ends"]) for record in records if record.kind == "Words"), default=0),
         parts={name: sum(_sizes(value)) for name, value in learned.items()},
         sections={section["kind"]: section["bytes"] for section in contents.sections},
-        sha256={section["kind"]: section["sha256"] for section in contents.sections},
+        notes={name: len(part) for name, part in contents.parts.items()},
+        sha256=contents.digest.hex(),
+        signature=contents.signed,
         reveals=_revealed(records),
     )
 

@@ -22,7 +22,7 @@ from priory.errors import BadModel
 from priory.logspace import Array
 from priory.statistics import Statistics
 from priory.storage.registry import FAMILIES, RECORDS, class_of, name_of
-from priory.tokens import spelt, taken
+from priory.tokens import distinct
 
 SHAPES = {  # c classes, d columns (e: or one for all), v values, k bytes, p terms
     "Buckets": {"n": "c", "counts": "vc"},
@@ -41,7 +41,6 @@ SHAPES = {  # c classes, d columns (e: or one for all), v values, k bytes, p ter
 }
 KINDS = {("Words", "arena"): "u1", ("Words", "ends"): "i8", ("Seen", "classes"): "", ("Tally", "values"): ""}
 NEED_NOT_BE_FINITE = {"Diagnostics", "Honest"}
-LONGEST = (1 << 24) - 1  # bytes of a token
 ROUNDING = 1e-6  # of the rows seen: how far sums over the same rows may differ
 
 
@@ -187,11 +186,8 @@ def _trials(trials: Any) -> bool:
 
 def _words(words: Any) -> bool:
     """words are UTF-8, one after the other, each there once; counts are not negative."""
-    ends = np.concatenate([[0], words.ends])
     counted = words.missed >= 0 and words.counts.min(initial=0.0) >= 0
-    if not counted or ends[-1] != len(words.arena) or not (ends[1:] > ends[:-1]).all():
-        return False
-    return _is_text(words.arena, ends) and not _repeated(words.arena, ends)
+    return counted and distinct(words.arena, words.ends) and _is_text(words.arena)
 
 
 RULES: dict[str, Callable[[Any], bool]] = {
@@ -235,28 +231,11 @@ def _increasing(values: Array) -> bool:
     return bool((values[1:] > values[:-1]).all()) and values.dtype.kind in "biufUS"
 
 
-def _is_text(arena: Array, ends: Array) -> bool:
-    """Whether every word is whole and UTF-8, and none too long for the kernel."""
-    words = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(arena))
+def _is_text(arena: Array) -> bool:
+    """Whether bytes are UTF-8."""
+    text = pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, len(arena)])), pa.py_buffer(arena))
     try:
-        words.validate(full=True)
+        text.validate(full=True)
     except pa.ArrowInvalid:
         return False
-    return bool(np.diff(ends).max(initial=0) < LONGEST)
-
-
-def _repeated(arena: Array, ends: Array) -> bool:
-    """Whether a word is there twice. Words that differ in length, head or tail are not compared."""
-    starts, sizes = ends[:-1], np.diff(ends)
-    padded = np.concatenate([arena, np.zeros(8, dtype=np.uint8)])
-    eight = np.ndarray(len(arena) + 1, dtype="<u8", buffer=padded.data, strides=(1,))
-    mask = np.array([(1 << 8 * size) - 1 for size in range(9)], dtype=np.uint64)[np.minimum(sizes, 8)]
-    key = sizes.astype(np.uint64)
-    for at in (starts, np.maximum(ends[1:] - 8, starts)):
-        key = key * np.uint64(0x9E3779B97F4A7C15) + (eight[at] & mask)
-    sorted_keys = np.sort(key)
-    alike = sorted_keys[1:][sorted_keys[1:] == sorted_keys[:-1]]
-    if not len(alike):
-        return False
-    candidates = spelt(*taken(arena, ends[1:], np.flatnonzero(np.isin(key, alike))))
-    return len(set(candidates)) < len(candidates)
+    return True

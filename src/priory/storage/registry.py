@@ -71,6 +71,7 @@ DECLARED = {
 }
 
 RECORDS = {**FAMILIES, **STATISTICS, **CORRECTIONS, **DECLARED}
+NOTES = "notes"  # the attribute of a model for what its file holds beside it
 NAMES = {path: name for name, path in {**RECORDS, **ESTIMATORS}.items()}
 
 
@@ -84,3 +85,9 @@ def class_of(name: str) -> Any:
     """The class behind a name of the list."""
     module, attribute = {**RECORDS, **ESTIMATORS}[name].rsplit(".", 1)
     return getattr(import_module(module), attribute)
+
+
+def learned_by(model: Any) -> dict[str, Any]:
+    """What an estimator holds beside its parameters."""
+    parameters = model.get_params(deep=False)
+    return {name: value for name, value in vars(model).items() if name not in parameters and name != NOTES}
