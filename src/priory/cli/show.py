@@ -42,17 +42,21 @@ def heading(text: str) -> str:
     return text if "NO_COLOR" in os.environ else click.style(text, bold=True)
 
 
+def _width() -> int:
+    return min(WIDEST, get_terminal_size((WIDEST, 0)).columns)
+
+
 def item(name: str, told: list[str]) -> None:
     """A name and what there is to list of it, wrapped to the width of the terminal."""
-    width = min(WIDEST, get_terminal_size((WIDEST, 0)).columns)
     text = plain(f"{name}: {', '.join(told)}")
-    click.echo(wrap_text(text, width, initial_indent="  ", subsequent_indent="    "))
+    click.echo(wrap_text(text, _width(), initial_indent="  ", subsequent_indent="    "))
 
 
 def lines(text: str, indent: str = "  ") -> None:
-    """Several lines, each made printable."""
+    """Several lines, each made printable; sentences are wrapped, tables are not."""
     for line in text.splitlines():
-        click.echo(f"{indent}{plain(line)}".rstrip())
+        told = f"{indent}{plain(line)}".rstrip()
+        click.echo(told if "  " in line else wrap_text(told, _width(), subsequent_indent=indent))
 
 
 def as_json(answer: Any) -> None:
