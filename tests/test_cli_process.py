@@ -33,8 +33,16 @@ def test_help_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-def test_completion_is_printed(run):
+def test_the_shell_completes_commands_options_and_files(run):
     assert "_PRIORY_COMPLETE=bash_complete" in run("completion", "bash")[1]
+    for words, answer in (
+        ("priory le", "plain,learn\n"),
+        ("priory train --ref", "plain,--refine\n"),
+        ("priory train ma", "file,ma\n"),
+    ):
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_PRIORY_COMPLETE": "bash_complete"}
+        done = subprocess.run(PRIORY, env=bare() | asked, capture_output=True, text=True)
+        assert done.stdout == answer
 
 
 def test_the_tour_runs(run):
