@@ -1,10 +1,14 @@
 """What goes wrong is one line and an exit code, and changes nothing."""
 
+import gzip
 import os
+import re
 from pathlib import Path
 
 import pytest
-from shell import GOOD, write
+from shell import GOOD, TEXTS, write
+
+from priory.sources.documents import Documents
 
 WRONG = {
     "no file": ("train nothing.csv --target label", 5, "nothing.csv: no such file or directory"),
@@ -147,6 +151,26 @@ WRONG = {
         2,
         "Invalid value for '--sample': 3 is not in the range x>=50.",
     ),
+    "a folder as a model": ("predict nowhere good.csv", 5, "nowhere: is a directory"),
+    "learning into a folder": ("learn . good.csv", 5, ".: is a folder; name a model file"),
+    "a pickle as a model": (
+        "inspect pickle.priory",
+        4,
+        "pickle.priory: not a priory model: it is a pickle; priory never loads pickles.",
+    ),
+    "a pipe as a model": ("predict pipe.priory good.csv", 4, "pipe.priory: it is a pipe or a device, not a file."),
+    "standard input twice": ("predict mail.priory - -", 3, "-: standard input was named twice; name it once"),
+    "no such target of many": (
+        "train wide.csv --target y",
+        3,
+        "wide.csv: has no column 'y'; it has 'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9' and 2 more",
+    ),
+    "a CSV that is called Parquet": ("train called.parquet --target label", 3, None),
+    "a number that its family cannot make": (
+        "train numbers.csv --target label --type x=bernoulli",
+        3,
+        "numbers.csv:3:2: 2 is not bernoulli: that takes only 0 and 1; mend it, or train with another --type",
+    ),
     "a folder as data": ("predict there.priory nowhere", 4, None),
     "no model in it": ("predict good.csv good.csv", 4, None),
     "an unknown output": (
@@ -185,10 +209,14 @@ def test_what_goes_wrong_is_one_line_and_a_code(name, mail, run):
         "numbers.csv": "label,x,z\na,1,2\nb,2,1\n",
         "there.priory": "no model",
         "one_column.csv": "label\nham\n",
+        "pickle.priory": "\x80\x04\x95",
+        "wide.csv": ",".join(f"c{i}" for i in range(12)) + "\n" + ",".join("1" * 12) + "\n",
+        "called.parquet": GOOD,
     }
     for path, content in files.items():
-        Path(path).write_text(content)
+        Path(path).write_text(content, encoding="latin-1")
     Path("nowhere").mkdir()
+    os.mkfifo("pipe.priory")
     arguments, expected, message = WRONG[name]
     before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
     code, _, err = run(*arguments.split())
@@ -224,3 +252,62 @@ def test_an_unexpected_error_is_one_line_too(mail, run, monkeypatch):
     code, _, err = run("predict", "mail.priory", "mail.csv")
     assert code == 1
     assert err == "priory: ZeroDivisionError: surprise and more; set PRIORY_DEBUG=1 to see where, and report it\n"
+
+
+def test_a_broken_file_teaches_nothing(mail, run, monkeypatch):
+    monkeypatch.setattr("priory.sources.streams.FREE", 1 << 20)
+    whole = Path("mail.priory").read_bytes()
+    Path("early.csv.gz").write_bytes(gzip.compress(GOOD.encode() * 99)[:-20])
+    code, _, err = run("learn", "mail.priory", "early.csv.gz")
+    assert code == 3
+    assert re.fullmatch(r"priory: early.csv.gz: ends early at byte \d+; copy it again\n", err)
+    Path("bomb.csv.gz").write_bytes(gzip.compress(b"label,text\n" + b"ham,lunch\n" * (1 << 18)))
+    code, _, err = run("learn", "mail.priory", "bomb.csv.gz")
+    assert code == 6
+    assert err.startswith("priory: bomb.csv.gz: unpacks to more than 200 times its size; ")
+    assert Path("mail.priory").read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("cell", "family"), [("1.5", "poisson"), ("-1", "poisson"), ("2", "bernoulli"), ("0", "gamma")]
+)
+def test_what_a_declared_family_cannot_make_is_neither_learned_nor_predicted(run, cell, family):
+    write("a.csv", ["label", "n"], [["a", 1], ["b", 1], ["a", 1]])
+    run("train", "a.csv", "--target", "label", "--plain", "--type", f"n={family}")
+    write("b.csv", ["label", "n"], [["a", 1], ["b", cell]])
+    for command in ("learn", "predict"):
+        code, _, err = run(command, "a.priory", "b.csv")
+        assert code == 3
+        assert err.startswith(f"priory: b.csv:3:2: {cell} is not {family}: that takes ")
+
+
+def test_one_file_that_may_not_be_read_is_named_and_left_out_only_if_asked(run, monkeypatch):
+    for label, text in TEXTS:
+        folder = Path("tree") / label
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{len(os.listdir(folder))}.txt").write_text(text)
+    plain = Documents._plain
+
+    def forbidden(self, file):
+        if file.name == "2.txt" and file.parent.name == "ham":
+            raise PermissionError(13, "Permission denied", str(file))
+        return plain(self, file)
+
+    monkeypatch.setattr(Documents, "_plain", forbidden)
+    code, _, err = run("train", "tree", "--plain")
+    assert (code, err) == (5, "priory: tree/ham/2.txt: permission denied\n")
+    assert not Path("tree.priory").exists()
+    code, out, err = run("train", "tree", "--plain", "--keep-going")
+    assert code == 5
+    assert err == "priory: 1 files may not be read (tree/ham/2.txt); the others were learned\n"
+    assert out.startswith("5 rows, 2 classes: spam 3, ham 2\n")
+
+
+def test_names_that_would_talk_to_the_terminal_are_spelt_out(run):
+    write("a.csv", ["label", "\x1b[31mred", "b"], [["x\x1b]0;hi\x07", 1, 2], ["y", 2, 1], ["y", 3, 1]])
+    code, out, err = run("train", "a.csv", "--target", "label", "--no-audit")
+    assert code == 0
+    assert "\\x1b[31mred" in out
+    assert "x\\x1b]0;hi\\x07" in out
+    assert "\x1b" not in out + err
+    assert "\x1b" not in run("train", "a.csv", "--target", "\x1b[2J")[2]

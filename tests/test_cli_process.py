@@ -1,10 +1,15 @@
 """The command line as a process: streams, pipes, signals, help, completion, the tour."""
 
+import fcntl
 import os
+import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,8 +33,16 @@ def test_help_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-def test_completion_is_printed(run):
+def test_the_shell_completes_commands_options_and_files(run):
     assert "_PRIORY_COMPLETE=bash_complete" in run("completion", "bash")[1]
+    for words, answer in (
+        ("priory le", "plain,learn\n"),
+        ("priory train --ref", "plain,--refine\n"),
+        ("priory train ma", "file,ma\n"),
+    ):
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_PRIORY_COMPLETE": "bash_complete"}
+        done = subprocess.run(PRIORY, env=bare() | asked, capture_output=True, text=True)
+        assert done.stdout == answer
 
 
 def test_the_tour_runs(run):
@@ -45,7 +58,7 @@ def test_standard_streams(mail):
     data = "text\nclaim your prize\n"
     done = subprocess.run([*PRIORY, "predict", "mail.priory", "-"], input=data, capture_output=True, text=True)
     assert done.returncode == 0
-    assert done.stdout.splitlines()[1].startswith('"claim your prize","spam",')
+    assert done.stdout.splitlines()[1].startswith("claim your prize,spam,0.9")
     trained = subprocess.run(
         [*PRIORY, "train", "-", "--target", "label", "-o", "in.priory", "--plain"], input=GOOD, text=True, env=bare()
     )
@@ -103,3 +116,37 @@ def test_ctrl_c_leaves_everything_as_it_was(mail):
     assert err == "priory: interrupted; nothing was changed\n"
     assert Path("mail.priory").read_bytes() == old
     assert sorted(path.name for path in Path().iterdir()) == ["endless.csv", "mail.csv", "mail.priory"]
+
+
+def test_a_home_that_cannot_be_written_and_a_strict_umask_are_no_hindrance(mail):
+    env = bare() | {"HOME": "/proc"}
+    done = subprocess.run([*PRIORY, "learn", "mail.priory", "mail.csv"], env=env, umask=0o077, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert priory.load("mail.priory").class_count_.tolist() == [6.0, 6.0]
+
+
+def on_a_terminal(*arguments, **environment):
+    """What a person sees of a command: the bytes that come to a terminal of 60 columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")} | {"TERM": "xterm"} | environment
+    done = subprocess.Popen([*PRIORY, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    seen = b""
+    with suppress(OSError):  # the end of a terminal
+        while block := os.read(ours, 4096):
+            seen += block
+    os.close(ours)
+    assert done.wait() == 0
+    return seen.decode()
+
+
+def test_a_terminal_gets_headings_progress_and_lines_that_fit(table):
+    train = ["train", "inbox.csv", "--target", "label", "--force"]
+    seen = on_a_terminal(*train)
+    assert "\x1b[1m308 rows, 3 classes\x1b[0m" in seen
+    assert "\r\x1b[Kleaving out each of 308 rows in turn ...\r\x1b[K" in seen
+    seen = on_a_terminal(*train, "--ignore", "text", NO_COLOR="1", TERM="dumb")
+    assert "\x1b" not in seen
+    told = seen[seen.index("columns,") : seen.index("leave-one-out")]
+    assert max(map(len, told.splitlines())) <= 60

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pytest
 from shell import TEXTS, write
 
 import priory
@@ -144,3 +145,26 @@ def test_texts_without_spaces_between_words_are_read_in_pairs_of_characters(run)
     assert "味道" in priory.load("reviews.priory").vocabulary_
     _, out, _ = run("explain", "reviews.priory", "送餐太慢", "--json")
     assert json.loads(out)[0]["label"] == "差评"
+
+
+def test_what_is_odd_but_allowed(run):
+    write("odd.csv", ["label", "", "x"], [["a", 5, 1], ["b", 6, 2]])
+    code, out, err = run("train", "odd.csv", "--target", "label", "--ignore", "", "--plain", "--json")
+    assert (code, json.loads(out)["columns"]) == (0, {"x": "histogram"})
+    assert err == "priory: no class has two rows: how far each spreads is guessed\n"
+    write("price.csv", ["label", "x"], [[f"{i / 7:.3f}", i] for i in range(50)])
+    assert run("train", "price.csv", "--target", "label", "--labels-as-text", "--plain")[0] == 0
+    write("same.csv", ["label", "x", "one"], [["ab"[i % 2], i, 7] for i in range(9)])
+    assert run("train", "same.csv", "--target", "label", "--plain")[0] == 0
+    _, out, _ = run("predict", "same.priory", "same.csv", "--json")
+    assert all(0 < json.loads(line)["probability"] < 1 for line in out.splitlines())
+
+
+@pytest.mark.parametrize("data", ["mail", "inbox"])
+def test_no_virtual_examples_are_allowed_and_what_is_certain_stays_finite(mail, table, run, data):
+    assert run("train", f"{data}.csv", "--target", "label", "--alpha", "0", "--plain", "--force")[0] == 0
+    code, out, _ = run("predict", f"{data}.priory", f"{data}.csv", "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert all(abs(row["certainty"]) <= 9999.9 for row in found)
+    assert max(row["probability"] for row in found) == 1.0

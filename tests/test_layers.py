@@ -8,7 +8,8 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "priory"
 
 LAYERS = [  # from the ground up; a module may import from lower layers and from its own
-    {"errors", "logspace", "statistics", "_kernel", "counting", "threads", "probability", "documents", "descent"},
+    {"errors", "logspace", "statistics", "_kernel", "counting", "threads", "probability", "documents", "descent"}
+    | {"widths"},
     {"families", "tokens", "words", "buckets", "bags", "tokensets", "vocabularies"},
     {"averaging", "table", "schema", "model", "ledger", "telling"}
     | {"codelength", "likelihoods", "space", "hypotheses", "continuum"}

@@ -37,6 +37,7 @@ def typed(session, capsys):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_session_is_as_it_is_shown(page, capsys, tmp_path, monkeypatch):
     pytest.importorskip("jinja2")
+    monkeypatch.setenv("COLUMNS", "100")
     text = page.read_text()
 
     def again(block):

@@ -24,6 +24,7 @@ FILES = {
     "semicolon.csv": CSV.replace(",", ";").replace("code; q", "code, q").encode(),
     "crlf.csv": CSV.replace("\n", "\r\n").replace("two\r\n", "two\n").encode(),
     "cr.csv": CSV.replace("\n", "\r").replace("two\r", "two\n").encode(),
+    "mixed_line_ends.csv": CSV.replace("\n01", "\r\n01").replace("\nNA", "\rNA").encode(),
     "no_final_newline.csv": CSV.rstrip("\n").encode(),
     "blank_lines.csv": CSV.replace("\n1,", "\n\n\n1,").encode(),
     "a.csv.gz": gzip.compress(CSV.encode()),

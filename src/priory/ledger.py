@@ -12,6 +12,7 @@ import numpy as np
 
 from priory.errors import Missing
 from priory.logspace import Array
+from priory.widths import padded, width
 
 MOST = 20  # lines shown
 WIDEST = 40  # characters of a cell shown
@@ -96,10 +97,13 @@ class Ledger:
 
     def __str__(self) -> str:
         title, rows = self._table()
-        name = max(len(row[0]) for row in rows[:MOST])
-        value = max(len(row[1]) for row in rows[:MOST])
+        name = max(width(row[0]) for row in rows[:MOST])
+        value = max(width(row[1]) for row in rows[:MOST])
         widest = max((abs(w) for *_, w in rows if math.isfinite(w)), default=0.0) or 1.0
-        lines = [f"{n:<{name}}  {v:<{value}}  {w:+8.1f} dB  {_bar(w, widest)}".rstrip() for n, v, w in rows[:MOST]]
+        lines = [
+            f"{padded(n, name)}  {padded(v, value)}  {w:+8.1f} dB  {_bar(w, widest)}".rstrip()
+            for n, v, w in rows[:MOST]
+        ]
         if len(rows) > MOST:
             rest = math.fsum(w for *_, w in rows[MOST:])
             lines.append(f"{f'and {len(rows) - MOST} more':<{name + value + 2}}  {rest:+8.1f} dB")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from priory.intervals import Interval
 from priory.ledger import shown
+from priory.widths import padded, width
 
 if TYPE_CHECKING:
     from priory.scores import Scores
@@ -58,9 +59,9 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     class  rows
     a        12
     """
-    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    first, *others = (max(map(width, column)) for column in zip(*rows, strict=True))
     return [
-        "  ".join([row[0].ljust(first), *(cell.rjust(w) for cell, w in zip(row[1:], others, strict=True))]).rstrip()
+        "  ".join([padded(row[0], first), *(cell.rjust(w) for cell, w in zip(row[1:], others, strict=True))]).rstrip()
         for row in rows
     ]
 

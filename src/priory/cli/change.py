@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,8 @@ def _alone(path: str, wait: float | None) -> Iterator[Updated]:
     from priory.errors import Busy
     from priory.storage import updating
 
+    if os.path.isdir(path):
+        raise IsADirectoryError(21, "is a folder; name a model file", path)
     most = float("inf") if wait is None else wait
     with ExitStack() as stack:
         try:

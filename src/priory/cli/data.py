@@ -58,7 +58,8 @@ def columns_of(model: Model) -> Columns:
         names = getattr(model, "feature_names_in_", [TEXT])
         return Columns({str(names[0]): "text"}, missing)
     kinds = {name: block.kind for block in model._schema.blocks for name in block.names}
-    return Columns({name: kinds.get(name, "label") for name in model._schema.names}, missing)
+    declared = model.families if isinstance(model.families, dict) else {}
+    return Columns({name: kinds.get(name, "label") for name in model._schema.names}, missing, declared)
 
 
 def wanted(rows: Rows, columns: Columns, *more: str) -> tuple[str, ...]:

@@ -48,6 +48,13 @@ class Command(click.Command):
                 formatter.write_dl(listed)
 
 
+class Commands(click.Group):
+    """Commands in the order one needs them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
 command = partial(click.command, cls=Command)
 
 

@@ -17,6 +17,7 @@ from priory.cli.demo import demo
 from priory.cli.explain import explain
 from priory.cli.inspect import completion, inspect
 from priory.cli.judge import audit, evaluate, report
+from priory.cli.options import Commands
 from priory.cli.predict import predict
 from priory.cli.show import invoke, note, one_line
 from priory.cli.sign import sign
@@ -27,6 +28,7 @@ USAGE, DATA, MODEL, FILES, LIMIT, PIPE, INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
 
 
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Every command has --help with an example.",
 )

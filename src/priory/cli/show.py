@@ -9,9 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from typing import Any
 
 import click
+from click.formatting import wrap_text
+
+WIDEST = 100  # columns
 
 
 def plain(text: str) -> str:
@@ -35,13 +39,24 @@ def note(text: str) -> None:
 
 
 def heading(text: str) -> str:
-    return click.style(text, bold=True)
+    return text if "NO_COLOR" in os.environ else click.style(text, bold=True)
+
+
+def _width() -> int:
+    return min(WIDEST, get_terminal_size((WIDEST, 0)).columns)
+
+
+def item(name: str, told: list[str]) -> None:
+    """A name and what there is to list of it, wrapped to the width of the terminal."""
+    text = plain(f"{name}: {', '.join(told)}")
+    click.echo(wrap_text(text, _width(), initial_indent="  ", subsequent_indent="    "))
 
 
 def lines(text: str, indent: str = "  ") -> None:
-    """Several lines, each made printable."""
+    """Several lines, each made printable; sentences are wrapped, tables are not."""
     for line in text.splitlines():
-        click.echo(f"{indent}{plain(line)}".rstrip())
+        told = f"{indent}{plain(line)}".rstrip()
+        click.echo(told if "  " in line else wrap_text(told, _width(), subsequent_indent=indent))
 
 
 def as_json(answer: Any) -> None:
@@ -68,12 +83,17 @@ def invoke(app: click.Command, arguments: list[str]) -> None:
         app.invoke(context)
 
 
+def _on_terminal() -> bool:
+    """Whether a line that changes can be seen."""
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
 class Progress:
     """A line on the terminal that says how far things are, once they have taken a second."""
 
     def __init__(self, total: int | None) -> None:
         self.total, self.done, self.began, self.drawn = total, 0, time.monotonic(), 0.0
-        self.on_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self.on_terminal = _on_terminal()
 
     def __call__(self, more: int) -> None:
         self.done += more
@@ -105,7 +125,7 @@ def progress(paths: list[str]) -> Iterator[Progress]:
 @contextmanager
 def saying(what: str) -> Iterator[None]:
     """What is being done, on a terminal, while it is."""
-    shown = sys.stderr is not None and sys.stderr.isatty()
+    shown = _on_terminal()
     if shown:
         sys.stderr.write(f"\r\x1b[K{what} ...")
         sys.stderr.flush()

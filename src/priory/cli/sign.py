@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import click
 
+from priory.cli.options import FILE, command, json_option, model_argument
+from priory.cli.show import as_json
 
-@click.command(short_help="Sign a model file.", epilog="Example: priory sign mail.priory --key private.pem")
-@click.argument("model", metavar="MODEL")
+
+@command(short_help="Sign a model file.", epilog="Example: priory sign mail.priory --key private.pem")
+@model_argument
 @click.option(
-    "--key", required=True, metavar="FILE", help="A private Ed25519 key in PEM, or a secret of 32 bytes or more."
+    "--key",
+    required=True,
+    type=FILE,
+    metavar="FILE",
+    help="A private Ed25519 key in PEM, or a secret of 32 bytes or more.",
 )
-def sign(model: str, key: str) -> None:
+@json_option
+def sign(model: str, key: str, json_: bool) -> None:
     """Sign MODEL, so that priory --require-signature KEY accepts it. Whoever changes it has to sign it again.
 
     \b
@@ -23,7 +31,8 @@ def sign(model: str, key: str) -> None:
 
     inspect(model, key=required())
     signed(model, key)
-    click.echo(f"signed {model}: {inspect(model, key=key).signature}")
+    kind = inspect(model, key=key).signature
+    as_json({"model": model, "signature": kind}) if json_ else click.echo(f"signed {model}: {kind}")
 
 
 def required() -> str | None:

@@ -20,7 +20,7 @@ from priory.cli.options import (
     reading,
     said,
 )
-from priory.cli.show import as_json, heading, lines, note, plain, progress, saying
+from priory.cli.show import as_json, heading, item, lines, note, plain, progress, saying
 
 if TYPE_CHECKING:
     from priory.sources import Rows
@@ -76,13 +76,11 @@ def train(paths: tuple[str, ...], **given: Any) -> None:
 
 
 def _say(done: Any, place: str, report: str | None) -> None:
-    names = ", ".join(f"{plain(label)} {n:,.0f}" for label, n in list(done.classes.items())[:MOST_CLASSES])
-    more = f" and {len(done.classes) - MOST_CLASSES} more" if len(done.classes) > MOST_CLASSES else ""
-    click.echo(heading(f"{done.rows:,} rows, {len(done.classes)} classes") + f": {names}{more}")
+    counts = [f"{plain(label)} {n:,.0f}" for label, n in done.classes.items()]
+    click.echo(heading(f"{done.rows:,} rows, {len(counts)} classes") + f": {', '.join(_some(counts, MOST_CLASSES))}")
     click.echo(heading("columns, by the family that explains them best"))
     for family, named in _by_family(done.families).items():
-        rest = f" and {len(named) - MOST_COLUMNS} more" if len(named) > MOST_COLUMNS else ""
-        click.echo(f"  {family}: {', '.join(map(plain, named[:MOST_COLUMNS]))}{rest}")
+        item(family, _some(named, MOST_COLUMNS))
     if done.scores is not None:
         of = "" if len(done.scores.truth) == done.rows else " of rows drawn from all"
         click.echo(heading(f"leave-one-out{of}: each judged by the model without it"))
@@ -90,13 +88,17 @@ def _say(done: Any, place: str, report: str | None) -> None:
     if done.evidence:
         click.echo(heading("strongest evidence, in decibans"))
         for label, told in list(done.evidence.items())[:MOST_CLASSES]:
-            told_ = ", ".join(f"{plain(token)} {weight:+.1f}" for token, weight in told[:MOST_WORDS])
-            click.echo(f"  {plain(label)}: {told_}")
+            item(label, [f"{token} {weight:+.1f}" for token, weight in told[:MOST_WORDS]])
     if done.findings is not None:
         click.echo(heading("leakage audit") + ("" if done.findings else ": nothing found"))
         for finding in done.findings:
-            click.echo(f"  {finding.severity}: {plain(finding.what)}")
+            item(finding.severity, [finding.what])
     click.echo(f"wrote {place}" + (f" and {report}" if report else "") + f"; next: priory predict {place} FILE")
+
+
+def _some(names: list[str], most: int) -> list[str]:
+    """The first of many, and how many more there are."""
+    return names if len(names) <= most else [*names[:most], f"and {len(names) - most} more"]
 
 
 def _check(given: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,11 @@ NAMES = {"numeric": "number", "number": "number", "label": "label", "categorical
 MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
 ALMOST = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
 PROSE_WORDS = 3  # a text has so many words on average, and most differ
+POSSIBLE: Mapping[str, Callable[[Array], Array]] = {
+    "poisson": lambda v: (v >= 0) & (v == np.floor(v)),
+    "bernoulli": lambda v: (v == 0) | (v == 1),
+    "gamma": lambda v: v > 0,
+}
 FRACTIONS = 20  # so many different fractions as labels are a number to predict
 
 
@@ -72,6 +77,7 @@ class Columns:
 
     kinds: Mapping[str, str]
     missing: frozenset[str] = frozenset()
+    declared: Mapping[str, Any] = field(default_factory=dict)  # families by name, where somebody said
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,14 +104,26 @@ class Columns:
 
     def _arrow(self, chunk: Chunk, name: str, kind: str) -> Any:
         if kind == "number":
-            return pa.array(cells.numbers(chunk, name, self.missing), from_pandas=True)
+            return pa.array(self._numbers(chunk, name), from_pandas=True)
         return cells.as_text(cells.present(chunk.batch.column(name), self.missing))
+
+    def _numbers(self, chunk: Chunk, name: str) -> Array:
+        """A column of numbers, each of which the declared family can have made."""
+        values = cells.numbers(chunk, name, self.missing)
+        family = self.declared.get(name)
+        if isinstance(family, str) and family in POSSIBLE:
+            odd = ~(POSSIBLE[family](values) | np.isnan(values))
+            if odd.any():
+                row = int(odd.argmax())
+                what = f"{values[row]:g} is not {family}: that takes {FAMILIES[family].holds}"
+                raise chunk.fault(row, name, what, "mend it, or train with another --type")
+        return values
 
     def _column(self, chunk: Chunk, name: str, kind: str) -> Column:
         from priory.table import Column
 
         if kind == "number":
-            return Column("number", numbers=cells.numbers(chunk, name, self.missing))
+            return Column("number", numbers=self._numbers(chunk, name))
         column = cells.present(chunk.batch.column(name), self.missing)
         if kind == "text":
             return Column("text", texts=list(cells.documents(column)))
@@ -126,7 +144,7 @@ def inferred(chunk: Chunk, names: tuple[str, ...], said: Said) -> tuple[Columns,
             kinds[name] = _kind(chunk, name, column)
     if not kinds:
         raise DataError(f"{shown(chunk.file.path)}: every cell is empty; there is nothing to learn from")
-    return Columns(kinds, said.missing), empty
+    return Columns(kinds, said.missing, said.types), empty
 
 
 def families(columns: Columns, said: Said) -> dict[str, str]:

@@ -85,15 +85,26 @@ def _write(batches: Iterator[Any], file: Any, form: str, safe: bool) -> None:
 
 
 def _separated(batches: Iterator[Any], file: Any, delimiter: str, safe: bool) -> None:
-    from pyarrow import csv
-
+    """Arrow would put quotation marks around every text; here they are where they are needed."""
     for number, batch in enumerate(batches):
-        columns = [guarded(c) if safe and cells.is_text(c) else c for c in batch.columns]
-        names = guarded(pa.array(batch.schema.names)).to_pylist() if safe else batch.schema.names
-        table = pa.RecordBatch.from_arrays(columns, names=names)
-        csv.write_csv(
-            table, file, csv.WriteOptions(include_header=number == 0, delimiter=delimiter, quoting_style="needed")
-        )
+        if number == 0:
+            file.write(_lines([pa.array([name]) for name in batch.schema.names], delimiter, safe))
+        if batch.num_rows:
+            file.write(_lines(batch.columns, delimiter, safe))
+
+
+def _lines(columns: list[Any], delimiter: str, safe: bool) -> bytes:
+    fields = [_field(guarded(c) if safe and cells.is_text(c) else c, delimiter) for c in columns]
+    return "".join(f"{row}\n" for row in pc.binary_join_element_wise(*fields, delimiter).to_pylist()).encode()
+
+
+def _field(column: Any, delimiter: str) -> Any:
+    """The cells as they stand in a file; nothing where one is missing."""
+    if not cells.is_text(column):
+        return cells.as_text(column).fill_null("")
+    special = pc.match_substring_regex(column, f'["\r\n{re.escape(delimiter)}]')
+    doubled = pc.binary_join_element_wise('"', pc.replace_substring(column, '"', '""'), '"', "")
+    return pc.if_else(special, doubled, column).fill_null("")
 
 
 def _columnar(batches: Iterator[Any], file: Any, form: str) -> None:

@@ -27,10 +27,11 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         if error.errno == errno.ELOOP:
             raise BadModel("it is a symbolic link; give the file itself.") from None
         raise
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        os.close(descriptor)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     with open(descriptor, "rb", buffering=0) as file:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
             raise BadModel("it is a pipe or a device, not a file.")
         yield file

@@ -1,0 +1,21 @@
+"""How wide texts are on a terminal: Chinese characters take two columns, accents none."""
+
+from __future__ import annotations
+
+from unicodedata import combining, east_asian_width
+
+
+def width(text: str) -> int:
+    """The columns a text takes.
+
+    >>> width("评论"), width("cafe\\u0301")
+    (4, 4)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def padded(text: str, columns: int) -> str:
+    """The text, filled up to so many columns."""
+    return text + " " * (columns - width(text))
