@@ -95,7 +95,8 @@ def main() -> None:
         "",
         "`python benchmarks/storage.py`: milliseconds, best of several, two cores. `plain` is training with"
         " `calibrate=False`; `by processor` is plain / loading in processor time, which a busy machine stretches less;"
-        f" `floor` reads the file and hashes it on one core. Others were busy too: load average {os.getloadavg()[0]:.0f}.",
+        " `floor` reads the file and hashes it on one core."
+        f" Others were busy too: load average {os.getloadavg()[0]:.0f}.",
         "",
         "| model | kept by | training | plain | saving | loading "
         "| training / loading | plain / loading | by processor | MB |",
