@@ -114,6 +114,8 @@ class Columns:
         if isinstance(family, str) and family in POSSIBLE:
             odd = ~(POSSIBLE[family](values) | np.isnan(values))
             if odd.any():
+                from priory.schema import FAMILIES
+
                 row = int(odd.argmax())
                 what = f"{values[row]:g} is not {family}: that takes {FAMILIES[family].holds}"
                 raise chunk.fault(row, name, what, "mend it, or train with another --type")
