@@ -8,6 +8,8 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
@@ -28,13 +30,13 @@ def typed(session, capsys):
         if name == "cd":
             os.chdir(arguments[0])
         elif name == "priory":
-            main(arguments)
+            with redirect_stderr(sys.stdout):  # in the order of a terminal
+                main(arguments)
         elif name == "openssl":
             subprocess.run([name, *arguments], check=True, capture_output=True)
         else:
             assert name == "pip"
-        out, err = capsys.readouterr()
-        shown.append(f"$ {command}\n{out}{err}")
+        shown.append(f"$ {command}\n{capsys.readouterr().out}")
     return "".join(shown)
 
 
