@@ -6,8 +6,6 @@ PRIORY_WRITE=1 python -m pytest tests/test_sessions.py    # writes what one gets
 import os
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 from contextlib import redirect_stderr
 from pathlib import Path
@@ -32,8 +30,6 @@ def typed(session, capsys):
         elif name == "priory":
             with redirect_stderr(sys.stdout):  # in the order of a terminal
                 main(arguments)
-        elif name == "openssl":
-            subprocess.run([name, *arguments], check=True, capture_output=True)
         else:
             assert name == "pip"
         shown.append(f"$ {command}\n{capsys.readouterr().out}")
@@ -45,10 +41,6 @@ def test_a_session_is_as_it_is_shown(page, capsys, tmp_path, monkeypatch):
     pytest.importorskip("jinja2")
     monkeypatch.setenv("COLUMNS", "100")
     text = page.read_text()
-    if "$ openssl" in text:
-        pytest.importorskip("cryptography")
-        if not shutil.which("openssl"):
-            pytest.skip("needs openssl")
 
     def again(block):
         (tmp_path / str(block.start())).mkdir()
