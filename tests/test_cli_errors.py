@@ -299,7 +299,7 @@ def test_one_file_that_may_not_be_read_is_named_and_left_out_only_if_asked(run, 
     assert not Path("tree.priory").exists()
     code, out, err = run("train", "tree", "--plain", "--keep-going")
     assert code == 5
-    assert err == "priory: 1 files may not be read (tree/ham/2.txt); the others were learned\n"
+    assert err == "priory: 1 file may not be read (tree/ham/2.txt); the others were learned\n"
     assert out.startswith("5 rows, 2 classes: spam 3, ham 2\n")
 
 

@@ -80,8 +80,8 @@ def test_repairs_are_counted(run):
     Path("a.csv").write_text("label,x\na,1\nb,2\nb,3,4\na\n,5\na,2\n")
     code, _, err = run("train", "a.csv", "--target", "label", "--ragged", "skip", "--skip-unlabelled", "--no-audit")
     assert code == 0
-    assert "2 rows that did not fit were padded or left out, as asked" in err
-    assert "1 rows without a label were left out, as asked" in err
+    assert "padded or left out as asked, because they did not fit: 2 rows\n" in err
+    assert "left out as asked, without a label: 1 row\n" in err
 
 
 def pairs_decide():

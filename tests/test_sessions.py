@@ -6,6 +6,8 @@ PRIORY_WRITE=1 python -m pytest tests/test_sessions.py    # writes what one gets
 import os
 import re
 import shlex
+import sys
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
@@ -26,11 +28,11 @@ def typed(session, capsys):
         if name == "cd":
             os.chdir(arguments[0])
         elif name == "priory":
-            main(arguments)
+            with redirect_stderr(sys.stdout):  # in the order of a terminal
+                main(arguments)
         else:
             assert name == "pip"
-        out, err = capsys.readouterr()
-        shown.append(f"$ {command}\n{out}{err}")
+        shown.append(f"$ {command}\n{capsys.readouterr().out}")
     return "".join(shown)
 
 

@@ -24,7 +24,7 @@ from priory.cli.options import (
     reading,
     said,
 )
-from priory.cli.show import as_json, note, plain, progress, saying
+from priory.cli.show import as_json, many, note, plain, progress, saying
 from priory.cli.sign import required
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _change(what: str, path: str, paths: tuple[str, ...], given: dict[str, Any])
     if given["json_"]:
         as_json({"model": path, what: count, "rows": total})
     else:
-        click.echo(f"{count:,} rows {what}; {path} now knows {total:,.0f}")
+        click.echo(f"{many(count, 'row')} {what}; {path} now knows {total:,.0f}")
 
 
 @contextmanager

@@ -38,6 +38,15 @@ def note(text: str) -> None:
     click.echo(f"priory: {one_line(text)}", err=True)
 
 
+def many(count: float, name: str) -> str:
+    """So many of a thing.
+
+    >>> many(1, "row"), many(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,.0f} {name}" + ("" if count == 1 else "s")
+
+
 def heading(text: str) -> str:
     return text if "NO_COLOR" in os.environ else click.style(text, bold=True)
 

@@ -20,7 +20,7 @@ from priory.cli.options import (
     reading,
     said,
 )
-from priory.cli.show import as_json, heading, item, lines, note, plain, progress, saying
+from priory.cli.show import as_json, heading, item, lines, many, note, plain, progress, saying
 
 if TYPE_CHECKING:
     from priory.sources import Rows
@@ -128,9 +128,9 @@ def _say_repairs(rows: Rows, done: Any) -> None:
         note(f"column {name!r} is empty and was left out")
     skipped = sum(getattr(file, "skipped", 0) for file in rows.files)
     if skipped:
-        note(f"{skipped:,} rows that did not fit were padded or left out, as asked")
+        note(f"padded or left out as asked, because they did not fit: {many(skipped, 'row')}")
     if done.unlabelled:
-        note(f"{done.unlabelled:,} rows without a label were left out, as asked")
+        note(f"left out as asked, without a label: {many(done.unlabelled, 'row')}")
     for file in rows.files:
         for flag, count in getattr(file, "flags", {}).items():
             note(f"{count:,} of the messages {FLAGS[flag]}")
@@ -140,7 +140,7 @@ def _say_unreadable(rows: Rows) -> None:
     unreadable = [path for file in rows.files for path in getattr(file, "unreadable", [])]
     if unreadable:
         named = ", ".join(unreadable[:5])
-        raise PermissionError(13, f"{len(unreadable)} files may not be read ({named}); the others were learned")
+        raise PermissionError(13, f"{many(len(unreadable), 'file')} may not be read ({named}); the others were learned")
 
 
 def _by_family(families: dict[str, str]) -> dict[str, list[str]]:
