@@ -24,7 +24,7 @@ import datasets
 
 RESULTS = Path(__file__).parent / "results" / "streaming.md"
 GB = 10**9
-RUNS = 3
+RUNS = 5
 
 READ = """
 import sys, pyarrow.csv as csv

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import queue
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 5000
 MOST_BYTES = 1 << 27  # of the sample
+PATIENCE = 0.0005  # seconds that a thread waits for the interpreter: chunks go from hand to hand
 
 
 @dataclass
@@ -137,13 +139,15 @@ def ordered(classes: Array) -> tuple[Array, Array]:
 
 def fed(batches: Iterable[Batch], lane: Callable[[], Lane], threads: int | None = None) -> list[Lane]:
     """Lanes that have counted all rows, in one pass."""
-    lanes = [lane() for _ in range(threads or counting.THREADS)]
+    lanes, patience = [lane() for _ in range(threads or counting.THREADS)], sys.getswitchinterval()
+    sys.setswitchinterval(PATIENCE)
     try:
         for number, batch in enumerate(batches):
             lanes[number % len(lanes)].give(batch)
     finally:
         for each in lanes:
             each.finish()
+        sys.setswitchinterval(patience)
     for each in lanes:
         if each.error is not None:
             raise each.error

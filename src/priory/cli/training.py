@@ -180,8 +180,11 @@ def _check_classes(model: Model, rows: Rows) -> None:
 
 def _judge(done: Trained, sample: Sample, columns: Columns, said: Said, rows: Rows, options: dict[str, Any]) -> None:
     """Make the model honest on the sample, and say how good it is."""
+    import pyarrow as pa
+
     from priory.cli.data import drawn
 
+    pa.default_memory_pool().release_unused()  # what reading took
     done.sample, done.labels = drawn(sample, columns, replace(said, target=done.model.target_), rows)
     with saying(f"leaving out each of {len(done.labels):,} rows in turn"):
         done.model.set_params(calibrate="loo").refresh(done.sample, done.labels)

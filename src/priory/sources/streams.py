@@ -15,7 +15,7 @@ from functools import partial
 from priory.errors import DataError, TooLarge
 from priory.sources.piped import standard_input
 
-BLOCK = 1 << 20  # Arrow keeps 32 of them ready
+BLOCK = 1 << 21  # Arrow keeps 32 of them ready
 RATIO, FREE = 200, 1 << 26  # what packed bytes may unpack to: so many times as many, or so many in any case
 STDIN = "-"
 
