@@ -79,7 +79,9 @@ def test_closed_standard_input_is_said(mail):
     assert done.stderr == "priory: -: standard input is closed; give a file\n"
 
 
-def test_a_closed_pipe_is_quiet(mail):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_pipe_is_quiet(mail, monkeypatch, unbuffered):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     write("many.csv", ["text"], [["claim your prize now"]] * 50_000)
     done = subprocess.run(
         f"{sys.executable} -m priory predict mail.priory many.csv | head -2; echo ${{PIPESTATUS[0]}}",

@@ -6,6 +6,7 @@ signs before: taking one ``'`` from every cell that `GUARDED` matches gives the 
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -45,11 +46,27 @@ def written(batches: Iterator[Any], path: str | None, form: str | None = None, s
     if form is None:
         raise DataError(f"{path}: what kind of file is it to be? use one of {', '.join(SUFFIXES)}")
     if path is None:
-        _write(batches, sys.stdout.buffer, form, safe)
-        sys.stdout.buffer.flush()
+        with _buffered(sys.stdout.buffer) as out:
+            _write(batches, out, form, safe)
         return
     with whole(path) as file:
         _write(batches, file, form, safe)
+
+
+@contextmanager
+def _buffered(file: Any) -> Iterator[Any]:
+    """Standard output that takes all it is given: under PYTHONUNBUFFERED it may take a part and not say so."""
+    if not isinstance(file, io.RawIOBase):
+        yield file
+        file.flush()
+        return
+    out = io.BufferedWriter(file)
+    try:
+        yield out
+        out.flush()
+    finally:
+        with suppress(OSError):
+            out.detach()
 
 
 @contextmanager
