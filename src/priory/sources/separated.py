@@ -24,6 +24,7 @@ class Separated(File):
     ) -> None:
         self.path, self.how, self.faults, self.told = path, how, faults, told
         self.skipped, self.has_nul, self.tail = 0, False, b""
+        self.failure: Exception | None = None
         self.blocks = self._checked(utf8(path, opened(path, told), how))
         head = _whole_lines(self.blocks)
         if not head.strip():
@@ -50,7 +51,9 @@ class Separated(File):
                     doubtful = doubtful or self._swallowed_rows(batch)
                     yield Chunk(batch, self, given)
                     given, end = given + batch.num_rows, last[-1].as_py()
+            self._raise_failure()
         except pa.ArrowInvalid as error:
+            self._raise_failure()
             if not repeatable(self.path):
                 raise DataError(f"-: {_first_line(error)} after row {given}; save it to a file to see where") from None
             self.check()
@@ -69,7 +72,7 @@ class Separated(File):
         numbered = [f"{j}" for j in range(len(self.names))]  # blank names are not unique
         places, last = [self.names.index(name) for name in wanted], len(self.names) - 1
         reader = arrow.open_csv(
-            Stream(self._bodies()),
+            Stream(self._quietly(self._bodies())),
             arrow.ReadOptions(use_threads=False, block_size=BLOCK, column_names=numbered),
             arrow.ParseOptions(
                 delimiter=self.delimiter,
@@ -87,6 +90,17 @@ class Separated(File):
                 pa.RecordBatch.from_arrays(batch.columns[: len(wanted)], names=list(wanted)),
                 batch.column(numbered[last]),
             )
+
+    def _quietly(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """What goes wrong in reading ends the blocks: raised in one of Arrow's own threads it may leave it waiting."""
+        try:
+            yield from blocks
+        except Exception as error:
+            self.failure = error
+
+    def _raise_failure(self) -> None:
+        if self.failure is not None:
+            raise self.failure
 
     def _bodies(self) -> Iterator[bytes]:
         body, self.body = self.body, b""
