@@ -188,9 +188,9 @@ def _is_prose(column: Any, there: int) -> bool:
 class Labels:
     """The classes met so far, in the order they came; labels stay the text they are."""
 
-    def __init__(self, target: str, said: Said, known: tuple[str, ...] = ()) -> None:
+    def __init__(self, target: str, said: Said) -> None:
         self.target, self.said = target, said
-        self.places = {label: place for place, label in enumerate(known)}
+        self.places: dict[str, int] = {}
         self.unlabelled = 0
         self._names = np.empty(0, dtype=object)
 
