@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
+import datasets
 import priory as pr
 
 RESULTS = Path(__file__).parent / "results" / "averaging.md"

@@ -25,7 +25,7 @@ import atheris
 import numpy as np
 
 import priory as pr
-import priory.tokens
+import priory.bag_of_words.tokenizer
 from priory import naive_bayes as nb
 from priory.errors import PrioryError
 
@@ -33,8 +33,8 @@ with atheris.instrument_imports():
     from priory.storage import inspect as inspected
     from priory.storage import load, save
     from priory.storage.container import HEADER, Sections, packed
-    from priory.storage.encoding import encoded
     from priory.storage.signatures import Shared
+    from priory.storage.value_encoding import encoded
 
 ROWS = [{"a": "xx", "b": 1.5, "c": 2}, {"a": "yy", "b": -7.0, "c": 0}, {"a": "yy", "b": None, "c": 1}] * 2
 NUMBERS = np.array([[0, 1], [1, 0], [2, 1], [1, 3]])

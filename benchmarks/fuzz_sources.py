@@ -17,7 +17,7 @@ import atheris
 
 with atheris.instrument_imports(include=["priory.sources"]):
     from priory.sources import Asked, mail, open_files
-    from priory.sources.kinds import Labels, Said, inferred
+    from priory.sources.column_types import Labels, Said, inferred
 
 from priory.errors import PrioryError
 

@@ -21,12 +21,12 @@ from types import ModuleType
 
 import numpy as np
 
-from priory import tokens
 from priory._kernel import text as compiled
 from priory._kernel import text_reference as reference
+from priory.bag_of_words import tokenizer as tokens
+from priory.bag_of_words.token_counts import count
+from priory.bag_of_words.tokenizer import Index, Tokens, count_hashed, encode, score
 from priory.errors import DataError
-from priory.tokens import Index, Tokens, count_hashed, encode, score
-from priory.words import count
 
 BATCH = 250
 LETTERS = "aAbBzZ09_ \n\t\0.,!?-'éÉßẞΣσςİıǅﬁ中国語กำ٣²ªKÅ\u0301\u0307\u00a0\u200d\u2028\x1c\x85😀𝔘𐐀\U0010ffff"

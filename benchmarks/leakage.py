@@ -21,14 +21,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from datasets import CLASSIFICATION, DATA, table, text
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import priory as pr
+from datasets import CLASSIFICATION, DATA, table, text
 from priory.leakage import Findings, Severity
-from priory.leakage.shingles import clusters
+from priory.leakage.minhash import clusters
 
 RESULT = Path(__file__).parent / "results" / "leakage.md"
 QUICK = "--quick" in sys.argv

@@ -15,10 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 import pandas as pd
-from clock import best
 from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -30,8 +28,10 @@ from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
+import datasets
 import priory as pr
-from priory.scores import Scores
+from clock import best
+from priory.evaluation.scores import Scores
 
 RESULTS = Path(__file__).parent / "results"
 NUMBERS, LABELS = make_column_selector(dtype_include=float), make_column_selector(dtype_include="category")

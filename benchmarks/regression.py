@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from clock import best
 from scipy import stats
 from scipy.special import expit
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
-from priory.logistic_regression import BayesianLogisticRegression
-from priory.products import design
-from priory.regression import BayesianLinearRegression
+from clock import best
+from priory.regression.cross_products import design
+from priory.regression.linear_regression import BayesianLinearRegression
+from priory.regression.logistic_regression import BayesianLogisticRegression
 
 HERE = Path(__file__).parent
 DATA = HERE.parents[1] / "shared" / "data"

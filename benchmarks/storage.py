@@ -19,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import datasets
 import joblib
 
+import datasets
 import priory as pr
 
 RESULT = Path(__file__).parent / "results" / "storage.md"

@@ -18,18 +18,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 import sklearn
-from clock import best
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 
+import datasets
 import priory as pr
-from priory import counting
-from priory.bags import MODELS
+from clock import best
+from priory.bag_of_words.models import MODELS
+from priory.core import sharding
 
 plain = partial(pr.TextClassifier, calibrate=False)  # the same job; what honesty adds is in quality.py
 RESULTS = Path(__file__).parent / "results" / "text.md"
@@ -37,11 +37,11 @@ SETS = ["sms_spam", "20newsgroups_bydate", "imdb", "rt_polarity", "trec_question
 
 
 def on(threads: int, action: Callable[[], Any], runs: int) -> float:
-    usual, counting.THREADS = counting.THREADS, threads
+    usual, sharding.THREADS = sharding.THREADS, threads
     try:
         return best(action, runs)
     finally:
-        counting.THREADS = usual
+        sharding.THREADS = usual
 
 
 def word_count(texts: list[str]) -> float:

@@ -4,7 +4,7 @@ Each table is cut into the same five stratified folds for all three trees; class
 out. Numbers stay numbers, categories become indicator columns (a missing category is one of its own). The strength of
 cost-complexity pruning is chosen inside each training part by five folds again, among at most 20 of the strengths on
 its path. ``bits`` is the description length of the labels of the training part, tree and exceptions, by the code of
-`priory.trees` for all three. Nothing in that code was fitted to these tables.
+`priory.estimators.mdl_tree` for all three. Nothing in that code was fitted to these tables.
 
     python benchmarks/trees.py            # writes benchmarks/results/trees.md
 """
@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from datasets import CLASSIFICATION, table
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
-from priory.codelength import label_bits
-from priory.trees import NODE, MDLTreeClassifier, ask_bits
+from datasets import CLASSIFICATION, table
+from priory.estimators.mdl_tree import NODE, MDLTreeClassifier, ask_bits
+from priory.hypotheses.description_length import label_bits
 
 SMALL = ["weka_contact_lenses", "weka_labor", "weka_weather_nominal", "weka_weather_numeric"]
 RESULT = Path(__file__).parent / "results" / "trees.md"

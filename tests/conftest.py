@@ -8,10 +8,10 @@ import shutil
 
 import pytest
 from hypothesis import settings
-from shell import TEXTS, write
 
 from priory.cli import main
 from priory.data import inbox
+from shell import TEXTS, write
 
 settings.register_profile("priory", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("priory")

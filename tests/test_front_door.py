@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import priory
+from paths import ROOT
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+README = (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("name", priory.__all__)

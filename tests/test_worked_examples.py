@@ -1,16 +1,16 @@
 """Every worked example of the lectures that concerns distributions and naive Bayes comes out to the digit."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import priory as pr
+from paths import SHARED
+from priory.core.logspace import log_sum_exp
 from priory.families import Bernoulli, Categorical, Gaussian, Multinomial, Poisson
-from priory.logspace import log_sum_exp
 
-SHEET = Path(__file__).resolve().parents[2] / "shared" / "worked_examples.json"
+SHEET = SHARED / "worked_examples.json"
 pytestmark = pytest.mark.skipif(not SHEET.exists(), reason="the worked examples are not beside the project")
 
 

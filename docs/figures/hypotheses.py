@@ -5,8 +5,8 @@ from pathlib import Path
 import matplotlib
 
 from priory import plots
-from priory.continuum import Continuum
-from priory.hypotheses import Hypotheses
+from priory.hypotheses.continuum import Continuum
+from priory.hypotheses.finite import Hypotheses
 
 SHARE = {"h1": 0.0, "h2": 0.25, "h3": 0.5, "h4": 0.75, "h5": 1.0}
 LIMES = ["lime"] * 10

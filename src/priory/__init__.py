@@ -5,23 +5,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from priory import families, naive_bayes, plots, storage
-    from priory.calibrated import Calibrated
-    from priory.classifier import NaiveBayes
-    from priory.continuum import Continuum
-    from priory.decisions import ABSTAIN, decide
-    from priory.discretise import MDLDiscretiser
-    from priory.hypotheses import Hypotheses
+    from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
+    from priory.estimators.calibrated import Calibrated
+    from priory.estimators.mdl_discretiser import MDLDiscretiser
+    from priory.estimators.mdl_tree import MDLTreeClassifier
+    from priory.estimators.naive_bayes import NaiveBayes
+    from priory.estimators.text_classifier import TextClassifier
+    from priory.evaluation.bayes_rate import bayes_rate
+    from priory.evaluation.decisions import ABSTAIN, decide
+    from priory.evaluation.scores import Scores
+    from priory.export.onnx import to_onnx
+    from priory.export.report import report
+    from priory.hypotheses.continuum import Continuum
+    from priory.hypotheses.finite import Hypotheses
     from priory.leakage import audit
-    from priory.logistic_regression import BayesianLogisticRegression
-    from priory.neighbours import bayes_rate
-    from priory.onnx_export import to_onnx
-    from priory.optimal import BayesOptimalClassifier, GibbsClassifier
-    from priory.regression import BayesianLinearRegression
-    from priory.reporting import report
-    from priory.scores import Scores
+    from priory.regression.linear_regression import BayesianLinearRegression
+    from priory.regression.logistic_regression import BayesianLogisticRegression
     from priory.storage import load, save
-    from priory.text import TextClassifier
-    from priory.trees import MDLTreeClassifier
 
 __version__ = "0.1.0"
 
@@ -54,26 +54,26 @@ __all__ = [
 
 # scikit-learn takes a second to import: only those who ask for an estimator pay for it
 _HOME = {
-    "ABSTAIN": "decisions",
-    "BayesOptimalClassifier": "optimal",
-    "BayesianLinearRegression": "regression",
-    "BayesianLogisticRegression": "logistic_regression",
-    "Calibrated": "calibrated",
-    "Continuum": "continuum",
-    "GibbsClassifier": "optimal",
-    "Hypotheses": "hypotheses",
-    "MDLDiscretiser": "discretise",
-    "MDLTreeClassifier": "trees",
-    "NaiveBayes": "classifier",
-    "Scores": "scores",
-    "TextClassifier": "text",
+    "ABSTAIN": "evaluation.decisions",
+    "BayesOptimalClassifier": "estimators.bayes_optimal",
+    "BayesianLinearRegression": "regression.linear_regression",
+    "BayesianLogisticRegression": "regression.logistic_regression",
+    "Calibrated": "estimators.calibrated",
+    "Continuum": "hypotheses.continuum",
+    "GibbsClassifier": "estimators.bayes_optimal",
+    "Hypotheses": "hypotheses.finite",
+    "MDLDiscretiser": "estimators.mdl_discretiser",
+    "MDLTreeClassifier": "estimators.mdl_tree",
+    "NaiveBayes": "estimators.naive_bayes",
+    "Scores": "evaluation.scores",
+    "TextClassifier": "estimators.text_classifier",
     "audit": "leakage",
-    "bayes_rate": "neighbours",
-    "decide": "decisions",
+    "bayes_rate": "evaluation.bayes_rate",
+    "decide": "evaluation.decisions",
     "load": "storage",
-    "report": "reporting",
+    "report": "export.report",
     "save": "storage",
-    "to_onnx": "onnx_export",
+    "to_onnx": "export.onnx",
 }
 
 

@@ -1,6 +1,6 @@
 """``python -m priory`` is ``priory``."""
 
-from priory.cli.run import entry
+from priory.cli.entry_point import entry
 
 if __name__ == "__main__":
     entry()

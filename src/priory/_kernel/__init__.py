@@ -1,4 +1,4 @@
-"""The loops that touch every cell, compiled; `reference` and `text_reference` say the same in readable Python.
+"""The loops that touch every cell, compiled; `table_reference` and `text_reference` say the same in readable Python.
 
-`priory.counting` owns `compiled` (tables), `priory.tokens` owns `text`. The tests run over both twins of each.
+`priory.core.column_kernels` owns `tables`, `priory.bag_of_words.tokenizer` owns `text`. The tests run over both twins.
 """

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Tokens counted and looked up, without the GIL. `text_reference` says what each means; `priory.tokens` checks what comes in.
+"""Tokens counted and looked up, without the GIL. `text_reference` says what each means; `priory.bag_of_words.tokenizer` checks what comes in.
 
 A document goes through in blocks: its pieces are found, all of them are hashed and their slots fetched from memory
 ahead of use, then they are looked up together. The waits for memory overlap; that is most of the speed.

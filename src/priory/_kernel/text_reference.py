@@ -13,8 +13,6 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from priory.logspace import Array
-
 LONGEST = 1024  # code points of a word that tell it from others; the longest in a dozen real collections has 304
 LENGTH = (1 << 24) - 1  # bytes of a token
 MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 33
@@ -33,8 +31,8 @@ class Rule:
         unit: str,
         least: int,
         ngrams: tuple[int, int],
-        kinds: Array,
-        lowered: Array,
+        kinds: np.ndarray,
+        lowered: np.ndarray,
         rewrites: Mapping[str, str | None] | None = None,
     ) -> None:
         self.unit, self.least, self.ngrams = unit, least, ngrams
@@ -137,11 +135,13 @@ class Counter:
 
     def __init__(self, groups: int, most: int = 0) -> None:
         self.groups, self.most = groups, most
-        self.counts: dict[str, Array] = {}
+        self.counts: dict[str, np.ndarray] = {}
         self.before: dict[str, float] = {}  # how much of a token may have been dropped before it was met again
         self.missed = 0.0
 
-    def add(self, documents: Sequence[Document], rule: Rule, group: Array, weight: Array | None, once: bool) -> None:
+    def add(
+        self, documents: Sequence[Document], rule: Rule, group: np.ndarray, weight: np.ndarray | None, once: bool
+    ) -> None:
         for i, document in enumerate(documents):
             for token, times in Tally(tokens(document, rule, i)).items():
                 if token not in self.counts:
@@ -164,7 +164,7 @@ class Counter:
         self.missed += other.missed
         self.before = dict.fromkeys(self.counts, self.missed)
 
-    def result(self) -> tuple[Array, Array, Array, float]:
+    def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """The tokens spelt out one after the other, where each ends, their counts, and what any may lack at most."""
         if self.most:
             self.prune(self.most, self.most)
@@ -178,13 +178,13 @@ class Counter:
 class Index:
     """The column of each token. ``split`` says that a space parts the words of an n-gram: nothing to a dictionary."""
 
-    def __init__(self, arena: Array, ends: Array, split: bool) -> None:
+    def __init__(self, arena: np.ndarray, ends: np.ndarray, split: bool) -> None:
         self.columns = {token: i for i, token in enumerate(spelt(arena, ends))}
         if len(self.columns) != len(ends) or "" in self.columns:
             raise ValueError("a token is empty or in the vocabulary twice")
         self.size, self.split = len(ends), split
 
-    def places(self, arena: Array, ends: Array) -> Array:
+    def places(self, arena: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """The column of each of these tokens; -1 where it is not there."""
         return np.array([self.columns.get(token, -1) for token in spelt(arena, ends)], dtype=np.int64)
 
@@ -193,8 +193,8 @@ class Index:
         return Tally(self.columns.get(token, self.size) for token in tokens(document, rule, number))
 
     def score(
-        self, documents: Sequence[Document], rule: Rule, table: Array, once: bool, unknown: Array | None
-    ) -> Array:
+        self, documents: Sequence[Document], rule: Rule, table: np.ndarray, once: bool, unknown: np.ndarray | None
+    ) -> np.ndarray:
         """The sum of the table's rows over the tokens of each document."""
         rows = np.vstack([table, np.zeros(table.shape[1]) if unknown is None else unknown])
         scores = np.zeros((len(documents), table.shape[1]))
@@ -203,7 +203,9 @@ class Index:
                 scores[i] += rows[column] * (1 if once else times)
         return scores
 
-    def encode(self, documents: Sequence[Document], rule: Rule, unknown: bool) -> tuple[Array, Array, Array]:
+    def encode(
+        self, documents: Sequence[Document], rule: Rule, unknown: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows of (column, count): where each document's row ends, and its columns and counts one after the other."""
         rows = [self.row(document, rule, i) for i, document in enumerate(documents)]
         pairs = [[(c, n) for c, n in row.items() if unknown or c < self.size] for row in rows]
@@ -230,8 +232,14 @@ class Buckets:
         return h % self.size
 
     def count(
-        self, documents: Sequence[Document], rule: Rule, group: Array, weight: Array | None, groups: int, once: bool
-    ) -> Array:
+        self,
+        documents: Sequence[Document],
+        rule: Rule,
+        group: np.ndarray,
+        weight: np.ndarray | None,
+        groups: int,
+        once: bool,
+    ) -> np.ndarray:
         """How often each class showed each bucket."""
         counts = np.zeros((self.size, groups))
         for i, document in enumerate(documents):
@@ -239,7 +247,7 @@ class Buckets:
                 counts[bucket, group[i]] += (1 if once else times) * (1.0 if weight is None else weight[i])
         return counts
 
-    def score(self, documents: Sequence[Document], rule: Rule, table: Array, once: bool) -> Array:
+    def score(self, documents: Sequence[Document], rule: Rule, table: np.ndarray, once: bool) -> np.ndarray:
         """The sum of the table's rows over the buckets of each document."""
         scores = np.zeros((len(documents), table.shape[1]))
         for i, document in enumerate(documents):
@@ -248,13 +256,13 @@ class Buckets:
         return scores
 
 
-def spelt(arena: Array, ends: Array) -> list[str]:
+def spelt(arena: np.ndarray, ends: np.ndarray) -> list[str]:
     """The tokens as strings."""
     text = arena.tobytes()
     return [text[start:end].decode() for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=False)]
 
 
-def distinct(arena: Array, ends: Array) -> bool:
+def distinct(arena: np.ndarray, ends: np.ndarray) -> bool:
     """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
     text, stops = arena.tobytes(), [0, *ends.tolist()]
     if stops[-1] != len(text) or not all(0 < b - a < LENGTH for a, b in pairwise(stops)):

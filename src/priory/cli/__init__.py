@@ -3,6 +3,6 @@
 Whatever a command needs that takes long to import, it imports when it runs.
 """
 
-from priory.cli.run import main
+from priory.cli.entry_point import main
 
 __all__ = ["main"]

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import click
 
-from priory.cli.show import heading, invoke
+from priory.cli.terminal import heading, invoke
 
 
 @click.command(epilog="Example: priory demo --out tour", short_help="The tour: every step a command to be typed.")
@@ -19,7 +19,7 @@ def demo(context: click.Context, out: str, data_only: bool) -> None:
     import os
     from pathlib import Path
 
-    from priory.cli.tour import STEPS, left_behind
+    from priory.workflows.demo import STEPS, left_behind
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from priory.cli.options import FILE, asked, command, json_option, model_argument, reading
-from priory.cli.show import as_json, lines
+from priory.cli.terminal import as_json, lines
 
 
 @command(
@@ -26,8 +26,8 @@ def explain(model: str, what: tuple[str, ...], path: str | None, numbers: tuple[
     how = asked(given)
     if bool(what) == bool(path):
         raise click.UsageError("give what is to be explained: a text, COLUMN=VALUE pairs, or --from FILE")
-    from priory.cli.data import columns_of, loaded
-    from priory.cli.explaining import as_dict, rows_from, rows_given
+    from priory.cli.model_files import columns_of, loaded
+    from priory.workflows.explain import as_dict, rows_from, rows_given
 
     trained = loaded(model)
     columns = columns_of(trained)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from priory.cli.options import json_option, model_argument
-from priory.cli.show import as_json, lines
 from priory.cli.sign import required
+from priory.cli.terminal import as_json, lines
 
 
 @click.command(short_help="What a model file holds and would reveal.", epilog="Example: priory inspect mail.priory")

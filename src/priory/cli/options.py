@@ -12,7 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from priory.sources import Asked
-    from priory.sources.kinds import Said
+    from priory.sources.column_types import Said
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -128,7 +128,7 @@ force_option = click.option("--force", is_flag=True, help="Replace a file that i
 def asked(given: dict[str, Any]) -> Asked:
     """The options of `reading`, taken out of what a command was given."""
     from priory.sources import Asked, Faults
-    from priory.sources.streams import Decoding
+    from priory.sources.byte_streams import Decoding
 
     delimiter = given.pop("delimiter")
     if delimiter is not None:
@@ -146,7 +146,7 @@ def asked(given: dict[str, Any]) -> Asked:
 
 def said(given: dict[str, Any]) -> Said:
     """The options of `columns`, taken out of what a command was given."""
-    from priory.sources.kinds import Said
+    from priory.sources.column_types import Said
 
     types = dict(_pair(pair) for pair in given.pop("types"))
     types |= dict.fromkeys(_listed(given.pop("text")), "text")

@@ -18,7 +18,7 @@ from priory.cli.options import (
     output,
     reading,
 )
-from priory.cli.show import note, progress
+from priory.cli.terminal import note, progress
 
 
 @command(short_help="Label the rows of files.", epilog="Example: priory predict mail.priory new.csv -o out.csv")
@@ -47,11 +47,11 @@ def predict(model: str, paths: tuple[str, ...], **given: Any) -> None:
     if threshold is not None and not 0 <= threshold <= 1:
         raise click.BadParameter(f"{threshold} is not allowed; use a number from 0 to 1.", param_hint="--threshold")
     place = output(given["out"], [model, *paths], given["force"])
-    from priory.cli.data import columns_of, loaded, note_extra, wanted
-    from priory.cli.predicting import predicted
+    from priory.cli.model_files import columns_of, loaded, note_extra, wanted
     from priory.sources import open_files
-    from priory.sources.ahead import ahead
-    from priory.sources.output import written
+    from priory.sources.prefetch import ahead
+    from priory.sources.writers import written
+    from priory.workflows.predict import predicted
 
     trained = loaded(model)
     columns = columns_of(trained)

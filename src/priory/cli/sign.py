@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from priory.cli.options import FILE, command, json_option, model_argument
-from priory.cli.show import as_json
+from priory.cli.terminal import as_json
 
 
 @command(short_help="Sign a model file.", epilog="Example: priory sign mail.priory --key private.pem")

@@ -20,7 +20,7 @@ from priory.cli.options import (
     reading,
     said,
 )
-from priory.cli.show import as_json, heading, item, lines, many, note, plain, progress, saying
+from priory.cli.terminal import as_json, heading, item, lines, many, note, plain, progress, saying
 
 if TYPE_CHECKING:
     from priory.sources import Rows
@@ -54,8 +54,8 @@ def train(paths: tuple[str, ...], **given: Any) -> None:
     if place is None:
         raise click.UsageError("a model is written to a file; use -o model.priory")
     report = output(given["report_"], inputs, given["force"])
-    from priory.cli.training import Trained, trained
     from priory.sources import open_files
+    from priory.workflows.train import Trained, trained
 
     with progress(inputs) as told:
         rows = open_files(inputs, how, told)

@@ -1,14 +1,14 @@
 """Likelihoods with their conjugate priors, one to a module, all behind one interface (`family.Family`)."""
 
+from priory.families.base import Family
 from priory.families.bernoulli import Bernoulli
 from priory.families.binomial import Binomial
 from priory.families.categorical import Categorical
-from priory.families.family import Family
 from priory.families.gamma import Gamma
 from priory.families.gaussian import Gaussian
 from priory.families.histogram import Histogram
 from priory.families.multinomial import Multinomial
-from priory.families.multivariate import MultivariateGaussian
+from priory.families.multivariate_gaussian import MultivariateGaussian
 from priory.families.poisson import Poisson
 from priory.families.text import Text
 

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
-from priory import counting
+from priory.core import column_kernels
+from priory.core.logspace import log
+from priory.core.typing import Array
 from priory.families import dirichlet
-from priory.families.family import Family, Grouped, known
-from priory.families.leaving import Left, Removals, of_labels
-from priory.families.tally import Coded, Tally
-from priory.logspace import Array, log
+from priory.families.base import Family, Grouped, known
+from priory.families.leave_one_out import Left, Removals, of_labels
+from priory.families.value_counts import Coded, Tally
 
 
 class Shares(NamedTuple):
@@ -46,7 +47,7 @@ class Categorical(Family):
         coded = x if isinstance(x, Coded) else Coded.of(x)
         rows = Grouped(coded.codes, group, groups)
         widths = np.array([len(values) for values in coded.values])
-        counts = counting.tally(coded.codes, widths, rows.group, weight, rows.groups)
+        counts = column_kernels.tally(coded.codes, widths, rows.group, weight, rows.groups)
         tallies = tuple(
             Tally.of(values, c if group is not None else c[0]) for values, c in zip(coded.values, counts, strict=True)
         )
@@ -146,7 +147,9 @@ class Categorical(Family):
 
     def score(self, seen: tuple[Tally, ...], x: Any, estimate: str) -> Array:
         coded = x if isinstance(x, Coded) else Coded.of(x)
-        return counting.lookup(lambda part: self._codes(seen, coded[part]), len(coded), self._tables(seen, estimate))
+        return column_kernels.lookup(
+            lambda part: self._codes(seen, coded[part]), len(coded), self._tables(seen, estimate)
+        )
 
     def mixed(
         self, seen: tuple[Tally, ...], together: tuple[Tally, ...], x: Any, estimate: str, matters: Array
@@ -154,7 +157,7 @@ class Categorical(Family):
         coded = x if isinstance(x, Coded) else Coded.of(x)
         pairs = zip(self._tables(seen, estimate), self._tables(together, estimate), matters, strict=True)
         tables = [np.logaddexp(log(r) + apart, log(1 - r) + shared) for apart, shared, r in pairs]
-        return counting.lookup(lambda part: self._codes(seen, coded[part]), len(coded), tables)
+        return column_kernels.lookup(lambda part: self._codes(seen, coded[part]), len(coded), tables)
 
     def evidence(self, seen: tuple[Tally, ...]) -> Array:
         return np.array([self._column(j).log_evidence(tally).sum() for j, tally in enumerate(seen)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from priory.logspace import Array
+from priory.core.typing import Array
 
 
 def mean(alpha: Array) -> Array:

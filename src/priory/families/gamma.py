@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, polygamma, psi
 
-from priory.counting import group_sums
-from priory.families.family import Family, Grouped, known
-from priory.logspace import Array, log_sum_exp
-from priory.statistics import Statistics
+from priory.core.column_kernels import group_sums
+from priory.core.logspace import log_sum_exp
+from priory.core.statistics import Statistics
+from priory.core.typing import Array
+from priory.families.base import Family, Grouped, known
 
 SMALLEST, LARGEST = 1e-300, 1e300  # sums of anything beyond would overflow
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(31)

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from priory import counting
+from priory.core import column_kernels, sharding
+from priory.core.logspace import log
+from priory.core.statistics import DUST, Statistics
+from priory.core.typing import Array
 from priory.errors import DataError, NotSeen
-from priory.families.family import Family, Grouped, known
-from priory.logspace import Array, log
-from priory.statistics import DUST, Statistics
+from priory.families.base import Family, Grouped, known
 
 LOG_2PI = float(np.log(2 * np.pi))
 FLOOR = 1e-9  # of a column's variance: a class that shows one value only is not infinitely sure of it
@@ -129,11 +130,11 @@ class Gaussian(Family):
     ) -> Moments:
         rows = Grouped(x, group, groups)
         origin, unit = _frame(rows)
-        n, first, second = counting.moments(rows.x, rows.group, weight, origin, unit)
+        n, first, second = column_kernels.moments(rows.x, rows.group, weight, origin, unit)
         if not np.isfinite(second).all():  # a unit read off the first rows was too small, or a cell is infinite
             unit = _power_of_two(_largest(rows.x))
             origin = _first_rows(rows) / unit
-            n, first, second = counting.moments(rows.x, rows.group, weight, origin, unit)
+            n, first, second = column_kernels.moments(rows.x, rows.group, weight, origin, unit)
         n, first, second, origin = (rows.shaped(s) for s in (n, first, second, origin))
         return Moments(n, first, second, origin, unit.reshape(np.shape(x)[1:]))
 
@@ -238,7 +239,7 @@ class Gaussian(Family):
     def score(self, seen: Moments, x: Array, estimate: str) -> Array:
         """As the terms say, up to a constant of the row that all classes share."""
         tables = seen.derived("tables", lambda s: self._tables(s, estimate), self, estimate)
-        return (counting.student if estimate == "predictive" else counting.quadratic)(x, seen.unit, *tables)
+        return (column_kernels.student if estimate == "predictive" else column_kernels.quadratic)(x, seen.unit, *tables)
 
     def mixed(self, seen: Moments, together: Moments, x: Array, estimate: str, matters: Array) -> Array:
         if estimate != "predictive":
@@ -246,7 +247,7 @@ class Gaussian(Family):
         pairs = zip(self._tables(seen, estimate), self._tables(together, estimate), strict=True)
         centre, precision, power, constant = (np.concatenate(pair) for pair in pairs)
         constant = constant - (constant != 0) * np.log(seen.unit)
-        return counting.blended(x, seen.unit, centre, precision, power, constant, matters)
+        return column_kernels.blended(x, seen.unit, centre, precision, power, constant, matters)
 
     def evidence(self, seen: Moments) -> Array:
         """A column without spread has no density: some other family explains it."""
@@ -256,14 +257,14 @@ class Gaussian(Family):
 
 def _frame(rows: Grouped) -> tuple[Array, Array]:
     """An origin for each class (its first row) and a unit for each column (the size of the first rows)."""
-    unit = _power_of_two(_largest(rows.x[: counting.SHARD]))
+    unit = _power_of_two(_largest(rows.x[: sharding.SHARD]))
     return _first_rows(rows) / unit, unit
 
 
 def _first_rows(rows: Grouped) -> Array:
     """The first row of each class, found among the first rows of all if it is there."""
     origin = np.zeros((rows.groups, rows.x.shape[1]))
-    for part in (rows.group[: counting.SHARD], rows.group):
+    for part in (rows.group[: sharding.SHARD], rows.group):
         first = np.full(rows.groups, -1, dtype=np.intp)
         first[part[::-1]] = np.arange(len(part))[::-1]
         if (first >= 0).all():

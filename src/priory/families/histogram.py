@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from priory import counting
+from priory.core import column_kernels
+from priory.core.logspace import log
+from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families import dirichlet
-from priory.families.family import Family, Grouped, known
-from priory.families.leaving import Left, Removals
-from priory.families.rebinning import of_bins, outer_edge
-from priory.families.tally import Tally
-from priory.logspace import Array, log
+from priory.families.base import Family, Grouped, known
+from priory.families.histogram_leave_one_out import of_bins, outer_edge
+from priory.families.leave_one_out import Left, Removals
+from priory.families.value_counts import Tally
 
 NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 QUANTILES = np.concatenate([np.arange(bins + 1) / bins for bins in NUMBERS_OF_BINS])
@@ -56,7 +57,7 @@ class Histogram(Family):
 
     def observe(self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
         rows = Grouped(x, group, groups)
-        pairs = counting.value_counts(rows.x, rows.group, weight, rows.groups, self.bits)
+        pairs = column_kernels.value_counts(rows.x, rows.group, weight, rows.groups, self.bits)
         if any(np.isinf(values).any() for values, _ in pairs):
             raise DataError("a cell is infinite; use NaN for what is missing.")
         tallies = tuple(Tally.of(values, c if group is not None else c[0]) for values, c in pairs)
@@ -169,7 +170,7 @@ class Histogram(Family):
     def without(seen: Tally, x: Array, group: Array, declared: Histogram | None) -> Left | None:
         """Evidence and terms of each cell with its row left out, the bins chosen anew."""
         own = Histogram() if declared is None else declared
-        place = seen.places(counting.rounded(x[:, 0], own.bits))
+        place = seen.places(column_kernels.rounded(x[:, 0], own.bits))
         if (place == len(seen.values)).any() or not (gone := Removals(seen, place, group)).learned():
             return None
         alpha = None if own.alpha is None else float(np.asarray(own.alpha))
@@ -189,7 +190,7 @@ def _looked_up(x: Array, tables: list[tuple[Array, Array]]) -> Array:
         found[np.isnan(block)] = -1
         return found
 
-    return counting.lookup(codes, len(x), [table for _, table in tables])
+    return column_kernels.lookup(codes, len(x), [table for _, table in tables])
 
 
 def _cuts(content: Array) -> tuple[Array, Array]:

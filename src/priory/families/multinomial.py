@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from priory.counting import group_sums
+from priory.core.column_kernels import group_sums
+from priory.core.logspace import log, x_log_y
+from priory.core.statistics import Statistics
+from priory.core.typing import Array
 from priory.families import dirichlet
-from priory.families.family import Family, Grouped, known
-from priory.logspace import Array, log, x_log_y
-from priory.statistics import Statistics
+from priory.families.base import Family, Grouped, known
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from scipy.sparse import csr_array
 
-from priory import tokens as reading
-from priory import words as counting
-from priory.bags import MODELS, Bag, Rows, sparse_rows
+from priory.bag_of_words import token_counts as counting
+from priory.bag_of_words import tokenizer as reading
+from priory.bag_of_words.averaged_models import averaged
+from priory.bag_of_words.models import MODELS, Bag, Rows, sparse_rows
+from priory.bag_of_words.token_counts import Words
+from priory.bag_of_words.tokenizer import Tokens
+from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families import dirichlet
-from priory.families.family import Columns
-from priory.logspace import Array
-from priory.tokens import Tokens
-from priory.tokensets import averaged
-from priory.words import Words
+from priory.families.base import Columns
 
 
 @final

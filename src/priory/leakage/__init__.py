@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from priory.leakage import boilerplate, columns, drift, duplicates, identifiers, likeness, preparation, shortcuts, times
-from priory.leakage import groups as grouping
-from priory.leakage.evidence import Evidence
-from priory.leakage.finding import Effect, Finding, Findings, Severity, Suspicion, judged
-from priory.leakage.reading import read
+from priory.leakage.audit_tables import Evidence
+from priory.leakage.finders import boilerplate, columns, drift, duplicates, identifiers, preparation, shortcuts, times
+from priory.leakage.finders import groups as grouping
+from priory.leakage.finders import near_duplicates as likeness
+from priory.leakage.findings import Effect, Finding, Findings, Severity, Suspicion, judged
+from priory.leakage.inputs import read
 
 __all__ = ["Effect", "Finding", "Findings", "Severity", "audit"]
 

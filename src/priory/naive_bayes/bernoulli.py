@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from priory.core.logspace import log
+from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.bernoulli import Bernoulli, Trials
-from priory.logspace import Array, log
-from priory.naive_bayes.counts import CountNB, scores
-from priory.naive_bayes.reading import column_sums, finite, first_cell, refuse_not_finite
+from priory.naive_bayes.discrete import CountNB, scores
+from priory.naive_bayes.input_checks import column_sums, finite, first_cell, refuse_not_finite
 
 
 class BernoulliNB(CountNB):

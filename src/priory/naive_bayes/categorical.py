@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from priory.counting import lookup, over_shards, tally
+from priory.core.column_kernels import lookup, tally
+from priory.core.sharding import over_shards
+from priory.core.typing import Array
 from priory.errors import DataError
-from priory.families.tally import Tally
-from priory.logspace import Array
-from priory.naive_bayes.counts import CountNB, log_shares
-from priory.naive_bayes.reading import check_counts, check_finite, read, warn_of_fractions
+from priory.families.value_counts import Tally
+from priory.naive_bayes.discrete import CountNB, log_shares
+from priory.naive_bayes.input_checks import check_counts, check_finite, read, warn_of_fractions
 
 MOST_CELLS = 1 << 28  # two gigabytes of counts
 

@@ -12,18 +12,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from priory.counting import group_sums, over_shards, scored
+from priory.core.column_kernels import group_sums
+from priory.core.sharding import over_shards, scored
+from priory.core.typing import Array
 from priory.errors import DataError
-from priory.estimator import Classifier
+from priory.estimators.base import Classifier
 from priory.families import Bernoulli, Family, Gamma, Poisson
+from priory.families.base import ESTIMATES
 from priory.families.bernoulli import Trials
-from priory.families.family import ESTIMATES
 from priory.families.gamma import LARGEST, SMALLEST
 from priory.families.poisson import LARGEST as LARGEST_COUNT
-from priory.logspace import Array
-from priory.model import Seen
-from priory.naive_bayes.prior import checked, log_prior
-from priory.naive_bayes.reading import check_counts, class_counts, first_cell, read, warn_of_fractions
+from priory.models.naive_bayes import Seen
+from priory.naive_bayes.class_prior import checked, log_prior
+from priory.naive_bayes.input_checks import check_counts, class_counts, first_cell, read, warn_of_fractions
 
 CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers for each
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from priory.counting import quadratic
+from priory.core.column_kernels import quadratic
+from priory.core.typing import Array
 from priory.errors import DataError
-from priory.estimator import Classifier, as_numpy
-from priory.families.family import known
+from priory.estimators.base import Classifier, as_numpy
+from priory.families.base import known
 from priory.families.gaussian import FLOOR, LOG_2PI, Gaussian, Moments
-from priory.logspace import Array
-from priory.model import Seen
-from priory.naive_bayes.libraries import is_single, library, like, nothing_like
-from priory.naive_bayes.prior import checked, log_prior
-from priory.naive_bayes.reading import check_finite, class_counts, read, refuse_not_finite
+from priory.models.naive_bayes import Seen
+from priory.naive_bayes.array_libraries import is_single, library, like, nothing_like
+from priory.naive_bayes.class_prior import checked, log_prior
+from priory.naive_bayes.input_checks import check_finite, class_counts, read, refuse_not_finite
 
 WIDE = 1000.0  # a column wider than this (in variance) does not blur the others
 NARROW = 1e-300  # the precision of anything narrower (in units squared) is infinite

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from priory.core.statistics import Statistics
+from priory.core.typing import Array
 from priory.errors import DataError
-from priory.logspace import Array
-from priory.naive_bayes.counts import CountNB, log_shares, scores
-from priory.naive_bayes.reading import check_counts, column_sums, refuse_not_finite
-from priory.statistics import Statistics
+from priory.naive_bayes.discrete import CountNB, log_shares, scores
+from priory.naive_bayes.input_checks import check_counts, column_sums, refuse_not_finite
 
 
 @dataclass(frozen=True, eq=False)

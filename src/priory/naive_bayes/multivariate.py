@@ -11,15 +11,15 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
-from priory.counting import scored, shards
+from priory.core.sharding import scored, shards
+from priory.core.typing import Array
 from priory.errors import DataError
-from priory.families.family import known
+from priory.families.base import known
 from priory.families.gaussian import FAR, FLOOR, LOG_2PI
-from priory.families.multivariate import MultivariateGaussian, Scatter
-from priory.logspace import Array
+from priory.families.multivariate_gaussian import MultivariateGaussian, Scatter
 from priory.naive_bayes.conjugate import ConjugateClassifier
-from priory.naive_bayes.counts import SMALL_PRODUCT
-from priory.naive_bayes.reading import check_finite
+from priory.naive_bayes.discrete import SMALL_PRODUCT
+from priory.naive_bayes.input_checks import check_finite
 
 ANY = MultivariateGaussian(location=0.0, strength=1.0, degrees=1.0, scale=1.0)  # what is observed needs no prior
 

@@ -1,6 +1,6 @@
 """Figures, one function each (extra ``plots``). A figure is returned, not shown: ``figure.savefig("bags.png")``."""
 
-from priory.plots.judgement import (
+from priory.plots.evaluation import (
     confusion_matrix,
     evidence_bars,
     learning_curve,
@@ -8,8 +8,8 @@ from priory.plots.judgement import (
     roc_curves,
     score_histogram,
 )
-from priory.plots.lines import class_probability, posterior_lines, predictive_band, prior_lines
-from priory.plots.spaces import belief, belief_curve, next_outcome_curve, posterior_curves, version_space
+from priory.plots.hypotheses import belief, belief_curve, next_outcome_curve, posterior_curves, version_space
+from priory.plots.regression import class_probability, posterior_lines, predictive_band, prior_lines
 
 __all__ = [
     "belief",

@@ -4,6 +4,6 @@
 """
 
 from priory.sources.chunk import Chunk, Faults, File
-from priory.sources.opening import FORMATS, Asked, Rows, open_files
+from priory.sources.discovery import FORMATS, Asked, Rows, open_files
 
 __all__ = ["FORMATS", "Asked", "Chunk", "Faults", "File", "Rows", "open_files"]

@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 
 from priory.errors import BadModel, KindError, Missing, TooLarge
 from priory.storage.container import Contents, Sections, packed
-from priory.storage.encoding import Decoder, built_estimator, built_record, encoded
 from priory.storage.files import WAIT, locked, opened, replaced
-from priory.storage.fitted import check_model
+from priory.storage.fitted_state import check_model
 from priory.storage.inspection import Inspection, inspected
 from priory.storage.registry import ESTIMATORS, NOTES, name_of
 from priory.storage.signatures import Key, check_signature, key_from
+from priory.storage.value_encoding import Decoder, built_estimator, built_record, encoded
 
 __all__ = ["Inspection", "Updated", "inspect", "load", "save", "sign", "updating"]
 

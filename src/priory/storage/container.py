@@ -31,10 +31,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import priory
-from priory.counting import THREADS
+from priory.core.sharding import THREADS
+from priory.core.typing import Array
 from priory.errors import BadModel, DataError, TooLarge
-from priory.logspace import Array
-from priory.storage.blocks import ALIGNED, Chunk, arrived, digests, padding
+from priory.storage.hashed_blocks import ALIGNED, Chunk, arrived, digests, padding
 from priory.storage.signatures import SIZES, Key
 
 FORMAT = 1

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from priory.storage.container import Contents
-from priory.storage.encoding import Decoder
 from priory.storage.registry import STATISTICS
+from priory.storage.value_encoding import Decoder
 
 REVEALS = {
     "Tally": "the values of its columns, rare and extreme ones too (labels, and numbers to three digits)",

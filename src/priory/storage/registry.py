@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import Any
 
 ESTIMATORS = {
-    "NaiveBayes": "priory.classifier.NaiveBayes",
-    "TextClassifier": "priory.text.TextClassifier",
+    "NaiveBayes": "priory.estimators.naive_bayes.NaiveBayes",
+    "TextClassifier": "priory.estimators.text_classifier.TextClassifier",
     "BernoulliNB": "priory.naive_bayes.bernoulli.BernoulliNB",
     "CategoricalNB": "priory.naive_bayes.categorical.CategoricalNB",
     "ComplementNB": "priory.naive_bayes.multinomial.ComplementNB",
@@ -17,8 +17,8 @@ ESTIMATORS = {
     "GaussianNB": "priory.naive_bayes.gaussian.GaussianNB",
     "MultinomialNB": "priory.naive_bayes.multinomial.MultinomialNB",
     "PoissonNB": "priory.naive_bayes.conjugate.PoissonNB",
-    "BayesianLinearRegression": "priory.regression.BayesianLinearRegression",
-    "BayesianLogisticRegression": "priory.logistic_regression.BayesianLogisticRegression",
+    "BayesianLinearRegression": "priory.regression.linear_regression.BayesianLinearRegression",
+    "BayesianLogisticRegression": "priory.regression.logistic_regression.BayesianLogisticRegression",
 }
 
 FAMILIES = {
@@ -29,45 +29,45 @@ FAMILIES = {
     "Gaussian": "priory.families.gaussian.Gaussian",
     "Histogram": "priory.families.histogram.Histogram",
     "Multinomial": "priory.families.multinomial.Multinomial",
-    "MultivariateGaussian": "priory.families.multivariate.MultivariateGaussian",
+    "MultivariateGaussian": "priory.families.multivariate_gaussian.MultivariateGaussian",
     "Poisson": "priory.families.poisson.Poisson",
     "Text": "priory.families.text.Text",
 }
 
 STATISTICS = {
-    "Buckets": "priory.buckets.Buckets",
+    "Buckets": "priory.bag_of_words.hashed_counts.Buckets",
     "Events": "priory.families.poisson.Events",
     "Moments": "priory.families.gaussian.Moments",
     "Occurrences": "priory.naive_bayes.multinomial.Occurrences",
     "Positives": "priory.families.gamma.Positives",
-    "Products": "priory.products.Products",
-    "Scatter": "priory.families.multivariate.Scatter",
-    "Seen": "priory.model.Seen",
+    "Products": "priory.regression.cross_products.Products",
+    "Scatter": "priory.families.multivariate_gaussian.Scatter",
+    "Seen": "priory.models.naive_bayes.Seen",
     "Successes": "priory.families.binomial.Successes",
-    "Tally": "priory.families.tally.Tally",
+    "Tally": "priory.families.value_counts.Tally",
     "TokenCounts": "priory.families.multinomial.Tokens",
     "Trials": "priory.families.bernoulli.Trials",
-    "Words": "priory.words.Words",
+    "Words": "priory.bag_of_words.token_counts.Words",
 }
 
 CORRECTIONS = {
-    "Corrections": "priory.corrections.Corrections",
-    "Encoding": "priory.encoding.Encoding",
-    "Honest": "priory.corrections.Honest",
-    "Pairs": "priory.dependence.Pairs",
-    "Scale": "priory.encoding.Scale",
-    "Tempering": "priory.tempering.Tempering",
-    "Voice": "priory.corrections.Voice",
+    "Corrections": "priory.calibration.stacking.Corrections",
+    "Encoding": "priory.calibration.feature_encoding.Encoding",
+    "Honest": "priory.calibration.stacking.Honest",
+    "Pairs": "priory.calibration.aode.Pairs",
+    "Scale": "priory.calibration.feature_encoding.Scale",
+    "Tempering": "priory.calibration.tempering.Tempering",
+    "Voice": "priory.calibration.stacking.Voice",
 }
 
 DECLARED = {
-    "Block": "priory.schema.Block",
-    "Diagnostics": "priory.sampling.Diagnostics",
-    "Laplace": "priory.logistic.Laplace",
-    "NormalInverseGamma": "priory.linear.NormalInverseGamma",
-    "Schema": "priory.schema.Schema",
-    "Term": "priory.products.Term",
-    "Tokens": "priory.tokens.Tokens",
+    "Block": "priory.models.schema.Block",
+    "Diagnostics": "priory.regression.mcmc.Diagnostics",
+    "Laplace": "priory.regression.logistic_posterior.Laplace",
+    "NormalInverseGamma": "priory.regression.linear_posterior.NormalInverseGamma",
+    "Schema": "priory.models.schema.Schema",
+    "Term": "priory.regression.cross_products.Term",
+    "Tokens": "priory.bag_of_words.tokenizer.Tokens",
 }
 
 RECORDS = {**FAMILIES, **STATISTICS, **CORRECTIONS, **DECLARED}

@@ -1,0 +1,109 @@
+"""The readable twin of `compiled`: what each loop means, in NumPy.
+
+Shapes: ``x`` is (rows, columns), ``group`` gives each row its class (0 .. groups-1), ``weight`` its weight or None.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+FAR = 1e140  # the square of anything farther out would overflow; the verdict is the same
+
+
+def group_sums(x: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int) -> np.ndarray:
+    """Weighted column sums of the rows of each class."""
+    sums = np.zeros((groups, x.shape[1]))
+    np.add.at(sums, group, x if weight is None else x * weight[:, None])
+    return sums
+
+
+def moments(
+    x: np.ndarray, group: np.ndarray, weight: np.ndarray | None, origin: np.ndarray, inverse_unit: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count, sum and sum of squares of ``z = x / unit - origin`` per class and column; NaN cells are left out."""
+    z = x * inverse_unit - origin[group]
+    present = ~np.isnan(z)
+    z = np.where(present, z, 0.0)
+    groups = origin.shape[0]
+    n = group_sums(present.astype(float), group, weight, groups)
+    return n, group_sums(z, group, weight, groups), group_sums(z * z, group, weight, groups)
+
+
+def tally(
+    codes: np.ndarray, starts: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int
+) -> np.ndarray:
+    """How often each class showed each value; column j's value v is cell ``starts[j] + v``; negative is missing."""
+    counts = np.zeros((groups, starts[-1]))
+    w = np.ones(len(codes)) if weight is None else weight
+    for j in range(codes.shape[1]):
+        seen = codes[:, j] >= 0
+        np.add.at(counts, (group[seen], starts[j] + codes[seen, j]), w[seen])
+    return counts
+
+
+def value_counts(
+    x: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int, bits: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct values of one column at ``bits`` significant binary digits, in order, and their counts per class."""
+    seen = ~np.isnan(x)
+    mantissa, exponent = np.frexp(x[seen])
+    rounded = np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits) + 0.0
+    values, place = np.unique(rounded, return_inverse=True)
+    counts = np.zeros((groups, len(values)))
+    np.add.at(counts, (group[seen], place), 1.0 if weight is None else weight[seen])
+    return values, counts
+
+
+def quadratic(
+    x: np.ndarray, inverse_unit: np.ndarray, centre: np.ndarray, precision: np.ndarray, constant: np.ndarray
+) -> np.ndarray:
+    """Sum over columns of ``constant - precision / 2 * (x / unit - centre)^2`` per row and class; NaN adds nothing."""
+    scores = np.zeros((len(x), len(centre)))
+    for c in range(len(centre)):
+        z = np.clip(x * inverse_unit - centre[c], -FAR, FAR)
+        scores[:, c] = np.where(np.isnan(z), 0.0, constant[c] - 0.5 * precision[c] * z * z).sum(axis=1)
+    return scores
+
+
+def student(
+    x: np.ndarray,
+    inverse_unit: np.ndarray,
+    centre: np.ndarray,
+    precision: np.ndarray,
+    power: np.ndarray,
+    constant: np.ndarray,
+) -> np.ndarray:
+    """Sum over columns of ``constant - power * log(1 + precision * (x / unit - centre)^2)``; NaN adds nothing."""
+    scores = np.zeros((len(x), len(centre)))
+    for c in range(len(centre)):
+        z = np.clip(x * inverse_unit - centre[c], -FAR, FAR)
+        scores[:, c] = np.where(np.isnan(z), 0.0, constant[c] - power[c] * np.log1p(precision[c] * z * z)).sum(axis=1)
+    return scores
+
+
+def blended(
+    x: np.ndarray,
+    inverse_unit: np.ndarray,
+    centre: np.ndarray,
+    precision: np.ndarray,
+    power: np.ndarray,
+    constant: np.ndarray,
+    matters: np.ndarray,
+) -> np.ndarray:
+    """Sum over columns of ``log(1 - r + r p(x | class) / p(x))``, r how far the column matters; NaN adds nothing.
+
+    The densities are those of `student`; the last row of each table is that of all classes together.
+    """
+    z = np.clip((x * inverse_unit)[:, None] - centre, -FAR, FAR)
+    terms = np.where(np.isnan(z), 0.0, constant - power * np.log1p(precision * z * z))
+    apart = terms[:, :-1] - terms[:, -1:]
+    return np.asarray(np.logaddexp(np.log(matters) + apart, np.log1p(-matters)).sum(axis=-1))
+
+
+def lookup(codes: np.ndarray, starts: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Sum over columns of ``table[class, starts[j] + code]`` per row and class; a negative code adds nothing."""
+    scores = np.zeros((len(codes), len(table)))
+    for j in range(codes.shape[1]):
+        seen = codes[:, j] >= 0
+        scores[seen] += table[:, starts[j] + codes[seen, j]].T
+    return scores

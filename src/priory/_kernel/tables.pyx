@@ -1,0 +1,325 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The loops that touch every cell. `reference` says what each means; `priory.core.sharding` checks what comes in."""
+
+import numpy as np
+
+from libc.math cimport exp, frexp, ldexp, log, log1p, rint
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.string cimport memcpy
+
+
+def group_sums(const double[:, ::1] x, const int32_t[::1] group, weight, Py_ssize_t groups):
+    cdef Py_ssize_t n = x.shape[0], d = x.shape[1], i, j
+    cdef double[:, ::1] sums = np.zeros((groups, d))
+    cdef const double[::1] w = weight
+    cdef bint weighted = weight is not None
+    cdef double v
+    cdef double* out
+    cdef const double* row
+    if d == 0:
+        return np.asarray(sums)
+    with nogil:
+        for i in range(n):
+            row = &x[i, 0]
+            out = &sums[group[i], 0]
+            v = w[i] if weighted else 1.0
+            for j in range(d):
+                out[j] += v * row[j]
+    return np.asarray(sums)
+
+
+def moments(const double[:, ::1] x, const int32_t[::1] group, weight,
+            const double[:, ::1] origin, const double[::1] inverse_unit):
+    cdef Py_ssize_t n = x.shape[0], d = x.shape[1], i, j
+    cdef double[:, :, ::1] sums = np.zeros((3, origin.shape[0], d))
+    cdef const double[::1] w = weight
+    cdef bint weighted = weight is not None
+    cdef double v, z, present
+    cdef const double* row
+    cdef const double* o
+    cdef const double* unit
+    cdef double* s0
+    cdef double* s1
+    cdef double* s2
+    if d == 0:
+        return tuple(np.asarray(sums))
+    unit = &inverse_unit[0]
+    with nogil:
+        for i in range(n):
+            row = &x[i, 0]
+            o = &origin[group[i], 0]
+            s0 = &sums[0, group[i], 0]
+            s1 = &sums[1, group[i], 0]
+            s2 = &sums[2, group[i], 0]
+            v = w[i] if weighted else 1.0
+            for j in range(d):
+                z = row[j] * unit[j] - o[j]
+                present = v if z == z else 0.0
+                z = z if z == z else 0.0
+                s0[j] += present
+                s1[j] += present * z
+                s2[j] += present * z * z
+    return tuple(np.asarray(sums))
+
+
+def tally(const int32_t[:, ::1] codes, const int64_t[::1] starts, const int32_t[::1] group, weight, Py_ssize_t groups):
+    cdef Py_ssize_t n = codes.shape[0], d = codes.shape[1], i, j
+    cdef double[:, ::1] counts = np.zeros((groups, starts[d]))
+    cdef const double[::1] w = weight
+    cdef bint weighted = weight is not None
+    cdef double v
+    cdef int32_t code
+    cdef double* out
+    if starts[d] == 0:
+        return np.asarray(counts)
+    with nogil:
+        for i in range(n):
+            out = &counts[group[i], 0]
+            v = w[i] if weighted else 1.0
+            for j in range(d):
+                code = codes[i, j]
+                if code >= 0:
+                    out[starts[j] + code] += v
+    return np.asarray(counts)
+
+
+cdef double FAR = 1e140  # the square of anything farther out would overflow; the verdict is the same
+
+
+cdef inline double near(double z) noexcept nogil:
+    return FAR if z > FAR else (-FAR if z < -FAR else z)
+
+
+cdef inline double rounded(double x, int bits) noexcept nogil:
+    cdef int exponent
+    cdef double mantissa = frexp(x, &exponent)
+    return ldexp(rint(ldexp(mantissa, bits)), exponent - bits) + 0.0
+
+
+cdef inline uint64_t mixed(double key) noexcept nogil:
+    cdef uint64_t h
+    memcpy(&h, &key, 8)
+    h ^= h >> 32
+    h *= <uint64_t>0x9E3779B97F4A7C15
+    return h ^ (h >> 29)
+
+
+def value_counts(const double[::1] x, const int32_t[::1] group, weight, Py_ssize_t groups, int bits):
+    """Open addressing: a slot holds the place of its value; the table doubles before it is half full."""
+    cdef Py_ssize_t n = x.shape[0], i, c, slot, place, size = 1024, capacity = 512, found = 0
+    cdef const double[::1] w = weight
+    cdef bint weighted = weight is not None
+    cdef int64_t[::1] slots = np.full(size, -1, dtype=np.int64)
+    cdef double[::1] values = np.empty(capacity)
+    cdef double[:, ::1] counts = np.zeros((capacity, groups))
+    cdef double v, key
+    i = 0
+    while True:
+        with nogil:
+            while i < n and found < capacity:
+                key = x[i]
+                if key == key:
+                    key = rounded(key, bits)
+                    slot = mixed(key) & (size - 1)
+                    while slots[slot] >= 0 and values[slots[slot]] != key:
+                        slot = (slot + 1) & (size - 1)
+                    place = slots[slot]
+                    if place < 0:
+                        place = found
+                        slots[slot] = place
+                        values[place] = key
+                        found += 1
+                    counts[place, group[i]] += w[i] if weighted else 1.0
+                i += 1
+        if i == n:
+            break
+        size, capacity = 2 * size, 2 * capacity
+        slots = np.full(size, -1, dtype=np.int64)
+        values = np.concatenate([values, np.empty(found)])
+        counts = np.concatenate([counts, np.zeros((found, groups))])
+        for place in range(found):
+            slot = mixed(values[place]) & (size - 1)
+            while slots[slot] >= 0:
+                slot = (slot + 1) & (size - 1)
+            slots[slot] = place
+    order = np.argsort(np.asarray(values[:found]))
+    return np.asarray(values)[:found][order], np.ascontiguousarray(np.asarray(counts)[:found][order].T)
+
+
+cdef inline double squares(const double* x, const double* centre, const double* precision, Py_ssize_t d) noexcept nogil:
+    """Sum of ``precision * (x - centre)^2``, in four partial sums that need not wait for each other."""
+    cdef double a = 0.0, b = 0.0, e = 0.0, f = 0.0, z
+    cdef Py_ssize_t j = 0
+    while j + 4 <= d:
+        z = x[j] - centre[j]
+        a += precision[j] * z * z
+        z = x[j + 1] - centre[j + 1]
+        b += precision[j + 1] * z * z
+        z = x[j + 2] - centre[j + 2]
+        e += precision[j + 2] * z * z
+        z = x[j + 3] - centre[j + 3]
+        f += precision[j + 3] * z * z
+        j += 4
+    while j < d:
+        z = x[j] - centre[j]
+        a += precision[j] * z * z
+        j += 1
+    return (a + b) + (e + f)
+
+
+def quadratic(const double[:, ::1] x, const double[::1] inverse_unit, const double[:, ::1] centre,
+              const double[:, ::1] precision, const double[:, ::1] constant):
+    """A row of ordinary numbers needs no questions asked; one with a missing or a very far cell is taken cell by cell."""
+    cdef Py_ssize_t n = x.shape[0], d = x.shape[1], groups = centre.shape[0], i, j, c
+    cdef double[:, ::1] scores = np.zeros((n, groups))
+    cdef double[::1] row = np.empty(d)
+    cdef double[::1] height = np.asarray(constant).sum(axis=1)
+    cdef double total, z
+    cdef bint plain
+    if d == 0:
+        return np.asarray(scores)
+    with nogil:
+        for i in range(n):
+            plain = True
+            for j in range(d):
+                row[j] = x[i, j] * inverse_unit[j]
+                plain = plain & (-FAR / 2 < row[j]) & (row[j] < FAR / 2)
+            for c in range(groups):
+                if plain:
+                    scores[i, c] = height[c] - 0.5 * squares(&row[0], &centre[c, 0], &precision[c, 0], d)
+                    continue
+                total = 0.0
+                for j in range(d):
+                    z = near(row[j] - centre[c, j])
+                    z = constant[c, j] - 0.5 * precision[c, j] * z * z
+                    total += z if z == z else 0.0
+                scores[i, c] = total
+    return np.asarray(scores)
+
+
+def student(const double[:, ::1] x, const double[::1] inverse_unit, const double[:, ::1] centre,
+            const double[:, ::1] precision, const double[:, ::1] power, const double[:, ::1] constant):
+    """Factors of the same power are multiplied up, and their logarithm taken once: it is most of the work."""
+    cdef Py_ssize_t n = x.shape[0], d = x.shape[1], groups = centre.shape[0], i, j, c
+    cdef double[:, ::1] scores = np.zeros((n, groups))
+    cdef double total, z, factor, product, exponent
+    with nogil:
+        for i in range(n):
+            for c in range(groups):
+                total, product, exponent = 0.0, 1.0, 0.0
+                for j in range(d):
+                    z = near(x[i, j] * inverse_unit[j] - centre[c, j])
+                    if z == z:
+                        total += constant[c, j]
+                        factor = 1.0 + precision[c, j] * z * z
+                        if power[c, j] != exponent or product > 1e100 or factor > 1e100:
+                            total -= exponent * log(product)
+                            product, exponent = 1.0, power[c, j]
+                        if factor > 1e100:
+                            total -= exponent * log(factor)
+                        else:
+                            product *= factor
+                scores[i, c] = total - exponent * log(product)
+    return np.asarray(scores)
+
+
+cdef enum:
+    BLOCK = 256  # rows that are gone through column by column, in loops the compiler makes two steps at a time
+
+
+cdef void densities(const double* v, Py_ssize_t n, double low, double high, double centre, double precision,
+                    double power, double constant, double* out) noexcept nogil:
+    """Student's log densities; where all are near the centre a few terms of the logarithm's series are exact."""
+    cdef double z, u, far = high - centre if high - centre > centre - low else centre - low
+    cdef Py_ssize_t i
+    if precision * far * far < 1e-4:
+        for i in range(n):
+            z = v[i] - centre
+            u = precision * z * z
+            out[i] = constant - power * u * (1 - u * (1.0 / 2 - u * (1.0 / 3 - u * (1.0 / 4))))
+    else:
+        for i in range(n):
+            z = near(v[i] - centre)
+            out[i] = constant - power * log1p(precision * z * z)
+
+
+cdef void collect(double* product, Py_ssize_t n, double* scores, Py_ssize_t step) noexcept nogil:
+    """The logarithm of each product into the scores."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        scores[i * step] += log(product[i])
+        product[i] = 1.0
+
+
+cdef void blend(const double* apart, const double* shared, Py_ssize_t n, double r, double* product,
+                double* scores, Py_ssize_t step) noexcept nogil:
+    """Each product times 1 - r + r exp(apart - shared); where the two are close, by the exponential's series."""
+    cdef double d, factor, widest = 0.0
+    cdef Py_ssize_t i
+    for i in range(n):
+        d = apart[i] - shared[i]
+        widest = d if d > widest else (-d if -d > widest else widest)
+    if widest < 0.05:
+        for i in range(n):
+            d = apart[i] - shared[i]
+            factor = 1 + r * d * (1 + d * (1.0 / 2 + d * (1.0 / 6 + d * (1.0 / 24 + d * (
+                1.0 / 120 + d * (1.0 / 720 + d * (1.0 / 5040 + d * (1.0 / 40320))))))))
+            product[i] *= factor if factor == factor else 1.0
+    else:
+        for i in range(n):
+            d = apart[i] - shared[i]
+            if d > 200.0:  # beside it 1 - r is nothing
+                scores[i * step] += d + log(r)
+            elif d == d:
+                product[i] *= (1 - r) + r * exp(d)
+        collect(product, n, scores, step)
+
+
+def blended(const double[:, ::1] x, const double[::1] inverse_unit, const double[:, ::1] centre,
+            const double[:, ::1] precision, const double[:, ::1] power, const double[:, ::1] constant,
+            const double[::1] matters):
+    """Factors are multiplied up, and their logarithm taken once."""
+    cdef Py_ssize_t n = x.shape[0], d = x.shape[1], groups = centre.shape[0] - 1, block, start, rows, i, j, c
+    cdef double[:, ::1] scores = np.zeros((n, groups))
+    cdef double[:, ::1] product = np.ones((groups, BLOCK))
+    cdef double[BLOCK] v
+    cdef double[BLOCK] apart
+    cdef double[BLOCK] shared
+    cdef double low, high
+    with nogil:
+        for block in range((n + BLOCK - 1) // BLOCK):
+            start = block * BLOCK
+            rows = n - start if n - start < BLOCK else BLOCK
+            for j in range(d):
+                low, high = FAR, -FAR
+                for i in range(rows):
+                    v[i] = x[start + i, j] * inverse_unit[j]
+                    low = v[i] if v[i] < low else low
+                    high = v[i] if v[i] > high else high
+                densities(v, rows, low, high, centre[groups, j], precision[groups, j], power[groups, j],
+                          constant[groups, j], shared)
+                for c in range(groups):
+                    densities(v, rows, low, high, centre[c, j], precision[c, j], power[c, j], constant[c, j], apart)
+                    blend(apart, shared, rows, matters[j], &product[c, 0], &scores[start, c], groups)
+                    if j % 1000 == 999 or j == d - 1:
+                        collect(&product[c, 0], rows, &scores[start, c], groups)
+    return np.asarray(scores)
+
+
+def lookup(const int32_t[:, ::1] codes, const int64_t[::1] starts, const double[:, ::1] table):
+    cdef Py_ssize_t n = codes.shape[0], d = codes.shape[1], groups = table.shape[0], i, j, c
+    cdef double[:, ::1] scores = np.zeros((n, groups))
+    cdef const double[:, ::1] columns = np.ascontiguousarray(np.asarray(table).T)
+    cdef const double* cell
+    cdef double* out
+    cdef int32_t code
+    with nogil:
+        for i in range(n):
+            out = &scores[i, 0]
+            for j in range(d):
+                code = codes[i, j]
+                if code >= 0:
+                    cell = &columns[starts[j] + code, 0]
+                    for c in range(groups):
+                        out[c] += cell[c]
+    return np.asarray(scores)

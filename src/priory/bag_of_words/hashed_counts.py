@@ -1,0 +1,32 @@
+"""What was learned from texts whose words are not kept: counts of hashed tokens, in a space of declared size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from priory.core.statistics import Statistics
+from priory.core.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets(Statistics):
+    """Documents of each class, and how often each class showed a token of each bucket; no word is kept."""
+
+    tallied: ClassVar[tuple[str, ...]] = ("n", "counts")
+
+    n: Array
+    counts: Array  # (buckets, classes)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def regrouped(self, index: Array, size: int) -> Buckets:
+        n, counts = np.zeros(size), np.zeros((len(self), size))
+        n[index], counts[:, index] = self.n, self.counts
+        return replace(self, n=n, counts=counts)
+
+    def pooled(self) -> Buckets:
+        return Buckets(self.n.sum(keepdims=True), self.counts.sum(axis=1, keepdims=True))

@@ -1,0 +1,1 @@
+"""Corrections that make probabilities honest, all fitted to out-of-fold answers."""

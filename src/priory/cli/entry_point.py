@@ -1,0 +1,126 @@
+"""The door: every command, and what every error becomes: one line, and an exit code.
+
+0 done, 2 usage, 3 bad data, 4 bad model, 5 files and disks, 6 a limit, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Any
+
+import click
+
+from priory.cli.demo import demo
+from priory.cli.evaluate import audit, evaluate, report
+from priory.cli.explain import explain
+from priory.cli.inspect import completion, inspect
+from priory.cli.options import Commands
+from priory.cli.predict import predict
+from priory.cli.sign import sign
+from priory.cli.terminal import invoke, note, one_line
+from priory.cli.train import train
+from priory.cli.update import forget, learn, merge
+from priory.errors import BadModel, Missing, PrioryError, PrioryWarning, TooLarge
+
+USAGE, DATA, MODEL, FILES, LIMIT, PIPE, INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Every command has --help with an example.",
+)
+@click.version_option(package_name="priory", message="priory %(version)s")
+@click.option("--require-signature", metavar="KEY", help="Use only models signed by this key (see priory sign).")
+def app(require_signature: str | None) -> None:
+    """Naive Bayes that learns, forgets, merges and explains: posterior = prior + statistics(data).
+
+    \b
+    priory train mail.csv --target label
+    priory predict mail.priory new.csv -o out.csv
+    priory explain mail.priory "Free entry, text WIN now"
+    """
+
+
+for command in (
+    train,
+    predict,
+    explain,
+    evaluate,
+    audit,
+    report,
+    learn,
+    forget,
+    merge,
+    inspect,
+    sign,
+    demo,
+    completion,
+):
+    app.add_command(command)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; the answer is the exit code."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", PrioryWarning)
+            warnings.showwarning = lambda message, *_, **__: note(str(message))
+            if "_PRIORY_COMPLETE" in os.environ:
+                app.main(prog_name="priory")  # the shell asks
+            invoke(app, sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+        return 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer has no reader
+        return PIPE
+    except KeyboardInterrupt:
+        click.echo("priory: interrupted; nothing was changed", err=True)
+        return INTERRUPTED
+    except Exception as error:
+        if "PRIORY_DEBUG" in os.environ:
+            raise
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            click.echo(error.format_message(), err=True)
+            return USAGE
+        click.echo(f"priory: {one_line(message_of(error))}", err=True)
+        return code_of(error)
+
+
+def code_of(error: Exception) -> int:
+    """The exit code that says what kind of thing went wrong."""
+    if isinstance(error, click.ClickException):
+        return USAGE
+    if isinstance(error, BadModel):
+        return MODEL
+    if isinstance(error, MemoryError):
+        return LIMIT
+    if isinstance(error, Missing):
+        return USAGE
+    if isinstance(error, OSError):
+        return FILES
+    return DATA if isinstance(error, PrioryError) else 1
+
+
+def message_of(error: Exception) -> str:
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, OSError) and not isinstance(error, PrioryError):
+        where = error.filename2 or error.filename
+        reason = (error.strerror or str(error)).lower()
+        return f"{os.fspath(where)}: {reason}" if isinstance(where, str | os.PathLike) else reason
+    if isinstance(error, TooLarge) or not isinstance(error, MemoryError):
+        known = isinstance(error, PrioryError)
+        return (
+            str(error) if known else f"{type(error).__name__}: {error}; set PRIORY_DEBUG=1 to see where, and report it"
+        )
+    return "not enough memory; give fewer rows at a time"
+
+
+def entry() -> Any:
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""Row weights: how often each row counts as seen."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priory.core.typing import Array
+from priory.errors import DataError
+
+LARGEST = 1e100
+
+
+def row_weights(sample_weight: ArrayLike | None, rows: int) -> Array | None:
+    """One weight, nought or more, for each row; None where every row counts once.
+
+    >>> row_weights(2, 3).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=float)
+    weight = np.full(rows, float(weight)) if weight.ndim == 0 else weight
+    if weight.ndim > 1:
+        raise DataError(f"Sample weights must be 1D array or scalar: got {weight.ndim} dimensions.")
+    if weight.shape != (rows,):
+        raise DataError(f"sample_weight.shape == {weight.shape}, expected ({rows},)!")
+    right = (weight >= 0) & (weight <= LARGEST)
+    if not right.all():
+        row = int(np.argmin(right))
+        raise DataError(f"sample_weight of row {row} is {weight[row]:g}; give a number from 0 to {LARGEST:g}.")
+    if not weight.any():
+        raise DataError("every sample_weight is zero: there is nothing to learn; give some row a positive weight.")
+    return weight

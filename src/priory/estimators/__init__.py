@@ -1,0 +1,1 @@
+"""The scikit-learn estimators; the drop-ins for its naive Bayes classifiers are in `priory.naive_bayes`."""

@@ -1,0 +1,328 @@
+"""The algebra of the records as a scikit-learn classifier.
+
+    fit           seen = statistics(rows)
+    partial_fit   seen = seen + statistics(rows)
+    forget        seen = seen - statistics(rows)
+    merge         seen = seen + other.seen
+    decay         seen = factor * seen
+
+A classifier says how to read a table, what to observe in it, and log p(c, x); everything else is here, once.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._array_api import _convert_to_numpy, get_namespace
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from priory.core.logspace import log_normalise, normalise
+from priory.core.sample_weight import row_weights
+from priory.core.sharding import scored
+from priory.core.typing import Array
+from priory.errors import DataError, KindError, NotSeen, Stale, TooLarge
+from priory.models.naive_bayes import Seen, named
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: F) -> F:
+    """Whatever goes wrong in ``method``, the estimator is as it was."""
+
+    @wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with _restored_on_error(self):
+            return method(self, *args, **kwargs)
+
+    return guarded  # type: ignore[return-value]  # wraps keeps the signature
+
+
+@contextmanager
+def _restored_on_error(estimator: Any) -> Iterator[None]:
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+class Classifier(ClassifierMixin, BaseEstimator):
+    """What every Priory classifier can do. ``seen_`` is all it has learned."""
+
+    seen_: Seen
+
+    # -- what a classifier has to say ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def _read(self, X: Any, reset: bool) -> Any:
+        """A table this classifier understands; ``reset`` when a model starts anew."""
+
+    @abstractmethod
+    def _observe(self, table: Any, classes: Array, group: Array, weight: Array | None) -> Seen:
+        """The statistics of the rows."""
+
+    @abstractmethod
+    def _log_joint(self, table: Any) -> Array:
+        """log p(c, x) for each row and class."""
+
+    @abstractmethod
+    def _log_prior(self) -> Array:
+        """log p(c), which answers where every class is ruled out."""
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from all rows, forgetting whatever was learned before."""
+        self.__dict__.pop("clock_", None)
+        table = self._read(X, reset=True)
+        classes, group = encoded(y)
+        self.seen_ = self._learned(table, classes, group, sample_weight)
+        self._finish(table, group, row_weights(as_numpy(sample_weight), len(group)))
+        return self
+
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from more rows: the result of all calls together is that of one ``fit``."""
+        first = not hasattr(self, "seen_")
+        if first and isinstance(alpha := getattr(self, "alpha", None), str) and alpha == "loo":
+            raise DataError("alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.")
+        table = self._read(X, reset=first)
+        known = self._classes_for(classes, first)
+        labels, group = encoded(y) if known is None else encoded(y, known, strict=self._closed)
+        more = self._learned(table, labels, group, sample_weight)
+        if not first:
+            self._before(table, labels, group, row_weights(as_numpy(sample_weight), len(group)))
+        self.seen_ = more if first else self.seen_ + more
+        return self
+
+    def _finish(self, table: Any, group: Array, weight: Array | None) -> None:
+        """What else there is to do in ``fit`` once the rows are learned."""
+
+    def _before(self, table: Any, labels: Array, group: Array, weight: Array | None) -> None:
+        """What else there is to do in ``partial_fit`` before the rows are learned."""
+
+    _closed = True  # whether all classes have to be named before the first row of them is seen
+
+    def _classes_for(self, classes: Any, first: bool) -> Array | None:
+        """The classes a batch is counted over."""
+        if first:
+            if classes is None:
+                raise DataError("classes must be passed on the first call to partial_fit.")
+            return np.unique(column_or_1d(classes))
+        if classes is not None and not np.array_equal(np.sort(column_or_1d(classes)), self.classes_):
+            raise DataError(f"`classes={classes}` is not the same as on last call to partial_fit, was: {self.classes_}")
+        return self.classes_
+
+    @all_or_nothing
+    def forget(self, X: Any, y: Any, sample_weight: Any = None, learned_at: float | None = None) -> Self:
+        """Unlearn rows that were learned: the model is as if it had never seen them.
+
+        After ``decay`` a row weighs less than when it was learned: say ``learned_at``, the ``clock_`` of that moment.
+        """
+        check_is_fitted(self, "seen_")
+        table = self._read(X, reset=False)
+        labels, group = encoded(y, self.classes_, strict=False)
+        strangers = np.setdiff1d(labels, self.classes_)
+        if len(strangers):
+            raise NotSeen(f"no row of class {strangers.tolist()[0]!r} was ever learned; there is nothing to forget.")
+        part = self._learned(table, labels, group, sample_weight)
+        if self.clock_ != 1.0:
+            if learned_at is None:
+                raise Stale(
+                    f"the model has faded (clock_ is {self.clock_:g}); say forget(..., learned_at=<clock_ then>)."
+                )
+            part = (self.clock_ / learned_at) * part
+        try:
+            self.seen_ = self.seen_ - part
+        except NotSeen as error:
+            raise named(error, self.classes_) from None
+        return self
+
+    @all_or_nothing
+    def decay(self, factor: float) -> Self:
+        """Let everything learned so far weigh ``factor`` of what it did: a fading memory."""
+        check_is_fitted(self, "seen_")
+        if not 0 < factor <= 1:
+            raise DataError(f"factor is {factor!r}; it must be above 0 and at most 1.")
+        self.seen_ = factor * self.seen_
+        self.__dict__["clock_"] = self.clock_ * factor
+        return self
+
+    @property
+    def clock_(self) -> float:
+        """The product of all decays so far: what a row learned at the start weighs now."""
+        return float(self.__dict__.get("clock_", 1.0))
+
+    def merge(self, *others: Self) -> Self:
+        """A new model that has learned what all of them have."""
+        check_is_fitted(self, "seen_")
+        merged = copy.copy(self)
+        for other in others:
+            merged._check_alike(other)
+            merged.seen_ = merged.seen_ + other.seen_
+        return merged
+
+    def __add__(self, other: Self) -> Self:
+        return self.merge(other)
+
+    def __radd__(self, other: int) -> Self:
+        return self  # the start of sum()
+
+    def _check_alike(self, other: Self) -> None:
+        """Two models can be merged if they speak of the same columns."""
+        check_is_fitted(other, "seen_")
+        if type(other) is not type(self) or self.n_features_in_ != other.n_features_in_:
+            raise DataError(f"{self!r} and {other!r} are not models of the same columns; only such can be merged.")
+        if self.clock_ != other.clock_:
+            raise Stale(f"the models have faded differently (clock_ {self.clock_:g} and {other.clock_:g}).")
+
+    def _learned(self, table: Any, classes: Array, group: Array, sample_weight: Any) -> Seen:
+        check_room(len(classes), self.n_features_in_)
+        rows = rows_of(table)
+        if len(group) != rows:
+            raise DataError(
+                f"Found input variables with inconsistent numbers of samples: X has {rows}, y {len(group)}."
+            )
+        return self._observe(table, classes, group, row_weights(as_numpy(sample_weight), rows))
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> Array:
+        """The labels, sorted."""
+        return self._seen().classes
+
+    @property
+    def class_count_(self) -> Array:
+        """The weight of the rows seen of each class."""
+        return self._seen().n
+
+    def _seen(self) -> Seen:
+        if "seen_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has learned nothing yet; call fit first.")
+        return self.seen_
+
+    def predict_joint_log_proba(self, X: Any) -> Array:
+        """log p(c, x) for each row and class."""
+        return self._spoken(self._joint_of(X), X)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """log p(c | x): always finite in sum, each row adding up to one."""
+        return self._spoken(self._posterior_of(X), X)
+
+    def predict_proba(self, X: Any) -> Array:
+        """p(c | x)."""
+        return self._spoken(self._posterior_of(X, normalise), X)
+
+    def predict(self, X: Any) -> Array:
+        """The most probable class of each row."""
+        best = np.argmax(self._posterior_of(X), axis=1)
+        return self._spoken(self.classes_[best], X)
+
+    def _joint_of(self, X: Any) -> Array:
+        check_is_fitted(self, "seen_")
+        return self._log_joint(self._read(X, reset=False))
+
+    def _posterior_of(self, X: Any, form: Callable[[Array, Array], Array] = log_normalise) -> Array:
+        joint = self._joint_of(X)
+        prior = self._log_prior()
+        return scored(lambda part: form(joint[part], prior), *joint.shape)
+
+    def _spoken(self, answer: Array, X: Any) -> Any:
+        """An answer in the kind of array the question came in; NumPy's, unless a classifier knows others."""
+        return answer
+
+
+def as_numpy(array: Any) -> Any:
+    """An array of another library (where scikit-learn is told to accept them) as NumPy's; anything else as it is."""
+    if array is None or not hasattr(array, "dtype"):
+        return array
+    xp, foreign = get_namespace(array)
+    return _convert_to_numpy(array, xp) if foreign else array
+
+
+def rows_of(table: Any) -> int:
+    return int(table.shape[0]) if hasattr(table, "shape") else int(table.rows)
+
+
+def check_room(classes: int, columns: int) -> None:
+    """A record has some two dozen numbers for each class and column."""
+    needed, there = 24 * 8 * classes * columns, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise TooLarge(
+            f"{classes:,} classes x {columns:,} columns need about {needed / 2**30:.0f} GiB, and this machine has "
+            f"{there / 2**30:.0f}; use fewer classes or columns."
+        )
+
+
+def encoded(y: Any, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
+    """Sorted labels, and each row's place among them. New labels join ``classes``, or raise if ``strict``."""
+    labels = checked_labels(y)
+    low = int(labels.min()) if labels.dtype.kind in "iu" and len(labels) else 0
+    if labels.dtype.kind in "iu" and len(labels) and int(labels.max()) - low < 1 << 16:
+        group = np.subtract(labels, low, dtype=np.int32, casting="unsafe")  # counting sorts small integers in one pass
+        place = np.flatnonzero(np.bincount(group))
+        found = (place + low).astype(labels.dtype)
+        if len(place) <= place[-1]:  # some integers in between are no labels
+            rank = np.zeros(place[-1] + 1, dtype=np.int32)
+            rank[place] = np.arange(len(place))
+            group = rank[group]
+    else:
+        found, group = np.unique(labels, return_inverse=True)
+    if classes is None:
+        return found, group.astype(np.int32, copy=False)
+    unseen = np.setdiff1d(found, classes)
+    if len(unseen) and strict:
+        raise DataError(f"The target label(s) {unseen} in y do not exist in the initial classes {classes}")
+    known = np.union1d(classes, found) if len(unseen) else classes
+    return known, np.searchsorted(known, found)[group].astype(np.int32)
+
+
+def checked_labels(y: Any) -> Array:
+    """Labels as a 1-D array: whole, of one kind, and not numbers to predict."""
+    if y is None:
+        raise DataError("requires y to be passed, but the target y is None.")
+    labels = column_or_1d(np.asarray(as_numpy(y)), warn=True)
+    if labels.dtype.kind == "O":
+        labels = _objects_of_one_kind(labels)
+    if labels.dtype.kind == "f":
+        if not np.isfinite(labels).all():
+            row = int(np.flatnonzero(~np.isfinite(labels))[0])
+            raise DataError(f"Input y contains NaN or infinity (row {row}); give every row a label.")
+        if (labels != np.floor(labels)).any():
+            raise DataError(
+                "Unknown label type: continuous. y looks like a number to predict; bin it, or pass strings."
+            )
+    elif labels.dtype.kind not in "iubOUS":
+        raise DataError(f"Unknown label type: {labels.dtype}. A label is a string, a whole number or a boolean.")
+    return labels
+
+
+def _objects_of_one_kind(labels: Array) -> Array:
+    first: dict[str, int] = {}
+    for row, label in enumerate(labels):
+        if label is None or label != label:
+            raise DataError(f"Input y contains NaN: row {row} has no label; label it or leave it out.")
+        kind = "str" if isinstance(label, str) else "number" if isinstance(label, (int, float, np.number)) else ""
+        first.setdefault(kind or type(label).__name__, row)
+        if kind == "str" and not label.isascii() and _has_surrogate(label):
+            raise DataError(f"y[{row}] holds a lone surrogate; it is not text: decode it first.")
+    if len(first) > 1:
+        shown = " and ".join(f"{kind} (first in row {row})" for kind, row in first.items())
+        raise KindError(f"y mixes labels of types {shown}; use one type.")
+    return np.asarray(labels.tolist()) if "number" in first else labels
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= c <= "\udfff" for c in text)

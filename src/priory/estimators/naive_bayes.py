@@ -1,0 +1,360 @@
+"""`NaiveBayes`: mixed tables as they are, every column with the family that explains it best."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.utils.validation import check_is_fitted
+
+from priory.calibration.feature_encoding import Encoding
+from priory.calibration.smoothing_search import by_leaving_out, sample
+from priory.calibration.stacking import Kind, Rows
+from priory.calibration.tempering import Terms, text_lengths
+from priory.core.logspace import log_normalise
+from priory.core.typing import Array
+from priory.errors import DataError, PrioryWarning
+from priory.estimators.base import encoded
+from priory.estimators.self_calibrating import Judged
+from priory.families import Text
+from priory.families.base import ESTIMATES
+from priory.models import naive_bayes as model
+from priory.models.explanation import Ledgers
+from priory.models.leave_one_out import leave_one_out, terms_without
+from priory.models.naive_bayes import Seen, given_prior
+from priory.models.schema import Schema, with_prior
+from priory.models.table import Table, read
+
+MANY = 50_000  # rows: of more, what is fitted to rows is left to be asked for
+FEW = 100  # classes: of more, likewise
+ROOM = 1 << 16  # cells of the rows that corrections are fitted to
+ROOM_FOR_PAIRS = 1 << 20  # pairs of cells, for each class but one
+
+
+@dataclass(frozen=True)
+class ColumnReport:
+    """What a column was taken for, and why: the log evidence per row, in bits, of every candidate."""
+
+    name: str
+    kind: str
+    family: str
+    bits: dict[str, float]
+
+    def __str__(self) -> str:
+        others = ", ".join(f"{name} {b:.2f}" for name, b in self.bits.items() if name != self.family)
+        best = f" {self.bits[self.family]:.2f} bits a row" if self.family in self.bits else ""
+        return f"{self.name}: {self.family}{best}" + (f" ({others})" if others else "")
+
+
+class NaiveBayes(Judged):
+    """Naive Bayes for tables as they are.
+
+    Takes a pandas, polars or pyarrow table, an array, a list of dicts: numbers, labels, booleans, missing cells (which
+    say nothing), labels never seen before, columns by name in any order.
+
+    Parameters
+    ----------
+    families : "auto", a family, or a dict of column to family
+        A family is a name ("gaussian"), a class (`Gaussian`, its prior taken from the data) or an instance
+        (`Gaussian(location=0.0)`, a declared prior). "auto" lets the evidence choose, column by column.
+    estimate : "predictive", "mean", "map" or "ml"
+        Parameters integrated out, or a point estimate of them.
+    average : bool
+        Average over all 2^d sets of columns instead of using them all: a column counts as far as it matters. Of a
+        column of texts every token does.
+    alpha : float or "loo", optional
+        Virtual examples of each label or bin, the same for all columns; by default as many as the evidence of each
+        column asks for. "loo" lets ``fit`` take as many (``alpha_``) as make rows most probable of their own class when
+        they are left out (at most 100 of them); from then on that is as good as declared, until the next ``fit``.
+    class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
+    missing : "ignore" or "error"
+    calibrate : "loo" or False
+        Correct the probabilities by what the model says of rows left out, or leave them as naive Bayes has them.
+    refine : "auto", True or False
+        Let a logistic regression centred on naive Bayes correct it: where it helps, always, or never.
+    structure : "auto", "naive" or "aode"
+        Columns that depend on the class alone, or each on another column besides: the one that predicts better, or as
+        declared. What "auto" tries, it tries on tables of up to 50,000 rows.
+
+    Examples
+    --------
+    >>> table = [{"outlook": "sunny", "wind": 3.0}, {"outlook": "rain", "wind": 9.0}, {"outlook": "rain", "wind": None}]
+    >>> model = NaiveBayes().fit(table, ["yes", "no", "no"])
+    >>> model.predict([{"outlook": "sunny", "wind": 4.0}]).tolist()
+    ['yes']
+    >>> model.forget(table[:1], ["yes"]).class_count_.tolist()  # as if it had never been seen
+    [2.0, 0.0]
+    """
+
+    alpha_: float
+    _schema: Schema
+    _closed = False
+
+    def __init__(
+        self,
+        families: Any = "auto",
+        *,
+        estimate: str = "predictive",
+        average: bool = False,
+        alpha: Any = None,
+        class_prior: Any = "estimated",
+        missing: str = "ignore",
+        calibrate: Any = "loo",
+        refine: Any = "auto",
+        structure: str = "auto",
+    ) -> None:
+        self.families = families
+        self.estimate = estimate
+        self.average = average
+        self.alpha = alpha
+        self.class_prior = class_prior
+        self.missing = missing
+        self.calibrate = calibrate
+        self.refine = refine
+        self.structure = structure
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def _finish(self, table: Table, group: Array, weight: Array | None) -> None:
+        silent = [name for name in self._schema.names if name not in model.names_seen(self._schema, self.seen_)]
+        if len(silent) == len(self._schema.names):
+            raise DataError("every cell of X is missing; there is nothing to learn from.")
+        if silent:
+            warnings.warn(f"columns without a single value say nothing: {silent[:10]}", PrioryWarning, stacklevel=4)
+        if (self.class_count_ <= 1).all():
+            warnings.warn("no class has two rows: how far each spreads is guessed", PrioryWarning, stacklevel=4)
+        if self.alpha == "loo":
+            self._choose_alpha(table, group, weight)
+        super()._finish(table, group, weight)
+
+    def _choose_alpha(self, table: Table, group: Array, weight: Array | None) -> None:
+        """By leaving rows out: what was seen is the same under any prior, only the schema differs."""
+        rows = sample(table.rows, weight, 100)
+        some, own = table.taken(rows), group[rows]
+
+        def honest(alpha: float) -> Array:
+            self._schema = Schema.of(table, self.families, alpha)
+            return self._left_out_of(some, own)
+
+        self.alpha_ = by_leaving_out(honest, own)
+        self._schema = Schema.of(table, self.families, self.alpha_)
+
+    def _smoothing(self) -> float | None:
+        """The virtual examples the schema is declared with."""
+        alpha: float | None = getattr(self, "alpha_", 1.0) if self.alpha == "loo" else self.alpha
+        return alpha
+
+    def _read(self, X: Any, reset: bool) -> Table:
+        self._check_parameters()
+        table = read(X)
+        if reset:
+            _check_not_empty(table)
+        elif table.named and hasattr(self, "feature_names_in_"):
+            extra = [name for name in table.names if name not in self._schema.names]
+            if extra:
+                warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
+        self._check_columns(table, reset)
+        table.check_finite()
+        if self.missing == "error":
+            table.check_whole()
+        if reset:
+            self._schema = Schema.of(table, self.families, self._smoothing())
+        return table
+
+    def _check_columns(self, table: Table, reset: bool) -> None:
+        """Remember the columns, or compare: by number where the table has no names."""
+        if reset:
+            self.n_features_in_ = len(table.names)
+            self.__dict__.pop("feature_names_in_", None)
+            if table.named:
+                self.feature_names_in_ = np.array(table.names, dtype=object)
+        elif not table.named and len(table.names) != self.n_features_in_:
+            raise DataError(
+                f"X has {len(table.names)} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input."
+            )
+
+    def _classes_for(self, classes: Any, first: bool) -> Array | None:
+        if classes is not None:
+            given = np.unique(np.asarray(classes))
+            return given if first else np.union1d(self.classes_, given)
+        return None if first else self.classes_
+
+    def _observe(self, table: Table, classes: Array, group: Array, weight: Array | None) -> Seen:
+        grown = self._schema.grown(table, self.families, self._smoothing())
+        if grown != self._schema:
+            self._schema = grown
+            if hasattr(self, "seen_"):
+                self.seen_ = model.widened(grown, self.seen_)
+        return model.observe(self._schema, table, classes, group, weight)
+
+    def _check_alike(self, other: Self) -> None:
+        super()._check_alike(other)
+        mine, theirs = self._smoothing(), other._smoothing()
+        if mine != theirs:
+            raise DataError(f"the models have different alphas ({mine} and {theirs}); declare one to merge them.")
+        if self._schema != other._schema:
+            raise DataError(
+                "the models have different columns or families; only models of the same schema can be merged."
+            )
+
+    def _check_parameters(self) -> None:
+        if self.estimate not in ESTIMATES:
+            raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(ESTIMATES)}.")
+        if self.missing not in ("ignore", "error"):
+            raise DataError(f"missing is {self.missing!r}; use 'ignore' or 'error'.")
+        if isinstance(self.alpha, str) and self.alpha != "loo":
+            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'loo' or None.")
+        if isinstance(self.alpha, (int, float)) and not (np.isfinite(self.alpha) and self.alpha >= 0):
+            raise DataError(f"alpha is {self.alpha!r}; it must be finite and not negative.")
+        if self.refine not in ("auto", True, False):
+            raise DataError(f"refine is {self.refine!r}; use 'auto', True or False.")
+        if self.structure not in ("auto", "naive", "aode"):
+            raise DataError(f"structure is {self.structure!r}; use 'auto', 'naive' or 'aode'.")
+        if isinstance(self.class_prior, str) and self.class_prior not in ("estimated", "uniform"):
+            raise DataError(f"class_prior is {self.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
+
+    # -- correcting ----------------------------------------------------------------------------------------------
+
+    def _cells(self, table: Table) -> list[Any]:
+        return self._schema.cells(table) or [np.zeros((table.rows, 0))]
+
+    def _rows(self, cells: list[Any], encoding: Encoding | None, group: Array | None = None) -> Rows:
+        rows, ask = len(cells[0]), (self.estimate, self.average)
+        cells = cells[: len(self._schema.blocks)]
+        if group is None:
+            terms = model.terms_of(self._schema, self.seen_, cells, rows, *ask)
+        else:
+            terms = terms_without(self._schema, self.seen_, cells, group, *ask)
+        prior = np.repeat(self._seen_prior()[None], rows, axis=0)  # a row less of its own class would tell the class
+        lengths = np.ones((rows, 1 + terms.shape[2]))
+        for block, x in zip(self._schema.blocks, cells, strict=True):
+            if block.kind == "text":
+                lengths[:, 1 + self._schema.names.index(block.names[0])] = text_lengths(x)
+        values = np.concatenate([prior[:, :, None], terms], axis=2)
+        return Rows(Terms(values, lengths), cells, encoding, lambda: self._token_rows(cells))
+
+    def _token_rows(self, cells: list[Any]) -> list[csr_array]:
+        found = []
+        for block, records, x in zip(self._schema.blocks, self.seen_.parts, cells, strict=True):
+            text = with_prior(block.candidates[0], records[0])
+            if isinstance(text, Text):
+                found.append(text.rows(records[0], x))
+        return found
+
+    def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> Seen:
+        return model.observe_cells(self._schema, cells, self.classes_, group, weight)
+
+    def _parts(self) -> int:
+        return len(self._schema.names)
+
+    def _leaves_one_out(self) -> bool:
+        """Of many rows a whole fold at a time: as honest, and sooner done."""
+        return bool(self.seen_.n.sum() <= MANY)
+
+    def _kinds(self, rows: int, encoding: Encoding, used: int) -> list[Kind]:
+        """Every structure that is asked for, with and without refinement, as asked for."""
+        small, d = rows <= MANY and len(self.classes_) <= FEW, len(encoding.sizes)
+        pairs = d * (d - 1) // 2 * used * (len(self.classes_) - 1)
+        room = d > 1 and pairs <= ROOM_FOR_PAIRS and encoding.sizes.sum() ** 2 * len(self.classes_) <= 1 << 24
+        structure = self.structure if self.structure != "auto" or (small and room) else "naive"
+        refine = self.refine if self.refine != "auto" or small else False
+        plain = [Kind(name) for name in ("naive", "aode") if structure in (name, "auto")]
+        refined = [Kind("naive", "columns")] if structure != "aode" else [Kind("aode", "pairs")]
+        if structure == "auto":
+            refined.append(Kind("naive", "pairs"))
+        if refine == "auto":  # what naive Bayes says may be no help at all
+            refined += [Kind("base", kind.features) for kind in refined]
+        return (plain if refine is not True else []) + (refined if refine else [])
+
+    def _most(self) -> int:
+        """A few dozen weights need few rows; a refinement that was asked for uses them all."""
+        return sys.maxsize if self.refine is True else max(1000, ROOM // (1 + len(self._schema.names)))
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def _class_prior(self) -> Any:
+        return given_prior(self.class_prior, self.classes_)
+
+    def _log_prior(self) -> Array:
+        return model.log_prior(self.seen_, self._class_prior())
+
+    def _log_joint(self, table: Table) -> Array:
+        return model.log_joint(self._schema, self.seen_, table, self.estimate, self._class_prior(), self.average)
+
+    def explain(self, X: Any) -> Ledgers:
+        """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds.
+
+        Each line says what it counts for after tempering; "(together)" is what looking at columns together adds.
+        """
+        check_is_fitted(self, "seen_")
+        table = self._read(X, reset=False)
+        terms = model.terms(self._schema, self.seen_, table, self.estimate, self.average)
+        scale, prior, rest = self._believed(self._cells(table))
+        terms *= scale[:, None, 1:]
+        names, places = list(self._schema.names), table.places(self._schema.names)
+        cells = [[table.cell(row, place) for place in places] for row in range(table.rows)]
+        if not np.allclose(rest, 0.0, atol=1e-9):
+            terms = np.concatenate([terms, rest[:, :, None]], axis=2)
+            names, cells = [*names, "(together)"], [[*row, ""] for row in cells]
+        return Ledgers.of(self.classes_, prior, terms, names, cells)
+
+    @property
+    def schema_(self) -> dict[str, ColumnReport]:
+        """For each column what it was taken for, and the evidence behind it."""
+        reports: dict[str, ColumnReport] = {
+            name: ColumnReport(name, "empty", "none", {}) for name in self._schema.names
+        }
+        for block, candidates in zip(self._schema.blocks, model.evidence(self._schema, self._seen()), strict=True):
+            for j, name in enumerate(block.names):
+                rows = max(float(self.seen_.n.sum()), 1.0)
+                best = model.first_best(np.array([e[j] for _, e in candidates]))
+                bits = {type(f).__name__: float(e[j]) / rows / np.log(2) for f, e in candidates}
+                reports[name] = ColumnReport(name, block.kind, list(bits)[int(best)], bits)
+        return reports
+
+    @property
+    def inclusion_probability_(self) -> Array:
+        """For each column the probability that it depends on the class at all; for a text, that any token does."""
+        return np.array(list(model.inclusion_probability(self._schema, self._seen()).values()))
+
+    @property
+    def token_inclusion_(self) -> dict[str, dict[str, float]]:
+        """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
+        return model.token_inclusion(self._schema, self._seen())
+
+    def leave_one_out(self, X: Any, y: Any) -> Array:
+        """log p(c | x) of every learned row, from the model without that row: ``total - row``, no refit."""
+        check_is_fitted(self, "seen_")
+        table = self._read(X, reset=False)
+        return self._left_out_of(table, encoded(y, self.classes_)[1])
+
+    def _left_out_of(self, table: Table, group: Array) -> Array:
+        joint = leave_one_out(
+            self._schema,
+            self.seen_,
+            table,
+            group,
+            self.estimate,
+            self._class_prior(),
+            self.average,
+        )
+        return log_normalise(joint, self._log_prior())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _check_not_empty(table: Table) -> None:
+    if not table.names:
+        raise DataError(f"0 feature(s) (shape=({table.rows}, 0)) while a minimum of 1 is required: X has no columns.")
+    if not table.rows:
+        raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")

@@ -1,0 +1,1 @@
+"""Models for other places: the HTML report and ONNX graphs."""

@@ -1,0 +1,224 @@
+"""Multivariate Gaussian: whole rows of real numbers with all their correlations, normal-inverse-Wishart prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln, multigammaln
+
+from priory.core.statistics import DUST, Statistics
+from priory.core.typing import Array
+from priory.errors import DataError, NotSeen
+from priory.families.base import Family, known
+from priory.families.gaussian import LOG_2PI, Gaussian
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter(Statistics):
+    """Rows seen, the sum of ``z = x / unit - origin``, and the sum of its outer products ``z z'``."""
+
+    frame: ClassVar[tuple[str, ...]] = ("origin", "unit")
+
+    n: Array
+    first: Array
+    second: Array
+    origin: Array
+    unit: Array
+
+    def rebased(self, origin: Array, unit: Array) -> Scatter:
+        """The same rows about another origin, in another unit."""
+        scale = self.unit / unit
+        shift = self.origin * scale - origin
+        first, n = self.first * scale, self.n[..., None]
+        cross = first[..., :, None] * shift[..., None, :]
+        second = self.second * scale[:, None] * scale
+        second = second + cross + cross.swapaxes(-1, -2) + n[..., None] * shift[..., :, None] * shift[..., None, :]
+        return Scatter(self.n, first + n * shift, second, origin + 0 * first, unit)
+
+    def aligned(self, other: Scatter) -> tuple[Scatter, Scatter]:
+        unit = np.maximum(self.unit, other.unit)
+        more = (self.n >= other.n)[..., None]
+        origin = np.where(more, self.origin * (self.unit / unit), other.origin * (other.unit / unit))
+        return self.rebased(origin, unit), other.rebased(origin, unit)
+
+    def regrouped(self, index: Array, size: int) -> Scatter:
+        wide = super().regrouped(index, size)
+        origin = np.zeros((size, *self.origin.shape[1:]))
+        origin[index] = self.origin
+        return replace(wide, origin=origin)
+
+    def pooled(self) -> Scatter:
+        """All classes together, about their common mean."""
+        n = self.n.sum(axis=0, keepdims=True)
+        total = (self.n[:, None] * self.origin + self.first).sum(axis=0, keepdims=True)
+        centre = total / np.where(n > 0, n, 1.0)[:, None]
+        about = self.rebased(np.broadcast_to(centre, self.origin.shape), self.unit)
+        first, second = about.first.sum(axis=0, keepdims=True), about.second.sum(axis=0, keepdims=True)
+        return Scatter(n, first, second, centre, self.unit)
+
+    def guarded(self, total: Scatter, part: Scatter) -> Scatter:
+        left: Scatter = super().guarded(total, part)
+        spread, learned = (np.diagonal(s, axis1=-2, axis2=-1) for s in (left.about_mean(), total.second))
+        if (spread < -1e-9 * learned).any():
+            raise NotSeen("cannot forget these rows: more spread than was learned would go.")
+        rounding = spread <= DUST * learned
+        either = rounding[..., :, None] | rounding[..., None, :]
+        return left._centred(np.where(either, 0.0, left.about_mean()))
+
+    def _centred(self, about_mean: Array) -> Scatter:
+        """The same rows about their mean: where the sums were taken before may have been a row that is forgotten."""
+        some, n = (self.n > 0)[..., None], np.where(self.n > 0, self.n, 1.0)[..., None]
+        origin = np.where(some, self.origin + self.first / n, 0.0)
+        first = np.where(some, self.first - self.n[..., None] * (origin - self.origin), 0.0)
+        second = about_mean + first[..., :, None] * first[..., None, :] / n[..., None]
+        return Scatter(self.n, first, second, origin, self.unit)
+
+    def mean(self) -> Array:
+        """Mean of ``x / unit``."""
+        return np.asarray(self.origin + self.first / known(self.n)[..., None])
+
+    def about_mean(self) -> Array:
+        """Sum of outer products about the mean."""
+        n = np.where(self.n > 0, self.n, 1.0)[..., None, None]
+        return np.asarray(self.second - self.first[..., :, None] * self.first[..., None, :] / n)
+
+
+class MultivariateNormal(NamedTuple):
+    """The parameters of a multivariate Gaussian."""
+
+    mean: Any
+    covariance: Any
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MultivariateGaussian(Family):
+    """``x ~ N(μ, Σ)``, ``μ | Σ ~ N(location, Σ/strength)``, ``Σ ~ InverseWishart(degrees, scale)``; x is a whole row.
+
+    >>> rows = np.array([[0.0, 0.0], [2.0, 2.0], [4.0, 4.0], [2.0, 0.0]])
+    >>> family = MultivariateGaussian(location=np.zeros(2), strength=1.0, degrees=4.0, scale=np.eye(2))
+    >>> [v.tolist() for v in family.ml(family.observe(rows))]
+    [[2.0, 1.5], [[2.0, 2.0], [2.0, 2.75]]]
+    """
+
+    location: Any
+    strength: Any
+    degrees: Any
+    scale: Any
+    unit: Any = 1.0  # location is in units and scale in units squared
+
+    holds: ClassVar[str] = "whole rows of numbers, none missing"
+
+    def observe(
+        self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
+    ) -> Scatter:
+        rows = np.asarray(x, dtype=float)
+        if np.isnan(rows).any():
+            row, column = (int(i) for i in np.argwhere(np.isnan(rows))[0])
+            raise DataError(
+                f"row {row}, column {column} is missing; a full covariance needs whole rows: fill it first."
+            )
+        margins = Gaussian().observe(rows, group, groups, weight)
+        z = rows / margins.unit - (margins.origin if group is None else margins.origin[group])
+        weighted = z if weight is None else z * weight[:, None]
+        if group is None:
+            second = weighted.T @ z
+        else:
+            second = np.stack([weighted[group == c].T @ z[group == c] for c in range(groups)])
+        return Scatter(margins.n[..., 0], margins.first, second, margins.origin, margins.unit)
+
+    def posterior(self, seen: Scatter) -> Self:
+        ratio = seen.unit / np.asarray(self.unit)
+        n = seen.n[..., None]
+        mean = np.where(n > 0, seen.mean() * ratio, self.location)
+        strength = self.strength + seen.n
+        off = mean - self.location
+        pull = (seen.n * self.strength / strength)[..., None, None] * off[..., :, None] * off[..., None, :]
+        return type(self)(
+            (self.strength * np.asarray(self.location) + n * mean) / strength[..., None],
+            strength,
+            self.degrees + seen.n,
+            self.scale + seen.about_mean() * ratio[:, None] * ratio + pull,
+            self.unit,
+        )
+
+    @classmethod
+    def prior_from(cls, seen: Scatter) -> Self:
+        """The common mean, uncorrelated columns with their variance within classes, and little weight on the mean."""
+        rows, classes, d = known(seen.n.sum()), max((seen.n > 0).sum(), 1), len(seen.unit)
+        pooled = seen.pooled()
+        total = np.diagonal(pooled.about_mean()[0]) / rows
+        within = np.diagonal(seen.about_mean().sum(axis=0)) + total / classes**2
+        within = within / np.maximum(rows - classes + 1, 1.0)
+        some = np.isfinite(within) & (within > 0)
+        strength = np.min(np.where(some, within, 1.0) / np.where(some, total, 1.0), initial=1.0)
+        scale = np.diag(np.where(some, within, 1.0))
+        return cls(np.nan_to_num(pooled.mean()[0]), np.asarray(strength), np.asarray(d + 1.0), scale, seen.unit)
+
+    def ml(self, seen: Scatter) -> MultivariateNormal:
+        covariance = seen.about_mean() / known(seen.n)[..., None, None]
+        return MultivariateNormal(seen.mean() * seen.unit, covariance * seen.unit[:, None] * seen.unit)
+
+    def _normal(self, divisor: Array) -> MultivariateNormal:
+        unit = np.broadcast_to(self.unit, np.shape(self.location)[-1:])
+        covariance = self.scale / np.asarray(divisor)[..., None, None]
+        return MultivariateNormal(np.asarray(self.location * unit), covariance * unit[:, None] * unit)
+
+    def mode(self) -> MultivariateNormal:
+        return self._normal(np.asarray(self.degrees) + np.shape(self.location)[-1] + 2)
+
+    def mean(self) -> MultivariateNormal:
+        left = np.asarray(self.degrees) - np.shape(self.location)[-1] - 1
+        return self._normal(np.where(left > 0, left, np.nan))
+
+    def log_density(self, x: ArrayLike, parameters: MultivariateNormal) -> Array:
+        """Of whole rows (…, columns)."""
+        distance, log_det = _mahalanobis(np.asarray(x) - parameters.mean, parameters.covariance)
+        return np.asarray(-0.5 * (np.shape(x)[-1] * LOG_2PI + log_det + distance))
+
+    def log_predictive(self, x: ArrayLike) -> Array:
+        """Of whole rows (…, columns): a multivariate Student-t."""
+        z = np.asarray(x) / np.asarray(self.unit) - self.location
+        d = z.shape[-1]
+        freedom = np.asarray(self.degrees) - d + 1
+        spread = np.asarray(self.scale) * ((np.asarray(self.strength) + 1) / self.strength)[..., None, None]
+        distance, log_det = _mahalanobis(z, spread)
+        constant = gammaln((freedom + d) / 2) - gammaln(freedom / 2) - 0.5 * (d * np.log(np.pi) + log_det)
+        unit = np.log(np.broadcast_to(self.unit, (d,))).sum()
+        return np.asarray(constant - (freedom + d) / 2 * np.log1p(distance) - unit)
+
+    def log_normaliser(self) -> Array:
+        degrees, d = np.asarray(self.degrees), np.shape(self.location)[-1]
+        log_det = np.linalg.slogdet(np.asarray(self.scale))[1]
+        gamma = (
+            multigammaln(degrees / 2, d) if degrees.ndim == 0 else np.array([multigammaln(v / 2, d) for v in degrees])
+        )
+        return np.asarray(degrees * d / 2 * np.log(2) + gamma - degrees / 2 * log_det - d / 2 * np.log(self.strength))
+
+    def log_base(self, seen: Scatter) -> Array:
+        d = np.shape(self.location)[-1]
+        return np.asarray(-seen.n * (d / 2 * LOG_2PI + np.log(np.broadcast_to(self.unit, (d,))).sum()))
+
+    def draw(self, rng: np.random.Generator, size: int) -> MultivariateNormal:
+        """By the Bartlett decomposition of the Wishart."""
+        d = len(self.location)
+        normals = np.tril(rng.normal(size=(size, d, d)), -1)
+        normals[:, range(d), range(d)] = np.sqrt(rng.chisquare(self.degrees - np.arange(d), size=(size, d)))
+        root = np.linalg.cholesky(np.linalg.inv(self.scale)) @ normals
+        covariance = np.linalg.inv(root @ root.swapaxes(-1, -2))
+        step = np.linalg.cholesky(covariance / self.strength) @ rng.normal(size=(size, d, 1))
+        unit = np.broadcast_to(self.unit, (d,))
+        return MultivariateNormal((self.location + step[..., 0]) * unit, covariance * unit[:, None] * unit)
+
+    def sample(self, parameters: MultivariateNormal, rng: np.random.Generator, size: int) -> Array:
+        return rng.multivariate_normal(parameters.mean, parameters.covariance, size=size)
+
+
+def _mahalanobis(z: Array, covariance: Any) -> tuple[Array, Array]:
+    """Squared distance ``z' Σ⁻¹ z`` and ``log |Σ|``."""
+    root = np.linalg.cholesky(covariance)
+    white = np.linalg.solve(root, z[..., None])[..., 0]
+    return (white**2).sum(axis=-1), 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)

@@ -1,0 +1,109 @@
+"""Counts of values: the record behind Categorical and Histogram, and columns whose values are given by codes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from priory.core.statistics import Statistics, remaining
+from priory.core.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Tally(Statistics):
+    """How often each class showed each value. Values that nobody showed are not there: they vanish when forgotten."""
+
+    frame: ClassVar[tuple[str, ...]] = ("values",)
+
+    values: Array  # sorted
+    counts: Array  # (classes, values)
+
+    @classmethod
+    def of(cls, values: Array, counts: Array) -> Tally:
+        shown = counts.any(axis=0) if counts.ndim > 1 else counts != 0
+        return cls(values[shown], counts[..., shown])
+
+    @property
+    def n(self) -> Array:
+        """Rows of each class that showed any value."""
+        return np.asarray(self.counts.sum(axis=-1))
+
+    def aligned(self, other: Tally) -> tuple[Tally, Tally]:
+        if np.array_equal(self.values, other.values):
+            return self, other
+        values = np.union1d(self.values, other.values)
+        return self._over(values), other._over(values)
+
+    def _over(self, values: Array) -> Tally:
+        counts = np.zeros((*self.counts.shape[:-1], len(values)))
+        counts[..., np.searchsorted(values, self.values)] = self.counts
+        return Tally(values, counts)
+
+    def guarded(self, total: Tally, part: Tally) -> Tally:
+        return Tally.of(self.values, remaining(total.counts, part.counts))
+
+    def regrouped(self, index: Array, size: int) -> Tally:
+        counts = np.zeros((size, len(self.values)))
+        counts[index] = self.counts
+        return replace(self, counts=counts)
+
+    def places(self, values: Array) -> Array:
+        """Where each of ``values`` stands among the values shown; one past the end if it was never shown."""
+        place = np.searchsorted(self.values, values)
+        found = place < len(self.values)
+        found[found] = self.values[place[found]] == np.asarray(values)[found]
+        return np.where(found, place, len(self.values))
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Columns of labels: an integer for each cell (negative where missing), and the sorted labels of each column."""
+
+    codes: Array  # (rows, columns), int32
+    values: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, x: Any) -> Coded:
+        """One column (rows,) or several (rows, columns) of strings, numbers, or anything that can be sorted."""
+        cells = np.asarray(x)
+        pairs = [factorised(column) for column in cells.reshape(len(cells), math.prod(cells.shape[1:])).T]
+        return cls.joined(pairs, len(cells))
+
+    @classmethod
+    def joined(cls, pairs: Sequence[tuple[Array, Array]], rows: int) -> Coded:
+        codes = np.empty((rows, len(pairs)), dtype=np.int32)
+        for j, (code, _) in enumerate(pairs):
+            codes[:, j] = code
+        return cls(codes, tuple(values for _, values in pairs))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, part: Any) -> Coded:
+        return Coded(self.codes[part], self.values)
+
+
+def factorised(column: Array) -> tuple[Array, Array]:
+    """Codes and sorted values of one column; None and NaN are missing.
+
+    >>> codes, values = factorised(np.array(["b", None, "a", "b"], dtype=object))
+    >>> codes.tolist(), values.tolist()
+    ([1, -1, 0, 1], ['a', 'b'])
+    """
+    missing = missing_in(column)
+    codes = np.full(len(column), -1, dtype=np.int32)
+    values, codes[~missing] = np.unique(column[~missing], return_inverse=True)
+    return codes, values
+
+
+def missing_in(column: Array) -> Array:
+    """Which cells are None or NaN."""
+    if column.dtype.kind == "f":
+        return np.isnan(column)
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), dtype=bool)
+    return np.fromiter((v is None or v != v for v in column), dtype=bool, count=len(column))

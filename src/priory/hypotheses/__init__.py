@@ -1,0 +1,1 @@
+"""Hypothesis spaces: maximum likelihood, MAP, Bayes-optimal and Gibbs predictions, and description length."""

@@ -1,0 +1,1 @@
+"""The finders of the leakage audit, one module each."""

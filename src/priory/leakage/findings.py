@@ -1,0 +1,222 @@
+"""What an audit says: findings, each with its severity, its place, how sure it is, what it costs and what to do.
+
+A finder hands in *suspicions*: a p-value and the finding it would be. The p-values of all finders are judged together
+(Holm), so the chance that a clean table raises any finding that rests on a test is at most `LEVEL`, however many
+columns were looked at. A suspicion without a p-value is a fact: it was counted, not inferred.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from html import escape
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from priory.core.typing import Array
+from priory.errors import Missing
+
+LEVEL = 0.01  # the chance that any of the tests of one audit is a false alarm
+BAD_DATA = 3  # the exit code of the command line for data that cannot be trusted
+SHOWN = 5  # rows, columns and examples shown to people
+
+
+class Severity(IntEnum):
+    """low: worth knowing; medium: look before you trust the score; high: the score cannot be trusted."""
+
+    LOW = 1
+    MEDIUM = 2
+    HIGH = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+class Effect(NamedTuple):
+    """The accuracy with what was found, and without it, on so many rows; both in closed form."""
+
+    before: float
+    after: float
+    rows: int
+
+    def __str__(self) -> str:
+        return f"accuracy {self.before:.3f} with it, {self.after:.3f} without it ({self.rows:,} rows)"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One leak: ``rows`` count from 0, those of the test table in ``test_rows``."""
+
+    severity: Severity
+    kind: str
+    what: str
+    advice: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
+    test_rows: tuple[int, ...] = ()
+    examples: tuple[str, ...] = ()
+    p: float | None = None  # after correction for all tests of the audit; None: a fact
+    interval: tuple[float, float] | None = None  # 95 %, of the share or accuracy that ``what`` speaks of first
+    effect: Effect | None = None
+
+    @property
+    def sure(self) -> str:
+        """How sure it is, in words."""
+        said = "counted, not inferred" if self.p is None else f"p {'< 1e-6' if self.p < 1e-6 else f'= {self.p:.2g}'}"
+        return (
+            said if self.interval is None else f"{said}, 95 % interval {self.interval[0]:.3f} to {self.interval[1]:.3f}"
+        )
+
+    def record(self) -> dict[str, Any]:
+        """As plain values, all rows and examples included."""
+        fields = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        return {**fields, "severity": str(self.severity), "effect": self.effect and self.effect._asdict()}
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Titles and texts for people."""
+        where = [
+            f"columns {_few(self.columns)}" if self.columns else "",
+            f"rows {_few(self.rows)}" if self.rows else "",
+            f"test rows {_few(self.test_rows)}" if self.test_rows else "",
+        ]
+        if any(where):
+            yield "where", "; ".join(part for part in where if part)
+        for example in self.examples[:SHOWN]:
+            yield "e.g.", _plain(example)
+        yield "sure", self.sure
+        if self.effect is not None:
+            yield "score", str(self.effect)
+        yield "do", self.advice
+
+    def __str__(self) -> str:
+        head = f"{str(self.severity).upper():6}  {_plain(self.what)}"
+        return "\n".join([head, *(f"        {title:6}{_plain(text)}" for title, text in self.lines())])
+
+
+class Suspicion(NamedTuple):
+    """A p-value, or None for a fact, and the finding it is if it stands."""
+
+    p: float | None
+    finding: Callable[[], Finding]
+
+
+@dataclass(frozen=True)
+class Findings(Sequence[Finding]):
+    """The findings of an audit, the gravest first."""
+
+    found: tuple[Finding, ...]
+    tests: int = 0  # how many were made
+
+    @overload
+    def __getitem__(self, place: int) -> Finding: ...
+    @overload
+    def __getitem__(self, place: slice) -> Findings: ...
+    def __getitem__(self, place: int | slice) -> Finding | Findings:
+        return replace(self, found=self.found[place]) if isinstance(place, slice) else self.found[place]
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def severity(self) -> Severity | None:
+        """The gravest."""
+        return max((finding.severity for finding in self.found), default=None)
+
+    @property
+    def exit_code(self) -> int:
+        """0 where nothing is worse than low, else 3 (bad data): fit to stop a pipeline."""
+        return BAD_DATA if (self.severity or Severity.LOW) > Severity.LOW else 0
+
+    def of(self, kind: str) -> Findings:
+        """The findings of one kind."""
+        return replace(self, found=tuple(finding for finding in self.found if finding.kind == kind))
+
+    def records(self) -> list[dict[str, Any]]:
+        return [finding.record() for finding in self.found]
+
+    def to_json(self) -> str:
+        """All of it, with every row number."""
+        return json.dumps(
+            {"exit_code": self.exit_code, "tests": self.tests, "findings": self.records()}, indent=1, allow_nan=False
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas table, one row for each finding."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise Missing("to_frame needs pandas: pip install priory[pandas]; to_json needs nothing.") from None
+        return pd.DataFrame(self.records(), columns=list(Finding.__dataclass_fields__))
+
+    def summary(self) -> str:
+        """One line."""
+        counts = [f"{sum(f.severity == s for f in self.found)} {s}" for s in sorted(Severity, reverse=True)]
+        found = "1 finding" if len(self) == 1 else f"{len(self)} findings"
+        return f"{found}: {', '.join(counts)}; {self.tests} tests, false alarms at most {LEVEL:.0%}"
+
+    def __str__(self) -> str:
+        return "\n\n".join([*map(str, self.found), self.summary()])
+
+    def to_html(self) -> str:
+        """A section for a report: no scripts, no links, everything escaped."""
+        items = "".join(
+            f'<article class="{finding.severity}"><h3><b>{finding.severity}</b> {_marked(finding.what)}</h3><dl>'
+            + "".join(f"<dt>{title}</dt><dd>{_marked(text)}</dd>" for title, text in finding.lines())
+            + "</dl></article>"
+            for finding in self.found
+        )
+        return f"<section class='leakage'>{STYLE}<h2>Leakage</h2><p>{_marked(self.summary())}</p>{items}</section>"
+
+    _repr_html_ = to_html
+
+
+STYLE = (
+    "<style>.leakage article{border-left:.4em solid #999;padding:0 1em;margin:1em 0}"
+    ".leakage article.high{border-color:#b00}.leakage article.medium{border-color:#d80}"
+    ".leakage h3{font-size:1em;font-weight:normal}.leakage dl{display:grid;grid-template-columns:4em 1fr;margin:0}"
+    ".leakage dd{margin:0;overflow-wrap:anywhere}</style>"
+)
+
+
+def judged(suspicions: Iterable[Suspicion]) -> Findings:
+    """The suspicions that stand: facts, and tests whose p-value holds after correction for all of them."""
+    every = list(suspicions)
+    corrected = iter(holm(np.array([s.p for s in every if s.p is not None], dtype=float)).tolist())
+    found = []
+    for suspicion in every:
+        p = None if suspicion.p is None else next(corrected)
+        if p is None or p <= LEVEL:
+            finding = suspicion.finding()
+            found.append(finding if p is None else replace(finding, p=p))
+    found.sort(key=lambda finding: -finding.severity)
+    return Findings(tuple(found), sum(s.p is not None for s in every))
+
+
+def holm(p: Array) -> Array:
+    """P-values corrected so that the chance of any false alarm among them is what it says (Holm 1979).
+
+    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p)
+    steps = p[order] * np.arange(len(p), 0, -1)
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return corrected
+
+
+def _few(values: Sequence[Any]) -> str:
+    shown = ", ".join(map(str, values[:SHOWN]))
+    return f"{shown} and {len(values) - SHOWN:,} more" if len(values) > SHOWN else shown
+
+
+def _plain(text: str) -> str:
+    """Text that cannot move the cursor of a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _marked(text: str) -> str:
+    return escape(_plain(text))

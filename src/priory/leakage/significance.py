@@ -1,0 +1,84 @@
+"""How sure: the few tests and intervals of the audit, exact where counts allow it.
+
+>>> round(binomial_tail(9, 10, 0.5), 4)      # nine or ten heads of ten
+0.0107
+>>> [round(bound, 3) for bound in interval(9, 10)]
+[0.555, 0.997]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import betainc, betaincinv, chdtrc, rel_entr
+
+from priory.core.typing import Array
+
+EXPECTED = 5.0  # in a cell, for the chi-square approximation
+SCARCE = 0.05  # of all rows: classes with fewer are pooled
+
+
+def binomial_tail(successes: float, trials: float, p: float) -> float:
+    """The chance of so many successes or more; between whole numbers, the smooth curve through them."""
+    return 1.0 if successes <= 0 else float(betainc(successes, max(trials - successes, 0.0) + 1, p))
+
+
+def interval(successes: float, trials: float, level: float = 0.95) -> tuple[float, float]:
+    """Clopper and Pearson's interval of a share."""
+    tail = (1 - level) / 2
+    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
+    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1 - tail))
+    return low, high
+
+
+def better(right: Array, other_right: Array) -> float:
+    """The chance that two equally good answers differ as much in favour of the first (McNemar, one-sided, exact)."""
+    only, other_only = int((right & ~other_right).sum()), int((other_right & ~right).sum())
+    return binomial_tail(only, only + other_only, 0.5)
+
+
+def association(counts: Array) -> tuple[float, float]:
+    """Bits that the columns of a table of counts hold about its rows, and the p-value of their independence.
+
+    Rare rows are pooled, and neighbouring columns are joined until each cell expects `EXPECTED`.
+    """
+    table = np.asarray(counts, dtype=float)
+    rows, n = table.sum(axis=1), table.sum()
+    rare = rows < SCARCE * n
+    table = np.vstack([table[~rare], table[rare].sum(axis=0)])
+    table = table[table.any(axis=1)]
+    if len(table) < 2:
+        return 0.0, 1.0
+    needed = EXPECTED * n / table.sum(axis=1).min()
+    columns = table.sum(axis=0)
+    part = np.minimum((np.cumsum(columns) - columns) // needed, max(n // needed - 1, 0))
+    table = np.add.reduceat(table, np.flatnonzero(np.diff(part, prepend=-1)), axis=1)
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
+    freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
+    if not freedom:
+        return 0.0, 1.0
+    pearson = float(((table - expected) ** 2 / expected).sum())
+    return float(rel_entr(table, expected).sum()) / (n * np.log(2)), float(chdtrc(freedom, pearson))
+
+
+def presences(there: Array, total: Array) -> tuple[Array, Array]:
+    """Bits and p-values of many things at once: in how many rows of each class (things, classes) each of them is.
+
+    Classes that hold too few rows for a thing are left out of its sum, and of its degrees of freedom.
+    """
+    share = there.sum(axis=1, keepdims=True) / max(total.sum(), 1)
+    enough = np.minimum(share, 1 - share) * total >= EXPECTED
+    seen, expected = np.stack([there, total - there]), np.stack([share * total, (1 - share) * total])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pearson = np.where(enough, (seen - expected) ** 2 / expected, 0.0).sum(axis=(0, 2))
+    classes = enough.sum(axis=1)
+    p = np.where(classes > 1, chdtrc(np.maximum(classes - (classes == len(total)), 1), pearson), 1.0)
+    return rel_entr(seen, expected).sum(axis=(0, 2)) / (np.log(2) * max(total.sum(), 1)), p
+
+
+def area(score: Array, positive: Array) -> tuple[float, float]:
+    """How often a positive row scores above another one, ties as halves (AUC), and the standard error by chance."""
+    _, back, times = np.unique(score, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(times) - (times - 1) / 2)[back]
+    m = float(positive.sum())
+    n = len(positive) - m
+    return float(rank[positive].sum() - m * (m + 1) / 2) / (m * n), float(np.sqrt((m + n + 1) / (12 * m * n)))

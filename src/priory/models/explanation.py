@@ -1,0 +1,240 @@
+"""The evidence ledger: why a row was given its class. Prior, one line for each column, and their sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from priory.core.terminal_width import padded, width
+from priory.core.typing import Array
+from priory.errors import Missing
+
+MOST = 20  # lines shown
+WIDEST = 40  # characters of a cell shown
+DECIBAN = 10 / math.log(10)  # nats to decibans
+
+
+@dataclass(frozen=True)
+class Line:
+    """One entry: what was seen, and its log probability under each class."""
+
+    name: str
+    value: Any
+    log_likelihood: tuple[float, ...]
+    places: tuple[tuple[int, int], ...] = ()  # where it stands in the text, if it is a token
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """One row explained. ``prior`` and ``lines`` are log probabilities for each class; they add up to ``total``.
+
+    The *weight of evidence* of a line is the log-odds it moves towards the winner and away from the runner-up.
+    """
+
+    classes: tuple[Any, ...]
+    prior: Line
+    lines: tuple[Line, ...]
+    text: str | None = None
+
+    def entries(self) -> tuple[Line, ...]:
+        return (self.prior, *self.lines)
+
+    @property
+    def total(self) -> tuple[float, ...]:
+        """log p(c, x) for each class: the entries summed exactly, rounded once."""
+        return tuple(_sum(line.log_likelihood[c] for line in self.entries()) for c in range(len(self.classes)))
+
+    def ranked(self) -> list[int]:
+        """The places of the classes, most probable first."""
+        total = self.total
+        return sorted(range(len(total)), key=lambda c: -total[c])
+
+    @property
+    def no_evidence(self) -> bool:
+        """Whether nothing but the prior has spoken."""
+        return not any(any(line.log_likelihood) for line in self.lines)
+
+    @property
+    def winner(self) -> Any:
+        return self.classes[self.ranked()[0]]
+
+    def weights(self, for_class: Any = None, against: Any = None) -> list[float]:
+        """Weight of evidence of each entry in nats, for one class (the winner) against another (the runner-up)."""
+        ranked = self.ranked()
+        a = ranked[0] if for_class is None else self.classes.index(for_class)
+        if len(ranked) == 1:
+            return [0.0 for _ in self.entries()]
+        b = next(c for c in ranked if c != a) if against is None else self.classes.index(against)
+        return [_minus(line.log_likelihood[a], line.log_likelihood[b]) for line in self.entries()]
+
+    def log_odds(self, for_class: Any = None, against: Any = None) -> float:
+        """The sum of the weights of evidence."""
+        return _sum(self.weights(for_class, against))
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: the entries as rows; a column for each class, and the weight of evidence in decibans."""
+        pd = pandas()
+        rows = [
+            {"name": line.name, "value": line.value}
+            | {f"log p({label})": line.log_likelihood[c] for c, label in enumerate(self.classes)}
+            | {"decibans": weight * DECIBAN}
+            for line, weight in zip(self.entries(), self.weights(), strict=True)
+        ]
+        return pd.DataFrame(rows)
+
+    def _table(self) -> tuple[str, list[tuple[str, str, float]]]:
+        ranked = self.ranked()
+        weights = [w * DECIBAN for w in self.weights()]
+        rival = f" against {self.classes[ranked[1]]}" if len(ranked) > 1 else ""
+        rows = [(line.name, shown(line.value), w) for line, w in zip(self.entries(), weights, strict=True)]
+        rows = [rows[0], *sorted(rows[1:], key=lambda row: -abs(row[2]))]
+        return f"{self.classes[ranked[0]]}{rival}", rows
+
+    def __str__(self) -> str:
+        title, rows = self._table()
+        name = max(width(row[0]) for row in rows[:MOST])
+        value = max(width(row[1]) for row in rows[:MOST])
+        widest = max((abs(w) for *_, w in rows if math.isfinite(w)), default=0.0) or 1.0
+        lines = [
+            f"{padded(n, name)}  {padded(v, value)}  {w:+8.1f} dB  {_bar(w, widest)}".rstrip()
+            for n, v, w in rows[:MOST]
+        ]
+        if len(rows) > MOST:
+            rest = math.fsum(w for *_, w in rows[MOST:])
+            lines.append(f"{f'and {len(rows) - MOST} more':<{name + value + 2}}  {rest:+8.1f} dB")
+        total = self.log_odds() * DECIBAN
+        foot = f"{'total':<{name}}  {'':<{value}}  {total:+8.1f} dB  p {probability(self)}"
+        return "\n".join([title, *lines, foot])
+
+    def _repr_html_(self) -> str:
+        title, rows = self._table()
+        cells = [*rows, ("total", "", self.log_odds() * DECIBAN)]
+        body = "".join(
+            f"<tr><td>{escape(n)}</td><td>{escape(v)}</td><td style='text-align:right'>{w:+.1f}</td></tr>"
+            for n, v, w in cells
+        )
+        marked = "" if self.text is None else f"<p>{self.marked()}</p>"
+        head = "<tr><th>evidence</th><th>value</th><th>decibans</th></tr>"
+        return f"<table><caption>{escape(title)}, p {escape(probability(self))}</caption>{head}{body}</table>{marked}"
+
+    def marked(self, for_class: Any = None, against: Any = None, most: int | None = None) -> str:
+        """The text as HTML, the places that spoke green for the winner and red against it, the stronger the darker.
+
+        After ``most`` characters it breaks off.
+        """
+        weight = {}
+        for line, w in zip(self.lines, self.weights(for_class, against)[1:], strict=True):
+            weight.update(dict.fromkeys(line.places, w))
+        widest = max(map(abs, weight.values()), default=1.0) or 1.0
+        text, out, at = (self.text or "")[:most], "", 0
+        for (start, end), w in sorted(weight.items()):
+            if at <= start and end <= len(text):  # an n-gram inside another is not marked twice
+                colour = "0,150,60" if w > 0 else "200,40,40"
+                shade = f"background:rgba({colour},{abs(w) / widest:.2f})"
+                out += escape(text[at:start]) + f'<mark style="{shade}">{escape(text[start:end])}</mark>'
+                at = end
+        return out + escape(text[at:]) + ("…" if len(text) < len(self.text or "") else "")
+
+
+class Ledgers(Sequence[Ledger]):
+    """The ledgers of several rows."""
+
+    def __init__(self, ledgers: Sequence[Ledger]) -> None:
+        self._ledgers = list(ledgers)
+
+    @classmethod
+    def of(
+        cls, classes: Array, log_prior: Array, terms: Array, names: Sequence[str], cells: Sequence[Sequence[Any]]
+    ) -> Ledgers:
+        prior = Line("prior", "", tuple(log_prior.tolist()))
+        return cls(
+            [
+                Ledger(
+                    tuple(classes.tolist()),
+                    prior,
+                    tuple(
+                        Line(name, value, tuple(term))
+                        for name, value, term in zip(names, values, row.T.tolist(), strict=True)
+                    ),
+                )
+                for row, values in zip(terms, cells, strict=True)
+            ]
+        )
+
+    def __getitem__(self, i: Any) -> Any:
+        return Ledgers(self._ledgers[i]) if isinstance(i, slice) else self._ledgers[i]
+
+    def __len__(self) -> int:
+        return len(self._ledgers)
+
+    def __iter__(self) -> Iterator[Ledger]:
+        return iter(self._ledgers)
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self._ledgers))
+
+    def _repr_html_(self) -> str:
+        return "".join(ledger._repr_html_() for ledger in self._ledgers)
+
+    def to_frame(self) -> Any:
+        """All entries in one pandas DataFrame, with the row they explain."""
+        pd = pandas()
+        frames = [ledger.to_frame().assign(row=row) for row, ledger in enumerate(self._ledgers)]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def pandas() -> Any:
+    """pandas, or what to install."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise Missing("to_frame needs pandas: pip install 'priory[pandas]'.", name=error.name) from None
+    return pd
+
+
+def probability(ledger: Ledger) -> str:
+    """p of the winner; never shown as certain when it is not.
+
+    >>> probability(Ledger(("a", "b"), Line("prior", None, (0.0, -800.0)), ()))
+    '> 0.9999'
+    """
+    total = np.asarray(ledger.total)
+    top = total.max()
+    if not np.isfinite(top):
+        return "undefined"
+    p = float(1 / np.exp(total - top).sum())
+    return "> 0.9999" if p > 0.9999 and len(total) > 1 else f"= {p:.4f}"
+
+
+def shown(value: Any) -> str:
+    """A cell for people: control characters are escaped, nothing is taken for code.
+
+    >>> shown("a\\x1b[31m"), shown(None), shown(2.0), shown(0.123456789)
+    ('a\\\\x1b[31m', 'missing', '2', '0.123457')
+    """
+    if value is None:
+        return "missing"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value) if len(str(value)) <= WIDEST else str(value)[: WIDEST - 1] + "…"
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _bar(weight: float, widest: float) -> str:
+    if not math.isfinite(weight):
+        return "∞"
+    return ("+" if weight > 0 else "-") * round(12 * abs(weight) / widest)
+
+
+def _sum(terms: Any) -> float:
+    values = list(terms)
+    return math.fsum(values) if all(map(math.isfinite, values)) else float(np.sum(values))
+
+
+def _minus(a: float, b: float) -> float:
+    return 0.0 if a == b else a - b

@@ -1,0 +1,40 @@
+"""The Bayes-optimal naive Bayes: averaging over all 2^d sets of features, at the cost of one model.
+
+A set S says which columns depend on the class. Given the data its probability is a product over the columns, so the sum
+over all sets is a product too:
+
+    Σ_S p(S | data) Π_{j∈S} p(x_j | c) Π_{j∉S} p(x_j)  =  Π_j ( r_j p(x_j | c) + (1 - r_j) p(x_j) )
+
+where r_j, the probability that column j matters, weighs the evidence of the column with the classes apart against that
+with the classes together. Both come from the record (the second from its sum over classes), so both forget with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from priory.core.typing import Array
+from priory.families.base import Columns
+
+CERTAIN = 1e-12  # nearer to 0 or 1 than this, a column is simply out or in
+
+
+def pooled(seen: Any) -> Any:
+    """The record with all classes together, as one class."""
+    return tuple(tally.pooled() for tally in seen) if isinstance(seen, tuple) else seen.pooled()
+
+
+def inclusion(family: Columns, seen: Any, prior: float = 0.5) -> Array:
+    """The probability that each column depends on the class."""
+    together = family.evidence(pooled(seen))
+    with np.errstate(invalid="ignore"):
+        apart = family.evidence(seen) - together
+    return np.asarray(expit(np.nan_to_num(apart, nan=0.0, posinf=1e9, neginf=-1e9) + np.log(prior) - np.log1p(-prior)))
+
+
+def averaged(family: Columns, seen: Any, x: Any, estimate: str, matters: Array) -> Array:
+    """Terms (rows, classes, columns): each column as far as it matters."""
+    return family.mixed_terms(seen, pooled(seen), x, estimate, matters)

@@ -1,0 +1,106 @@
+"""Figures of hypothesis spaces: what is believed as observations come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from scipy.special import betaincinv
+
+from priory.hypotheses.base import Space
+from priory.hypotheses.continuum import Continuum
+from priory.hypotheses.finite import Hypotheses
+from priory.plots.canvas import canvas, empty_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+S = TypeVar("S", bound=Space)
+
+MARKS = "osD^v*Px"
+
+
+def posterior_curves(space: Hypotheses, observations: Sequence[Any]) -> Figure:
+    """The posterior probability of each hypothesis against the number of observations."""
+    curves = [list(state.posterior.values()) for state in _replayed(space, observations)]
+    figure, axes = canvas("number of observations", "posterior probability of the hypothesis")
+    for j, name in enumerate(space.names):
+        axes.plot(np.array(curves)[:, j], marker=MARKS[j % len(MARKS)], label=f"P({name} | D)")
+    axes.set_ylim(-0.02, 1.02)
+    axes.legend(frameon=False)
+    return figure
+
+
+def next_outcome_curve(space: Space, observations: Sequence[Any], outcome: Any) -> Figure:
+    """The probability that the next observation is ``outcome``, against the number of observations."""
+    curve = [state.predict_proba()[outcome] for state in _replayed(space, observations)]
+    figure, axes = canvas("number of observations", f"probability that the next is {outcome}")
+    axes.plot(curve, marker="o", color="C0")
+    axes.set_ylim(min(0.4, *curve), 1.02)
+    return figure
+
+
+def belief(space: Continuum) -> Figure:
+    """The posterior density of θ, with its ML, MAP and mean values marked; the prior is dashed."""
+    figure, axes = canvas("θ", "density")
+    theta = np.linspace(0.001, 0.999, 999)
+    axes.plot(theta, np.exp(space.fresh().log_density(theta)), "--", color="0.6", label="prior")
+    axes.plot(theta, np.exp(space.log_density(theta)), color="C0", label="posterior")
+    marks = {"MAP": space.map(), "mean": float(space.posterior.mean())}
+    if space.seen.n > 0:
+        marks = {"ML": space.ml()} | marks
+    for (name, at), style in zip(marks.items(), ("-", "--", ":"), strict=False):
+        axes.axvline(at, color="C3", linestyle=style, linewidth=1, label=f"{name} {at:.3f}")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    return figure
+
+
+def belief_curve(space: Continuum, observations: Sequence[Any], mass: float = 0.9) -> Figure:
+    """The belief about θ against the number of observations: its mean, its mode, and the middle ``mass`` of it."""
+    beliefs = [state.posterior for state in _replayed(space, observations)]
+    mean, mode = np.array([(b.mean(), b.mode()) for b in beliefs], dtype=float).T
+    low, high = np.array([betaincinv(b.a, b.b, [(1 - mass) / 2, (1 + mass) / 2]) for b in beliefs]).T
+    figure, axes = canvas("number of observations", f"θ = P({space.outcomes[0]})")
+    axes.fill_between(np.arange(len(mean)), low, high, alpha=0.2, linewidth=0, label=f"middle {mass:.0%}")
+    axes.plot(mean, marker="o", label="mean")
+    axes.plot(mode, marker="s", linestyle="none", color="C3", label="MAP")
+    axes.set_ylim(-0.02, 1.02)
+    axes.legend(frameon=False)
+    return figure
+
+
+def version_space(
+    space: Hypotheses, inputs: Sequence[Any], examples: Sequence[tuple[Any, Any]] = (), outcome: Any = "+"
+) -> Figure:
+    """What each hypothesis says of each input, those still possible on top and dark, and below it their vote.
+
+    For hypotheses about labelled inputs, observed as ``(input, label)``; ``examples`` are written above the vote.
+    """
+    possible = space.possible
+    order = possible + [name for name in space.names if name not in possible]
+    row, column = list(space.likelihood.outcomes).index(outcome), [space.names.index(name) for name in order]
+    says = np.array([space.votes(x)[row, column] for x in inputs]).T
+    faded = np.where(np.arange(len(order)) < len(possible), 1.0, 0.3)[:, None]
+    figure = empty_figure(6, 6)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    above.imshow(says * faded, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
+    above.axhline(len(possible) - 0.5, color="C3", linewidth=1)
+    above.set(ylabel=f"hypotheses: {len(possible)} of {len(order)} possible", yticks=[])
+    below.bar(np.arange(len(inputs)), [space.predict_proba(x)[outcome] for x in inputs], color="C0")
+    below.axhline(0.5, color="0.6", linewidth=1, linestyle="--")
+    for x, label in examples:
+        below.text(list(inputs).index(x), 1.07, str(label), ha="center", color="C3", weight="bold")
+    below.set_xticks(np.arange(len(inputs)), [str(x) for x in inputs])
+    below.set(ylim=(0, 1.3), ylabel=f"vote for {outcome}", xlabel="input")
+    return figure
+
+
+def _replayed(space: S, observations: Sequence[Any]) -> Iterator[S]:
+    """The space before anything was seen, and after each observation."""
+    state = space.fresh()
+    yield state
+    for observation in observations:
+        yield state.update(observation)

@@ -1,0 +1,1 @@
+"""Bayesian linear and logistic regression: posterior = prior + cross products of the data."""

@@ -1,0 +1,230 @@
+"""Bytes in: a file or standard input, unpacked and turned into UTF-8 a block at a time, with a cap on unpacking.
+
+What a file is, is read off its first bytes and not off its name.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from priory.errors import DataError, TooLarge
+from priory.sources.stdin import standard_input
+
+BLOCK = 1 << 21  # Arrow keeps 32 of them ready
+RATIO, FREE = 200, 1 << 26  # what packed bytes may unpack to: so many times as many, or so many in any case
+STDIN = "-"
+
+FOREIGN = {  # what is no table, whatever its name says
+    b"PK\x03\x04": "a zip file; unpack it first",
+    b"BZh": "a bzip2 file; unpack it first",
+    b"\xfd7zXZ\x00": "an xz file; unpack it first",
+    b"%PDF": "a PDF file; export it as CSV",
+    b"SQLite format 3\x00": "an SQLite database; export a table as CSV",
+    b"\x80\x04\x95": "a pickle; priory never loads pickles",
+    b"\x80\x05\x95": "a pickle; priory never loads pickles",
+}
+MARKS = {  # byte-order marks, the longest first
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+Told = Callable[[int], None]  # told how many bytes were read, for the progress line
+
+
+def untold(_: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How bytes become text: an encoding ("auto" goes by the byte-order mark), and what is done where they are not."""
+
+    encoding: str = "utf-8"
+    errors: str = "strict"
+
+    def __post_init__(self) -> None:
+        if self.encoding != "auto":
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise DataError(f"encoding {self.encoding!r} is not known; try utf-8, utf-16 or latin-1") from None
+
+    @property
+    def plain(self) -> bool:
+        return self.encoding == "auto" or codecs.lookup(self.encoding).name == "utf-8"
+
+
+def magic(path: str) -> bytes:
+    """The first bytes of a file as it lies on the disk; of standard input nothing is taken."""
+    if path == STDIN:
+        return b""
+    with open(path, "rb") as file:
+        return file.read(16)
+
+
+def repeatable(path: str) -> bool:
+    """Whether it can be read again from the beginning."""
+    return path != STDIN or standard_input().copy is not None
+
+
+def opened(path: str, told: Told = untold) -> Iterator[bytes]:
+    """The bytes of a file, unpacked where they were packed by gzip or zstd."""
+    blocks = packed(path, told)
+    first = next(blocks, b"")
+    if not first:
+        raise DataError(f"{shown(path)}: is empty; give a file with rows")
+    if first.startswith(b"\x1f\x8b"):
+        yield from capped(path, _gunzip(path, _again(first, blocks)))
+    elif first.startswith(b"\x28\xb5\x2f\xfd"):
+        yield from capped(path, _unzstd(path, _again(first, blocks)))
+    else:
+        yield from _again(first, blocks)
+
+
+def packed(path: str, told: Told = untold) -> Iterator[bytes]:
+    """The bytes of a file as they lie on the disk."""
+    if path == STDIN:
+        yield from _told(standard_input().blocks(BLOCK), told)
+        return
+    with open(path, "rb") as file:
+        yield from _told(iter(partial(file.read, BLOCK), b""), told)
+
+
+def _told(blocks: Iterator[bytes], told: Told) -> Iterator[bytes]:
+    for block in blocks:
+        told(len(block))
+        yield block
+
+
+def _again(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _gunzip(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Members one after the other; each pair is the packed bytes read so far and what came of them."""
+    member, read, begun = zlib.decompressobj(31), 0, True
+    try:
+        for block in blocks:
+            read += len(block)
+            while block:
+                if member.eof:
+                    block = block.lstrip(b"\0")  # padding of tapes
+                    if not block:
+                        break
+                    if not b"\x1f\x8b".startswith(block[:2]):
+                        where = f"byte {read - len(block)}"
+                        raise DataError(f"{shown(path)}: has something else after the gzip data at {where}; cut it off")
+                    member = zlib.decompressobj(31)
+                begun = True
+                yield read, member.decompress(block, BLOCK)
+                block = member.unconsumed_tail or member.unused_data
+    except zlib.error as error:
+        raise DataError(f"{shown(path)}: is broken before byte {read} ({error}); pack it again") from None
+    while begun and not member.eof:  # what is still inside
+        rest = member.decompress(member.unconsumed_tail, BLOCK)
+        if not rest:
+            raise DataError(f"{shown(path)}: ends early at byte {read}; copy it again")
+        yield read, rest
+
+
+def _unzstd(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    import pyarrow as pa
+
+    source = Stream(blocks)
+    try:
+        with pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd") as unpacked:
+            while block := unpacked.read(BLOCK):
+                yield source.read_so_far, block
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, FileNotFoundError | PermissionError):
+            raise
+        raise DataError(f"{shown(path)}: ends early or is broken at byte {source.read_so_far}; copy it again") from None
+
+
+def capped(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
+    """Unpacked bytes, unless there are more of them than an honest file has."""
+    total = 0
+    for read, block in pairs:
+        total += len(block)
+        if total > max(FREE, RATIO * read):
+            raise TooLarge(
+                f"{shown(path)}: unpacks to more than {RATIO} times its size; unpack it yourself if you trust it"
+            )
+        if block:
+            yield block
+
+
+def utf8(path: str, blocks: Iterator[bytes], how: Decoding) -> Iterator[bytes]:
+    """The same text in UTF-8 without a byte-order mark. What comes as UTF-8 is passed on; who reads it checks it."""
+    first = next(blocks, b"")
+    for start, what in FOREIGN.items():
+        if first.startswith(start):
+            raise DataError(f"{shown(path)}: is {what}")
+    if first.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
+        raise DataError(f"{shown(path)}: is packed twice; unpack it once")
+    mark = next((encoding for mark, encoding in MARKS.items() if first.startswith(mark)), None)
+    if mark == "utf-8":
+        first = first.removeprefix(codecs.BOM_UTF8)
+    elif mark and how.plain and how.encoding != "auto":
+        raise DataError(f"{shown(path)}: looks like {mark.upper()}; use --encoding {mark}")
+    encoding = (mark or "utf-8") if how.encoding == "auto" else how.encoding
+    if how.errors == "strict" and codecs.lookup(encoding).name == "utf-8":
+        yield from _again(first, blocks)
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(how.errors)
+    read = 0
+    try:
+        for block in _again(first, blocks):
+            yield decoder.decode(block).encode()
+            read += len(block)
+        yield decoder.decode(b"", final=True).encode()
+    except UnicodeError as error:
+        where = read + getattr(error, "start", 0)
+        raise DataError(f"{shown(path)}: byte {where} is not {encoding}; say --encoding, or --errors replace") from None
+
+
+class Stream:
+    """Blocks of bytes as a file that Arrow can read."""
+
+    closed = False
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self.blocks, self.rest, self.read_so_far = blocks, b"", 0
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0:
+            whole = b"".join([self.rest, *self.blocks])
+            self.rest = b""
+            return whole
+        while not self.rest:
+            block = next(self.blocks, None)
+            if block is None:
+                return b""
+            self.rest = block
+        taken, self.rest = self.rest[:size], self.rest[size:]
+        self.read_so_far += len(taken)
+        return taken
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path as it was given, fit for one line."""
+    text = os.fspath(path)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogateescape").decode() for c in text)

@@ -1,0 +1,92 @@
+"""The record of texts: learning adds, forgetting subtracts, bit for bit; vocabularies align by themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from priory.bag_of_words.token_counts import count, nothing
+from priory.bag_of_words.tokenizer import Tokens
+from priory.errors import NotSeen
+from priory.models.naive_bayes import Seen
+
+RULE = Tokens(least=1, ngrams=(1, 2))
+TEXTS = st.lists(st.text(st.sampled_from("ab é中."), max_size=12), min_size=1, max_size=8)
+
+
+def learnt(texts, start=0, weight=None, groups=2):
+    group = ((np.arange(len(texts)) + start) % groups).astype(np.int32)
+    return count(texts, group, groups, RULE, weight, once=False)
+
+
+def same(a, b):
+    a, b = a.ordered(), b.ordered()
+    assert a.tokens() == b.tokens()
+    assert np.array_equal(a.counts, b.counts)
+    assert np.array_equal(a.n, b.n)
+
+
+@given(TEXTS, st.integers(0, 8))
+def test_any_split_learns_the_same(texts, cut):
+    whole, a, b = learnt(texts), learnt(texts[:cut]), learnt(texts[cut:], cut)
+    same(a + b, whole)
+    same(b + a, whole)
+    same(sum([a, b]), whole)
+    same(whole + nothing(2), whole)
+
+
+@given(TEXTS, st.integers(0, 8))
+def test_forgetting_equals_never_having_seen(texts, cut):
+    whole, a, b = learnt(texts), learnt(texts[:cut]), learnt(texts[cut:], cut)
+    same(whole - b, a)
+    same(whole - a, b)
+    assert (whole - whole).vocabulary() == []
+
+
+@given(TEXTS, st.integers(1, 4))
+def test_a_weight_is_so_many_copies(texts, copies):
+    weighted = learnt(texts, weight=np.full(len(texts), float(copies)))
+    same(weighted, copies * learnt(texts))
+    same(weighted, sum([learnt(texts)] * copies))
+    same(0.5 * (2.0 * weighted), weighted)
+
+
+def test_what_was_not_learned_is_named():
+    with pytest.raises(NotSeen, match=r"^cannot forget 1 of 0 of 'beta': only what was learned can be forgotten\.$"):
+        learnt(["alpha", "gamma"]) - learnt(["beta"])
+    with pytest.raises(NotSeen, match=r"^cannot forget 1 of 0 \(cell 1\)"):
+        learnt(["alpha"]) - learnt(["alpha"], start=1)
+
+
+def test_tokens_without_weight_are_not_there():
+    assert learnt(["aa bb", "cc"], weight=np.array([0.0, 1.0])).vocabulary() == ["cc"]
+    assert (0 * learnt(["aa"])).vocabulary() == []
+
+
+def test_classes_are_regrouped_and_pooled():
+    words = learnt(["aa bb", "bb"])
+    wide = words.regrouped(np.array([2, 0]), 3).ordered()
+    assert wide.n.tolist() == [1.0, 0.0, 1.0]
+    assert wide.counts.tolist() == [[0, 0, 1], [0, 0, 1], [1, 0, 1]]
+    assert words.pooled().ordered().counts.tolist() == [[1], [1], [2]]
+    assert words.pooled().n.tolist() == [2.0]
+
+
+def test_it_is_a_part_of_what_a_classifier_has_seen():
+    def seen(texts, classes):
+        words = count(texts, np.arange(len(texts), dtype=np.int32), len(texts), RULE)
+        return Seen(np.array(classes), words.n, (words,))
+
+    a, b = seen(["cash now", "see you"], ["ham", "spam"]), seen(["cash"], ["other"])
+    both = a + b
+    assert both.classes.tolist() == ["ham", "other", "spam"]
+    assert both.parts[0].vocabulary() == ["cash", "cash now", "now", "see", "see you", "you"]
+    same((both - b).parts[0].regrouped(np.arange(3), 3), a.regrouped(np.array([0, 2]), 3).parts[0])
+    assert (2 * both).parts[0].counts.sum() == 2 * both.parts[0].counts.sum()
+
+
+def test_selected_tokens_keep_their_counts():
+    words = learnt(["aa bb cc", "bb"]).ordered()
+    some = words.taken(words.counts.sum(axis=1) > 1)
+    assert some.tokens() == ["bb"]
+    assert some.counts.tolist() == [[1.0, 1.0]]

@@ -1,0 +1,402 @@
+"""Tokens: the same as CountVectorizer's in every script, from both twins, and whatever comes in is answered."""
+
+import json
+import resource
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import example, given
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
+
+import datasets
+from paths import ROOT
+from priory._kernel import text as compiled
+from priory._kernel import text_reference as reference
+from priory.bag_of_words import documents as reading
+from priory.bag_of_words import tokenizer as tokens
+from priory.bag_of_words.documents import Packed
+from priory.bag_of_words.token_counts import count
+from priory.bag_of_words.tokenizer import Index, Tokens, count_hashed, encode, score, score_hashed, spans
+from priory.core import sharding
+from priory.errors import DataError, KindError, TooLarge
+
+EXAMPLES = ROOT.parent / "shared" / "worked_examples.json"
+BIG = {"imdb", "20newsgroups_bydate", "spamassassin"}
+LIKE_SKLEARN = {
+    "words": (Tokens(), {}),
+    "bigrams": (Tokens(ngrams=(1, 2)), {"ngram_range": (1, 2)}),
+    "char": (Tokens(unit="char", ngrams=(2, 3)), {"analyzer": "char", "ngram_range": (2, 3)}),
+    "char_wb": (Tokens(unit="char_wb", ngrams=(2, 4)), {"analyzer": "char_wb", "ngram_range": (2, 4)}),
+    "cased": (Tokens(lowercase=False, ngrams=(2, 3)), {"lowercase": False, "ngram_range": (2, 3)}),
+    "stopped": (
+        Tokens(stop_words=frozenset({"the", "of", "über"}), ngrams=(1, 3)),
+        {"stop_words": ["the", "of", "über"], "ngram_range": (1, 3)},
+    ),
+    "one letter": (Tokens(least=1), {"token_pattern": r"(?u)\b\w+\b"}),
+}
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+WORDY = st.text(st.sampled_from("aAbZ09_ \n\t\0.!-éÉßẞΣσςİıǅ中国語กำ٣ªK\u0301\u200d😀𝔘𐐀"), max_size=60)
+ANY = st.one_of(TEXT, WORDY)
+
+
+@pytest.fixture(params=["reference", "compiled"])
+def kernel(request, monkeypatch):
+    twin = {"reference": reference, "compiled": compiled}[request.param]
+    monkeypatch.setattr(tokens, "kernel", twin)
+    tokens._rule.cache_clear()
+    yield twin
+    tokens._rule.cache_clear()
+
+
+def classes(n, groups=3):
+    return (np.arange(n) % groups).astype(np.int32)
+
+
+def counts_of(vectorizer, texts, group, groups=3):
+    """CountVectorizer's tokens, and their occurrences in each class; none where it finds no tokens at all."""
+    try:
+        matrix = vectorizer.fit_transform(texts)
+    except ValueError:
+        return [], np.zeros((0, groups)), None
+    return (
+        list(vectorizer.get_feature_names_out()),
+        np.stack([np.asarray(matrix[group == c].sum(axis=0)).ravel() for c in range(groups)], 1),
+        matrix,
+    )
+
+
+@pytest.mark.parametrize("how", ["words", "bigrams", "char", "char_wb"])
+@pytest.mark.parametrize("name", sorted(datasets.TEXTS))
+def test_tokens_of_real_texts_are_those_of_countvectorizer(name, how):
+    found = datasets.text(name)
+    if found is None:
+        pytest.skip("data set not here")
+    texts = found[0][:: (8 if name in BIG else 1) * (1 if how == "words" else 20)]
+    rule, options = LIKE_SKLEARN[how]
+    group = classes(len(texts))
+    vocabulary, occurrences, matrix = counts_of(CountVectorizer(**options), texts, group)
+    words = count(texts, group, 3, rule, once=False).ordered()
+    assert words.tokens() == vocabulary
+    assert np.array_equal(words.counts, occurrences)
+    present = count([text.encode() for text in texts], group, 3, rule).ordered()
+    assert present.tokens() == vocabulary
+    assert np.array_equal(present.counts, counts_of(CountVectorizer(binary=True, **options), texts, group)[1])
+    indptr, columns, times = encode(texts, words.index(rule.unit), rule)
+    assert abs(scipy.sparse.csr_matrix((times, columns, indptr), matrix.shape) - matrix).nnz == 0
+
+
+@pytest.mark.parametrize("how", LIKE_SKLEARN)
+@given(texts=st.lists(ANY, min_size=1, max_size=6))
+@example(texts=["ΑΣ ΑΣΑ ΟΔΟΣ", "İSTANBUL Iı ǅ K Å", "a\0bb_cc", "x\x1cyy\u2028zz  w"])
+def test_tokens_of_any_text_are_those_of_countvectorizer(how, texts):
+    rule, options = LIKE_SKLEARN[how]
+    group = classes(len(texts))
+    vocabulary, occurrences, _ = counts_of(CountVectorizer(**options), texts, group)
+    words = count(texts, group, 3, rule, once=False).ordered()
+    assert words.tokens() == vocabulary
+    assert np.array_equal(words.counts, occurrences)
+
+
+RULES = [rule for rule, _ in LIKE_SKLEARN.values()]
+RULES += [Tokens(extra="!?¿"), Tokens(cjk=True, extra="!", ngrams=(1, 2)), Tokens(extra="_a", least=1)]
+
+
+def both(function):
+    """What each twin says."""
+    said = []
+    for twin in (reference, compiled):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tokens, "kernel", twin)
+            tokens._rule.cache_clear()
+            said.append(function())
+    tokens._rule.cache_clear()
+    return said
+
+
+def packed(blobs):
+    """The documents inside of a larger piece of memory."""
+    memory = b"before " + b"".join(blobs) + b"after"
+    edges = np.cumsum([len(b"before "), *map(len, blobs)])
+    return Packed(np.frombuffer(memory, np.uint8), edges)
+
+
+FORMS = {
+    "str": lambda texts: texts,
+    "bytes": lambda texts: [text.encode() for text in texts],
+    "packed": lambda texts: packed([text.encode() for text in texts]),
+}
+
+
+@given(st.lists(ANY, min_size=1, max_size=5), st.sampled_from(RULES), st.booleans(), st.sampled_from(list(FORMS)))
+def test_twins_say_the_same(texts, rule, once, form):
+    documents = FORMS[form](texts)
+    group, weight = classes(len(texts)), np.arange(1.0, len(texts) + 1)
+    vocabulary = count(texts[:2], classes(len(texts[:2])), 3, rule).vocabulary()
+    table = np.random.default_rng(0).normal(size=(len(vocabulary), 2))
+
+    def everything():
+        words = count(documents, group, 3, rule, weight, once=once).ordered()
+        index = Index.of(vocabulary, rule.unit)
+        rows = encode(documents, index, rule, unknown=True)
+        return [
+            words.tokens(),
+            words.counts.tolist(),
+            np.round(score(documents, index, table, rule, once=once, unknown=np.array([0.5, 2.0])), 9).tolist(),
+            scipy.sparse.csr_matrix((rows[2], rows[1], rows[0]), (len(documents), len(vocabulary) + 1))
+            .toarray()
+            .tolist(),
+            count_hashed(documents, group, 3, rule, 13, 2**63 + 5, weight, once=once).tolist(),
+            np.round(score_hashed(documents, np.arange(26.0).reshape(13, 2), rule, 7, once=once), 9).tolist(),
+        ]
+
+    slow, fast = both(everything)
+    assert slow == fast
+
+
+@given(ANY, st.sampled_from(RULES))
+def test_spans_are_where_the_tokens_stand(text, rule):
+    found = spans(text, rule)
+    expected = count([text], np.zeros(1, dtype=np.int32), 1, rule, once=False).ordered()
+    assert sorted({token for token, _, _ in found}) == expected.tokens()
+    assert len(found) == expected.counts.sum()
+    for token, start, end in found:
+        assert 0 <= start < end <= len(text)
+        if "Σ" not in text and "İ" not in text and rule.unit == "word" and rule.ngrams == (1, 1):
+            assert (text[start:end].lower() if rule.lowercase else text[start:end]) == token
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "中", "😀x", "ab ", "a-", "語 "])
+@pytest.mark.parametrize("rule", RULES[:4] + RULES[-2:], ids=str)
+def test_long_texts_are_read_across_blocks(letter, rule):
+    text = (letter * 30_001 + ". ") * 2 + "tail end"
+    for document in (text, text.encode()):
+        slow, fast = both(
+            lambda document=document: count([document, "tail"], classes(2), 3, rule, once=False).ordered()
+        )
+        assert slow.tokens() == fast.tokens()
+        assert np.array_equal(slow.counts, fast.counts)
+
+
+def test_scripts_without_spaces_become_pairs():
+    assert [t for t, _, _ in spans("我们在吃饭。ok 人", Tokens(cjk=True))] == [
+        "我们",
+        "们在",
+        "在吃",
+        "吃饭",
+        "ok",
+        "人",
+    ]
+    assert [t for t, _, _ in spans("ที่นี่", Tokens(cjk=True))] == ["ที", "ี่", "่น", "นี", "ี่"]
+
+
+def test_words_are_stemmed_before_they_are_joined():
+    rule = Tokens(stem="english", ngrams=(1, 2), stop_words=frozenset({"the"}))
+    slow, fast = both(lambda: count(["Running the races", "He runs a race"], classes(2), 2, rule).ordered())
+    assert slow.tokens() == fast.tokens() == ["he", "he run", "race", "run", "run race"]
+    assert spans("Running the races", rule) == [("run", 0, 7), ("race", 12, 17), ("run race", 0, 17)]
+
+
+@pytest.mark.skipif(not EXAMPLES.exists(), reason="worked examples not here")
+def test_the_dictionary_of_the_course_and_its_unknown_slot(kernel):
+    case = json.loads(EXAMPLES.read_text())["bag_of_words_dictionary"]
+    rule = Tokens(lowercase=False)
+    index = Index.of(case["dictionary"][:-1])
+    _, columns, _ = encode([case["text"]], index, rule, unknown=True)
+    assert np.bincount(columns, minlength=7).tolist() == case["expect_binary"]
+    slots = np.eye(7)
+    assert score([case["text"]], index, slots[:6], rule, unknown=slots[6])[0].tolist() == case["expect_binary"]
+
+
+@pytest.mark.skipif(not EXAMPLES.exists(), reason="worked examples not here")
+def test_the_binary_bag_of_words_of_the_course(kernel):
+    case = json.loads(EXAMPLES.read_text())["binary_bag_of_words"]
+    index = Index.of(case["vocabulary"])
+    assert score(case["documents"], index, np.eye(8), Tokens(least=1)).tolist() == case["expect"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (b"caf\xe9 noir", "document 1: byte 3 is not UTF-8; decode it first, or replace what is broken."),
+        (b"\xce\xa3 \xff", "document 1: byte 3 is not UTF-8; decode it first, or replace what is broken."),
+        (b"ok \xed\xa0\x80", "document 1: byte 3 is not UTF-8; decode it first, or replace what is broken."),
+        (b"\xf4\x90\x80\x80", "document 1: byte 0 is not UTF-8; decode it first, or replace what is broken."),
+        (b"cut \xe4\xb8", "document 1: byte 4 is not UTF-8; decode it first, or replace what is broken."),
+        ("x\ud800y", "document 1: character 1 is half a surrogate pair; remove or replace it."),
+        ("Σ\udfff", "document 1: character 1 is half a surrogate pair; remove or replace it."),
+        ("😀\udfff", "document 1: character 1 is half a surrogate pair; remove or replace it."),
+    ],
+)
+@pytest.mark.parametrize("rule", [Tokens(), Tokens(unit="char"), Tokens(stem="english")], ids=str)
+def test_what_is_no_text_is_named(kernel, broken, message, rule):
+    index = Index.of(["ok"], rule.unit)
+    for call in (
+        lambda: count(["fine", broken], classes(2), 3, rule),
+        lambda: score(["fine", broken], index, np.ones((1, 2)), rule),
+        lambda: encode(["fine", broken], index, rule),
+        lambda: count_hashed(["fine", broken], classes(2), 3, rule, 8, 1),
+    ):
+        with pytest.raises(DataError) as error:
+            call()
+        assert str(error.value) == message
+
+
+@given(st.lists(st.binary(max_size=40), min_size=1, max_size=4), st.sampled_from(RULES))
+def test_random_bytes_are_counted_or_refused(blobs, rule):
+    def attempt(documents):
+        try:
+            return count(documents, classes(len(blobs)), 3, rule).vocabulary()
+        except DataError as error:
+            return str(error)
+
+    slow, fast = both(lambda: attempt(blobs))
+    assert slow == fast == attempt(packed(blobs))
+
+
+def test_documents_of_the_wrong_kind():
+    with pytest.raises(KindError, match=r"^document 1 is float; give str or UTF-8 bytes\.$"):
+        count(["a", float("nan")], classes(2), 3)
+    with pytest.raises(KindError, match=r"^documents is one str; give a list of documents: \[text\]\.$"):
+        count("a text", classes(1), 3)
+    with pytest.raises(DataError, match=r"^1 documents but 2 classes; give one for each\.$"):
+        count(["a"], classes(2), 3)
+    with pytest.raises(DataError, match=r"^3 documents but 2 classes; give one for each\.$"):
+        count(["a", "b", "c"], classes(2), 3)
+    with pytest.raises(DataError, match="a class is outside"):
+        count(["a"], np.array([3]), 3)
+    with pytest.raises(DataError, match="weight: give a finite number"):
+        count(["a"], classes(1), 3, weight=np.array([np.nan]))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"unit": "line"}, {"least": 0}, {"ngrams": (2, 1)}, {"ngrams": (1, 99)}, {"extra": "! "}, {"stem": "klingon"}],
+    ids=str,
+)
+def test_a_tokenizer_that_cannot_be_is_refused(wrong):
+    with pytest.raises(DataError):
+        Tokens(**wrong)
+
+
+def test_nothing_to_count(kernel):
+    for texts in ([], [""], ["", b""], ["the of"], ["\0\0", "!"]):
+        words = count(texts, classes(len(texts)), 3, Tokens(stop_words=frozenset({"the", "of"}), ngrams=(1, 2)))
+        assert words.vocabulary() == []
+        assert words.counts.shape == (0, 3)
+        index = words.index()
+        assert score(texts, index, np.zeros((0, 3)), Tokens()).shape == (len(texts), 3)
+        assert encode(texts, index, Tokens())[0].tolist() == [0] * (len(texts) + 1)
+
+
+def test_one_huge_word_takes_no_memory():
+    text = "a" * 100_000_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    words = count([text], np.zeros(1, dtype=np.int32), 1, Tokens(ngrams=(1, 2)))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64_000
+    assert words.vocabulary() == ["a" * reference.LONGEST]
+
+
+def test_a_million_classes_work_or_are_refused(monkeypatch):
+    words = count(["two words"], np.array([999_999]), 1_000_000)
+    assert words.counts[:, 999_999].tolist() == [1.0, 1.0]
+    many = [" ".join(f"w{i}" for i in range(20_000))]
+    with pytest.raises(TooLarge, match="1000000 classes do not fit"):
+        count(many, np.array([0]), 1_000_000)
+
+
+def test_the_result_does_not_depend_on_threads_or_batches(monkeypatch):
+    rng = np.random.default_rng(3)
+    texts = [" ".join(f"w{k}" for k in rng.zipf(1.3, 40) % 5000) for _ in range(4000)]
+    group, weight = classes(len(texts)), rng.random(len(texts))
+    rule = Tokens(ngrams=(1, 2))
+    words_of_all = count(texts, group, 3, rule).vocabulary()
+
+    def everything():
+        assert count(packed([text.encode() for text in texts]), group, 3, rule).vocabulary() == words_of_all
+        words = count(iter(texts), group, 3, rule).ordered()
+        weighted = count(iter(texts), group, 3, rule, weight).ordered()
+        scores = score(texts, words.index(), words.counts, rule)
+        return words.tokens(), words.counts, weighted.counts, scores, *encode(texts, words.index(), rule)
+
+    many = everything()
+    monkeypatch.setattr(sharding, "THREADS", 1)
+    one = everything()
+    monkeypatch.setattr(sharding, "THREADS", 3)
+    monkeypatch.setattr(reading, "BATCH", 50_000)
+    monkeypatch.setattr(reading, "SHARD", 5_000)
+    batched = everything()
+    for other in (one, batched):
+        assert all(np.array_equal(a, b) for a, b in zip(many, other, strict=True))
+
+
+@pytest.mark.parametrize("most", [50, 400])
+@pytest.mark.parametrize("rule", [Tokens(), Tokens(ngrams=(1, 3)), Tokens(ngrams=(2, 2))], ids=str)
+def test_pruning_misses_no_more_than_it_says(kernel, most, rule, monkeypatch):
+    rng = np.random.default_rng(1)
+    texts = [" ".join(f"w{k}" for k in rng.zipf(1.2, 12) % 3000) for _ in range(500)]
+    monkeypatch.setattr(reading, "SHARD", 4_000)
+    exact = count(texts, classes(500), 3, rule, once=False)
+    truth = dict(zip(exact.tokens(), exact.counts.sum(axis=1), strict=True))
+    pruned = count(texts, classes(500), 3, rule, once=False, most=most)
+    kept = dict(zip(pruned.tokens(), pruned.counts.sum(axis=1), strict=True))
+    assert len(kept) <= most
+    assert pruned.missed > 0
+    for token, times in truth.items():
+        assert times - pruned.missed <= kept.get(token, 0.0) <= times
+    roomy = count(texts, classes(500), 3, rule, once=False, most=10**6)
+    assert roomy.missed == 0
+    assert roomy.vocabulary() == exact.vocabulary()
+
+
+def test_hashed_counts_are_the_counts_of_their_tokens_and_merge_by_addition():
+    texts = ["one two", "two three three", "one"]
+    rule = Tokens(ngrams=(1, 2))
+    whole = count_hashed(texts, classes(3), 3, rule, 1 << 16, 42, once=False)
+    assert np.array_equal(
+        whole,
+        count_hashed(texts[:1], classes(3)[:1], 3, rule, 1 << 16, 42, once=False)
+        + count_hashed(texts[1:], classes(3)[1:], 3, rule, 1 << 16, 42, once=False),
+    )
+    words = count(texts, classes(3), 3, rule, once=False)
+    assert sorted(map(tuple, whole[whole.any(axis=1)])) == sorted(map(tuple, words.counts))
+    assert not np.array_equal(whole, count_hashed(texts, classes(3), 3, rule, 1 << 16, 43, once=False))
+    table = np.random.default_rng(0).normal(size=(1 << 16, 2))
+    scores = score_hashed(texts, table, rule, 42, once=False)
+    buckets = [np.flatnonzero(count_hashed([t], [0], 1, rule, 1 << 16, 42).ravel()) for t in texts]
+    assert np.allclose(scores[0], table[buckets[0]].sum(axis=0))
+
+
+def test_a_dictionary_with_a_word_twice_is_refused():
+    with pytest.raises(DataError, match="given twice"):
+        Index.of(["a", "b", "a"])
+    with pytest.raises(ValueError, match="token"):
+        compiled.Index(np.frombuffer(b"aa", dtype=np.uint8), np.array([1, 2]), True)
+    with pytest.raises(ValueError, match="token"):
+        compiled.Index(np.frombuffer(b"ab", dtype=np.uint8), np.array([1, 9]), True)
+    with pytest.raises(ValueError, match="row"):
+        compiled.Index(np.frombuffer(b"ab", dtype=np.uint8), np.array([1, 2]), True).score(
+            ["a"], tokens._rule(Tokens(), False), np.ones((1, 2)), True, None
+        )
+
+
+@given(st.lists(st.binary(max_size=40), max_size=30), st.integers(-2, 2), st.integers(0, 2))
+@example([b"x" * 17, b"x" * 16, b"x" * 17], 0, 0)
+def test_twins_agree_on_what_tokens_are_distinct(words, off, more):
+    arena = np.frombuffer(b"".join(words) + bytes(more), dtype=np.uint8)
+    ends = np.cumsum([len(w) for w in words], dtype=np.int64)
+    ends[len(ends) // 2 :][:1] += off
+    assert compiled.distinct(arena, ends) == reference.distinct(arena, ends)
+    if not off and not more:
+        whole = all(word and word[0] & 0xC0 != 0x80 for word in words)
+        assert compiled.distinct(arena, ends) == (whole and len(set(words)) == len(words))
+
+
+def test_one_token_twice_among_many_is_found():
+    words = [f"{i:x}" * (1 + i % 7) for i in range(50_000)]
+    assert tokens.distinct(*tokens.packed(sorted(set(words))))
+    assert not tokens.distinct(*tokens.packed([*sorted(set(words)), words[12_345]]))
+    assert not tokens.distinct(*tokens.packed(["same"] * 50_000))
+    for ends in ([2**62, -(2**63)], [-1, 4], [2**63 - 1]):
+        assert not tokens.distinct(np.zeros(4, dtype=np.uint8), np.array(ends, dtype=np.int64))

@@ -1,0 +1,354 @@
+"""Honest probabilities: tempering, refinement, one-dependence, the vote, and what becomes of them."""
+
+import copy
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit, cross_val_predict, cross_val_score
+
+import priory as pr
+from priory.calibration import refinement, tempering
+from priory.calibration import stacking as corrections
+from priory.calibration.aode import Pairs, one_hot, paired
+from priory.calibration.tempering import Tempering, Terms
+from priory.data import inbox
+from priory.errors import DataError, Stale
+
+RNG = np.random.default_rng(0)
+START = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def same_numbers():
+    RNG.bit_generator.state = START
+
+
+def repeated(n=400, copies=6, seed=0):
+    """A table whose columns all say the same: naive Bayes counts one thing ``copies`` times."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    told = y ^ (rng.random(n) < 0.3)
+    return np.repeat(told[:, None], copies, axis=1).astype(str), y
+
+
+def parity(n=600, seed=0):
+    """Labels that no column tells and two columns tell together."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 2, (n, 4))
+    return np.where(x == 1, "yes", "no").astype(object), (x[:, 0] ^ x[:, 1]) ^ (rng.random(n) < 0.1)
+
+
+# -- tempering -------------------------------------------------------------------------------------------------------
+
+
+def test_evidence_that_repeats_itself_is_counted_once():
+    x, y = repeated()
+    model = pr.NaiveBayes(refine=False, structure="naive").fit(x, y)
+    plain = pr.NaiveBayes(calibrate=False).fit(x, y)
+    assert plain.predict_proba(x).max() > 0.97
+    assert model.predict_proba(x).max() == pytest.approx(0.7, abs=0.06)
+
+
+def test_the_joint_stays_plain():
+    x, y = repeated()
+    assert np.array_equal(
+        pr.NaiveBayes().fit(x, y).predict_joint_log_proba(x),
+        pr.NaiveBayes(calibrate=False).fit(x, y).predict_joint_log_proba(x),
+    )
+
+
+def test_tempering_learned_in_parts_is_near_that_learned_at_once():
+    y = RNG.integers(0, 3, 900)
+    values = RNG.normal(0, 1, (900, 3, 4)) + 2 * (np.arange(3) == y[:, None])[:, :, None]
+    terms, weight = Terms(values, np.ones((900, 4))), np.ones(900)
+    once = Tempering.prior(4).learned(terms, y, weight)
+    streamed = Tempering.prior(4)
+    for part in np.split(np.arange(900), 9):
+        streamed = streamed.learned(terms[part], y[part], weight[part])
+    assert np.allclose(once.weights, streamed.weights, rtol=0.1)
+    assert not np.allclose(once.weights, 1, atol=0.1)
+
+
+def test_the_tempering_is_where_the_slope_vanishes():
+    y = RNG.integers(0, 2, 200)
+    values = RNG.normal(0, 1, (200, 2, 3)) + (np.arange(2) == y[:, None])[:, :, None]
+    terms = Terms(values, np.column_stack([np.ones((200, 2)), RNG.uniform(0.1, 3, 200)]))
+    prior = Tempering.prior(3)
+    found = prior.learned(terms, y, np.ones(200))
+
+    def cost(theta):
+        at = Tempering(theta[:3], theta[3:], prior.precision)
+        apart = theta - np.array([1, 1, 1, 0, 0, 0])
+        logs = at.logits(terms)
+        logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
+        return 0.5 * apart @ prior.precision @ apart - logs[np.arange(200), y].sum()
+
+    best = np.concatenate([found.weights, found.exponents])
+    for direction in np.eye(6):
+        assert cost(best) <= min(cost(best + 1e-3 * direction), cost(best - 1e-3 * direction)) + 1e-9
+
+
+def test_long_texts_are_tempered_more():
+    messages, labels = inbox()
+    found = pr.TextClassifier().fit([message["text"] for message in messages], labels).corrections_.tempering
+    assert 0 < found.weights[1] < 1
+
+
+def test_a_declared_class_prior_takes_the_place_of_the_one_seen():
+    x, y = repeated()
+    seen = pr.NaiveBayes(refine=False, structure="naive").fit(x, y)
+    shifted = pr.NaiveBayes(refine=False, structure="naive", class_prior=[0.9, 0.1]).fit(x, y)
+    odds = np.diff(shifted.predict_log_proba(x)) - np.diff(seen.predict_log_proba(x))
+    assert np.allclose(odds, np.log(0.1 / 0.9) - np.diff(np.log(seen.class_count_)))
+
+
+def test_weights_count_as_repeated_rows():
+    iris = load_iris()
+    x, y = iris.data, iris.target
+    times = RNG.integers(0, 3, len(y))
+    often = np.repeat(np.arange(len(y)), times)
+    weighed = pr.NaiveBayes(refine=False, structure="naive").fit(x, y, sample_weight=times)
+    again = pr.NaiveBayes(refine=False, structure="naive").fit(x[often], y[often])
+    assert np.allclose(weighed.predict_proba(x), again.predict_proba(x), atol=1e-6)
+
+
+def test_fractional_weights_are_left_out_in_folds():
+    x, y = repeated(200)
+    model = pr.NaiveBayes(refine=False, structure="naive").fit(x, y, sample_weight=RNG.uniform(0.2, 2, len(y)))
+    assert model.predict_proba(x).max() == pytest.approx(0.7, abs=0.1)
+
+
+# -- refinement and structure ----------------------------------------------------------------------------------------
+
+
+def test_a_strong_prior_leaves_the_model_as_it_is_and_a_weak_one_learns():
+    y = RNG.integers(0, 3, 300)
+    codes = ((y + (RNG.random(300) < 0.2)) % 3)[:, None]
+    x, model, weight = one_hot(codes, np.array([3])), np.zeros((300, 3)), np.ones(300)
+    assert np.abs(refinement.corrected(x, model, y, weight, 1e9)).max() < 1e-6
+    learned = refinement.corrected(x, model, y, weight, 1e-3)
+    assert (np.argmax(x @ learned, axis=1) == codes[:, 0]).all()
+    assert np.allclose(learned.sum(axis=1), 0)
+
+
+def test_pairs_less_a_row_are_pairs_counted_without_it():
+    codes, group = RNG.integers(0, 3, (40, 4)), RNG.integers(0, 2, 40)
+    sizes, weight = np.full(4, 3), np.ones(40)
+    every = Pairs.of(codes, sizes, group, 2, weight)
+    honest = every.log_joint(codes, group)
+    for i in range(0, 40, 7):
+        others = np.arange(40) != i
+        rest = Pairs.of(codes[others], sizes, group[others], 2, weight[others])
+        assert np.allclose(honest[i], rest.log_joint(codes[i : i + 1])[0])
+        one = Pairs.of(codes[~others], sizes, group[~others], 2, weight[~others])
+        assert np.allclose((every - one).counts, rest.counts)
+
+
+def test_one_dependence_by_hand():
+    codes, group = np.array([[0, 0], [0, 1], [1, 1]]), np.array([0, 0, 1])
+    joint = np.exp(Pairs.of(codes, np.array([2, 2]), group, 2, np.ones(3)).log_joint(np.array([[0, 1]])))[0]
+    by_first = (2 + 1 / 2) / (3 + 2) * (1 + 1 / 2) / (2 + 1)
+    by_second = (1 + 1 / 2) / (3 + 2) * (1 + 1 / 2) / (1 + 1)
+    assert joint[0] == pytest.approx((by_first + by_second) / 2)
+
+
+def test_pairs_of_columns_as_columns():
+    codes, sizes = paired(np.array([[1, 0, 2]]), np.array([2, 2, 3]))
+    assert codes.tolist() == [[2, 5, 2]]
+    assert sizes.tolist() == [4, 6, 6]
+
+
+@pytest.mark.parametrize("options", [{"structure": "aode", "refine": False}, {"structure": "aode", "refine": True}, {}])
+def test_what_two_columns_tell_together_is_heard(options):
+    x, y = parity()
+    fresh, truth = parity(400, seed=1)
+    assert pr.NaiveBayes(refine=False, structure="naive").fit(x, y).score(fresh, truth) < 0.65
+    model = pr.NaiveBayes(**options).fit(x, y)
+    assert model.score(fresh, truth) > 0.85
+    assert set(model.corrections_.names) >= {"tempering"}
+
+
+def test_refinement_learns_what_naive_bayes_cannot():
+    rng = np.random.default_rng(3)
+    texts, labels = [], []
+    for _ in range(300):
+        good = rng.random() < 0.5
+        said = "good" if good else "bad"
+        texts.append(" ".join(["not", said][int(rng.random() < 0.5) :] + ["film", "plot"][: rng.integers(1, 3)]))
+        labels.append("pos" if good != texts[-1].startswith("not") else "neg")
+    plain = pr.TextClassifier(ngrams=(1, 2)).fit(texts, labels)
+    refined = pr.TextClassifier(ngrams=(1, 2), refine=True).fit(texts, labels)
+    assert refined.evaluate().log_loss.value < plain.evaluate().log_loss.value
+    assert refined.corrections_.names == ("tempering", "refinement")
+
+
+def test_shares_go_to_the_voice_that_is_right():
+    y = RNG.integers(0, 2, 500)
+    right = np.log(np.where(np.arange(2) == y[:, None], 0.9, 0.1))
+    shares = corrections.voted([np.log(np.full((500, 2), 0.5)), right], y, np.ones(500))
+    assert shares.sum() == pytest.approx(1)
+    assert shares[1] > 0.99
+
+
+def test_the_simplest_wins_unless_another_is_clearly_better():
+    loss = RNG.exponential(1, 200)
+    noise = RNG.normal(0, 1, 200)
+    assert tempering.simplest([loss, loss + noise - noise.mean() - 0.001], np.ones(200)) == 0
+    assert tempering.simplest([loss, loss - 0.1], np.ones(200)) == 1
+
+
+# -- what becomes of corrections -------------------------------------------------------------------------------------
+
+
+def test_forgetting_drops_all_that_has_seen_the_rows_bit_for_bit():
+    x, y = parity()
+    model = pr.NaiveBayes().fit(x, y)
+    assert model.corrections_
+    model.forget(x[:100], y[:100])
+    never = pr.NaiveBayes(calibrate=False).fit(x[100:], y[100:])
+    assert not hasattr(model, "corrections_")
+    assert "tempering" in model.stale_
+    assert np.array_equal(model.predict_proba(x), never.predict_proba(x))
+    with pytest.raises(Stale, match="keeps no judgement of itself"):
+        model.evaluate()
+
+
+def test_refreshing_after_forgetting_is_fitting_what_is_left():
+    x, y = parity()
+    model = pr.NaiveBayes().fit(x, y).forget(x[:100], y[:100]).refresh(x[100:], y[100:])
+    assert model.stale_ == ()
+    assert np.allclose(model.predict_proba(x), pr.NaiveBayes().fit(x[100:], y[100:]).predict_proba(x), atol=1e-6)
+
+
+def test_a_merged_model_answers_from_its_statistics():
+    x, y = repeated()
+    both = pr.NaiveBayes().fit(x[:200], y[:200]) + pr.NaiveBayes().fit(x[200:], y[200:])
+    assert "tempering" in both.stale_
+    assert np.allclose(both.predict_proba(x), pr.NaiveBayes(calibrate=False).fit(x, y).predict_proba(x))
+
+
+def test_a_stream_tempers_itself_by_what_it_said_before_it_learned():
+    x, y = repeated(2000)
+    model = pr.NaiveBayes()
+    for part in np.split(np.arange(2000), 20):
+        model.partial_fit(x[part], y[part])
+    plain = pr.NaiveBayes(calibrate=False).fit(x, y)
+    assert np.array_equal(model.predict_joint_log_proba(x), plain.predict_joint_log_proba(x))
+    assert model.predict_proba(x).max() == pytest.approx(0.7, abs=0.06)
+    assert model.corrections_.names == ("tempering",)
+
+
+def test_learning_on_makes_the_refinement_stale():
+    x, y = parity()
+    model = pr.NaiveBayes().fit(x, y)
+    dropped = set(model.corrections_.names) - {"tempering"}
+    model.partial_fit(x[:50], y[:50])
+    assert dropped
+    assert set(model.stale_) == dropped
+    assert model.corrections_.names == ("tempering",)
+
+
+def test_a_batch_of_new_labels_and_new_words_leaves_no_refinement_behind():
+    messages, labels = inbox()
+    texts = [message["text"] for message in messages]
+    model = pr.TextClassifier(refine=True).fit(texts, labels).partial_fit(["brand new vocabulary"], ["unheard"])
+    assert model.stale_ == ("refinement",)
+    assert model.predict_proba(texts[:3]).shape == (3, 4)
+
+
+def test_a_faded_model_is_not_refreshed():
+    x, y = repeated()
+    model = pr.NaiveBayes().fit(x, y).decay(0.5)
+    with pytest.raises(Stale, match="has faded"):
+        model.refresh(x, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"calibrate": "platt"}, "calibrate is 'platt'; use 'loo' or False."),
+        ({"refine": "yes"}, "refine is 'yes'; use 'auto', True or False."),
+        ({"structure": "tree"}, "structure is 'tree'; use 'auto', 'naive' or 'aode'."),
+    ],
+)
+def test_options_that_are_not_there(options, message):
+    x, y = repeated(60)
+    with pytest.raises(DataError, match=message):
+        pr.NaiveBayes(**options).fit(x, y)
+
+
+# -- judging ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("calibrate", [False, "loo"])
+def test_cross_validation_by_subtraction_is_that_by_refitting(calibrate):
+    iris = load_iris(as_frame=True)
+    model = pr.NaiveBayes(calibrate=calibrate, refine=False, structure="naive").fit(iris.data, iris.target)
+    folds = KFold(5, shuffle=True, random_state=0)
+    quick = model.evaluate(iris.data, iris.target, folds=folds)
+    slow = cross_val_score(copy.deepcopy(model), iris.data, iris.target, cv=folds, scoring="neg_log_loss")
+    assert quick.log_loss.value == pytest.approx(-slow.mean(), rel=1e-4 if calibrate else 1e-9)
+
+
+def test_stratified_grouped_and_time_ordered_folds_are_those_of_scikit_learn():
+    iris = load_iris(as_frame=True)
+    x, y = iris.data, iris.target.to_numpy()
+    model = pr.NaiveBayes(calibrate=False).fit(x, y)
+    groups, when = np.arange(150) % 7, RNG.permutation(150)
+
+    def refitted(cv, groups=None):
+        proba = cross_val_predict(pr.NaiveBayes(calibrate=False), x, y, cv=cv, groups=groups, method="predict_proba")
+        return -np.log(proba[np.arange(150), y]).mean()
+
+    assert model.evaluate(x, y, folds=4).log_loss.value == pytest.approx(refitted(4), rel=1e-9)
+    grouped = model.evaluate(x, y, folds=GroupKFold(3), groups=groups).log_loss.value
+    assert grouped == pytest.approx(refitted(GroupKFold(3), groups), rel=1e-9)
+    ordered = model.evaluate(x, y, folds=3, time=when)
+    order = np.argsort(when)
+    losses = []
+    for train, test in TimeSeriesSplit(3).split(order):
+        past = pr.NaiveBayes(calibrate=False).fit(x.iloc[order[train]], y[order[train]])
+        answers = past.predict_log_proba(x.iloc[order[test]])
+        losses.extend(-answers[np.arange(len(test)), np.searchsorted(past.classes_, y[order[test]])])
+    assert ordered.log_loss.value == pytest.approx(np.mean(losses), rel=1e-9)
+
+
+def test_leaving_groups_out_sees_the_leak_that_leaving_rows_out_does_not():
+    rng = np.random.default_rng(5)
+    patient = rng.integers(0, 40, 400)
+    y = (rng.random(40) < 0.5)[patient].astype(int)
+    x = [{"patient": f"p{p}", "noise": float(v)} for p, v in zip(patient, rng.normal(0, 1, 400), strict=True)]
+    model = pr.NaiveBayes(calibrate=False).fit(x, y)
+    assert model.evaluate(x, y).accuracy.value > 0.9
+    assert model.evaluate(x, y, groups=patient).accuracy.value < 0.65
+
+
+def test_evaluate_without_rows_is_what_fit_found():
+    x, y = repeated()
+    model = pr.NaiveBayes().fit(x, y)
+    kept, again = model.evaluate(), model.evaluate(x, y)
+    assert kept.log_loss.value == pytest.approx(again.log_loss.value)
+    assert kept.accuracy.value == pytest.approx(0.7, abs=0.06)
+
+
+# -- explaining ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"refine": False, "structure": "naive"}, {}, {"class_prior": [0.2, 0.8]}])
+def test_the_ledger_of_a_table_adds_up_to_the_answer(options):
+    x, y = parity()
+    model = pr.NaiveBayes(**options).fit(x, y)
+    for ledger, answer in zip(model.explain(x[:5]), model.predict_log_proba(x[:5]), strict=True):
+        total = np.array(ledger.prior.log_likelihood) + np.sum([line.log_likelihood for line in ledger.lines], axis=0)
+        assert np.allclose(np.diff(total), np.diff(answer))
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_the_ledger_of_a_text_adds_up_to_the_answer(refine):
+    messages, labels = inbox()
+    texts = [message["text"] for message in messages]
+    model = pr.TextClassifier(refine=refine).fit(texts, labels)
+    for ledger, answer in zip(model.explain(texts[:5]), model.predict_log_proba(texts[:5]), strict=True):
+        total = np.array(ledger.prior.log_likelihood) + np.sum([line.log_likelihood for line in ledger.lines], axis=0)
+        assert np.allclose(np.diff(total), np.diff(answer))

@@ -1,0 +1,154 @@
+"""The command line as a process: streams, pipes, signals, help, completion, the tour."""
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import priory
+from shell import GOOD, PRIORY, rows_of, write
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["train", "predict", "explain", "evaluate", "audit", "report", "learn", "forget", "merge", "inspect", "demo"],
+)
+def test_every_command_has_help_with_an_example(command, run):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"Example: priory {command}" in out
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys, priory.cli; print(sorted({'numpy', 'sklearn', 'pyarrow', 'scipy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_the_shell_completes_commands_options_and_files(run):
+    assert "_PRIORY_COMPLETE=bash_complete" in run("completion", "bash")[1]
+    for words, answer in (
+        ("priory le", "plain,learn\n"),
+        ("priory train --ref", "plain,--refine\n"),
+        ("priory train ma", "file,ma\n"),
+    ):
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_PRIORY_COMPLETE": "bash_complete"}
+        done = subprocess.run(PRIORY, env=bare() | asked, capture_output=True, text=True)
+        assert done.stdout == answer
+
+
+def test_the_tour_runs(run):
+    pytest.importorskip("jinja2")
+    code, out, _ = run("demo")
+    assert code == 0
+    assert "The report is priory-demo/inbox.html" in out
+    assert Path("priory-demo/inbox.html").exists()
+    assert len(rows_of("priory-demo/labelled.csv")) == 569
+
+
+def test_standard_streams(mail):
+    data = "text\nclaim your prize\n"
+    done = subprocess.run([*PRIORY, "predict", "mail.priory", "-"], input=data, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[1].startswith("claim your prize,spam,0.9")
+    trained = subprocess.run(
+        [*PRIORY, "train", "-", "--target", "label", "-o", "in.priory", "--plain"], input=GOOD, text=True, env=bare()
+    )
+    assert trained.returncode == 0
+    assert priory.load("in.priory").class_count_.tolist() == [3.0, 3.0]
+
+
+def bare():
+    """An environment with next to nothing: locale C, no home, an odd time zone."""
+    return {"LC_ALL": "C", "PATH": os.environ["PATH"], "TZ": "Mars/Olympus", "PYTHONHASHSEED": "1"}
+
+
+def test_closed_standard_input_is_said(mail):
+    done = subprocess.run(
+        f"{sys.executable} -m priory predict mail.priory - <&-", shell=True, capture_output=True, text=True
+    )
+    assert done.returncode == 3
+    assert done.stderr == "priory: -: standard input is closed; give a file\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_pipe_is_quiet(mail, monkeypatch, unbuffered):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    write("many.csv", ["text"], [["claim your prize now"]] * 50_000)
+    done = subprocess.run(
+        f"{sys.executable} -m priory predict mail.priory many.csv | head -2; echo ${{PIPESTATUS[0]}}",
+        shell=True, executable="/bin/bash", capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "141"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_said(mail):
+    done = subprocess.run(
+        [*PRIORY, "predict", "mail.priory", "mail.csv", "-o", "/dev/full"], capture_output=True, text=True
+    )
+    assert done.returncode == 5
+    assert done.stderr.startswith("priory: ")
+    assert "no space left on device" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_leaves_everything_as_it_was(mail):
+    os.mkfifo("endless.csv")
+    old = Path("mail.priory").read_bytes()
+    learning = subprocess.Popen(
+        [*PRIORY, "learn", "mail.priory", "endless.csv"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with open("endless.csv", "w") as pipe:
+        pipe.write("label,text\n" + "ham,lunch\n" * 10)
+        pipe.flush()
+        time.sleep(1.0)
+        learning.send_signal(signal.SIGINT)
+        _, err = learning.communicate(timeout=30)
+    assert learning.returncode == 130
+    assert err == "priory: interrupted; nothing was changed\n"
+    assert Path("mail.priory").read_bytes() == old
+    assert sorted(path.name for path in Path().iterdir()) == ["endless.csv", "mail.csv", "mail.priory"]
+
+
+def test_a_home_that_cannot_be_written_and_a_strict_umask_are_no_hindrance(mail):
+    env = bare() | {"HOME": "/proc"}
+    done = subprocess.run([*PRIORY, "learn", "mail.priory", "mail.csv"], env=env, umask=0o077, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert priory.load("mail.priory").class_count_.tolist() == [6.0, 6.0]
+
+
+def on_a_terminal(*arguments, **environment):
+    """What a person sees of a command: the bytes that come to a terminal of 60 columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")} | {"TERM": "xterm"} | environment
+    done = subprocess.Popen([*PRIORY, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    seen = b""
+    with suppress(OSError):  # the end of a terminal
+        while block := os.read(ours, 4096):
+            seen += block
+    os.close(ours)
+    assert done.wait() == 0
+    return seen.decode()
+
+
+def test_a_terminal_gets_headings_progress_and_lines_that_fit(table):
+    train = ["train", "inbox.csv", "--target", "label", "--force"]
+    seen = on_a_terminal(*train)
+    assert "\x1b[1m308 rows, 3 classes\x1b[0m" in seen
+    assert "\r\x1b[Kleaving out each of 308 rows in turn ...\r\x1b[K" in seen
+    seen = on_a_terminal(*train, "--ignore", "text", NO_COLOR="1", TERM="dumb")
+    assert "\x1b" not in seen
+    told = seen[seen.index("columns,") : seen.index("leave-one-out")]
+    assert max(map(len, told.splitlines())) <= 60

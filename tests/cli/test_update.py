@@ -1,0 +1,130 @@
+"""Model files that change: learn, forget, merge."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+import priory
+from priory.cli import main
+from priory.data import inbox
+from priory.estimators.text_classifier import TextClassifier
+from priory.storage import updating
+from shell import TEXTS, write
+
+
+def test_learn_and_forget_are_exact(mail, run):
+    before = priory.load("mail.priory")
+    write("more.csv", ["label", "text"], [["eggs", "a new word"], ["ham", "lunch again"]])
+    code, out, _ = run("learn", "mail.priory", "more.csv")
+    assert (code, out) == (0, "2 rows learned; mail.priory now knows 8\n")
+    assert priory.load("mail.priory").classes_.tolist() == ["eggs", "ham", "spam"]
+    code, out, _ = run("forget", "mail.priory", "more.csv", "--json")
+    assert json.loads(out) == {"model": "mail.priory", "forgotten": 2, "rows": 6.0}
+    after = priory.load("mail.priory")
+    assert after.vocabulary_ == before.vocabulary_
+    np.testing.assert_array_equal(after.counts_[:, 1:], before.counts_)
+
+
+def test_a_model_that_forgot_is_made_honest_again_on_rows_it_knows(run):
+    messages, labels = inbox()
+    rows = [[y, m["text"]] for m, y in zip(messages, labels, strict=True)]
+    write("all.csv", ["label", "text"], rows)
+    write("gone.csv", ["label", "text"], rows[:100])
+    write("kept.csv", ["label", "text"], rows[100:])
+    main(["train", "all.csv", "--target", "label", "--no-audit"])
+    assert priory.load("all.priory").corrections_.names == ("tempering",)
+    _, _, err = run("forget", "all.priory", "gone.csv")
+    assert err == "priory: no longer corrected by what rows said of it (tempering); --refresh FILE does it again\n"
+    run("learn", "all.priory", "gone.csv")
+    code, _, err = run("forget", "all.priory", "gone.csv", "--refresh", "kept.csv")
+    assert (code, err) == (0, "")
+    again, texts = priory.load("all.priory"), [text for _, text in rows[:100]]
+    assert again.stale_ == ()
+    never = TextClassifier().fit([text for _, text in rows[100:]], [y for y, _ in rows[100:]])
+    np.testing.assert_allclose(again.predict_proba(texts), never.predict_proba(texts), atol=1e-6)
+
+
+def test_what_was_never_learned_is_not_forgotten_and_nothing_else_is(mail, run):
+    whole = Path("mail.priory").read_bytes()
+    write("more.csv", ["label", "text"], [*TEXTS[:1], ["ham", "never seen before"]])
+    code, _, err = run("forget", "mail.priory", "more.csv")
+    assert code == 3
+    assert "only what was learned can be forgotten" in err
+    assert Path("mail.priory").read_bytes() == whole
+
+
+def test_merge_is_learning_both(mail, run):
+    write("a.csv", ["label", "text"], TEXTS[:4])
+    write("b.csv", ["label", "text"], TEXTS[4:])
+    for name in "ab":
+        main(["train", f"{name}.csv", "--target", "label", "--plain"])
+    code, out, _ = run("merge", "a.priory", "b.priory", "-o", "c.priory")
+    assert (code, out) == (0, "wrote c.priory: 6 rows\n")
+    both, whole = priory.load("c.priory"), priory.load("mail.priory")
+    assert both.vocabulary_ == whole.vocabulary_
+    np.testing.assert_array_equal(both.counts_, whole.counts_)
+
+
+def test_learning_into_nothing_makes_the_model_that_train_makes(run):
+    write("a.csv", ["label", "text"], TEXTS[:4])
+    write("b.csv", ["label", "text"], TEXTS[4:])
+    code, out, err = run("learn", "new.priory", "a.csv", "b.csv", "--target", "label")
+    assert (code, out) == (0, "6 rows learned; new.priory now knows 6\n")
+    made = "made one that learns 'label' from text (text, 25 different words)"
+    assert err == f"priory: new.priory: there was no such model; {made}\n"
+    run("train", "a.csv", "b.csv", "--target", "label", "--plain", "-o", "trained.priory")
+    new, trained = priory.load("new.priory"), priory.load("trained.priory")
+    assert new.get_params() == trained.get_params()
+    assert new.vocabulary_ == trained.vocabulary_
+    np.testing.assert_array_equal(new.counts_, trained.counts_)
+    code, out, _ = run("learn", "new.priory", "a.csv")
+    assert (code, out) == (0, "4 rows learned; new.priory now knows 10\n")
+
+
+def test_processes_that_learn_at_once_into_nothing_lose_nothing(here):
+    """As benchmarks/crashes.py does with more of them, and into a model that is there."""
+    learners = []
+    for number in range(4):
+        write(f"{number}.csv", ["label", "text"], [["ham", f"word{number} lunch"], ["spam", f"word{number} prize"]])
+        typed = ["learn", "model.priory", f"{number}.csv", "--target", "label", "--text", "text"]
+        three_times = f"from priory.cli import main; raise SystemExit(max(main({typed}) for _ in range(3)))"
+        command = [sys.executable, "-c", three_times]
+        learners.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+    said = "".join(learner.communicate(timeout=120)[1] for learner in learners)
+    assert [learner.returncode for learner in learners] == [0] * 4
+    assert said.count("there was no such model") == 1
+    model = priory.load("model.priory")
+    assert model.class_count_.tolist() == [12.0, 12.0]
+    seen = dict(zip(model.vocabulary_, model.counts_.sum(axis=1).tolist(), strict=True))
+    assert seen == {"lunch": 12.0, "prize": 12.0} | {f"word{number}": 6.0 for number in range(4)}
+    assert sorted(os.listdir()) == ["0.csv", "1.csv", "2.csv", "3.csv", "model.priory"]
+
+
+def test_who_finds_the_model_taken_waits_and_says_so(mail, run, monkeypatch):
+    monkeypatch.setattr("priory.cli.update.SOON", 0.05)
+    with updating("mail.priory"):
+        code, _, err = run("learn", "mail.priory", "mail.csv", "--wait", "0.1")
+    assert code == 5
+    assert err == (
+        "priory: mail.priory: another process is changing it; waiting until it is done\n"
+        "priory: mail.priory: another process is changing it; try again when it is done.\n"
+    )
+    begun, may_end = threading.Event(), threading.Event()
+
+    def hold():
+        with updating("mail.priory"):
+            begun.set()
+            may_end.wait(0.5)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    begun.wait()
+    code, out, err = run("learn", "mail.priory", "mail.csv")
+    holder.join()
+    assert (code, out) == (0, "6 rows learned; mail.priory now knows 12\n")
+    assert err == "priory: mail.priory: another process is changing it; waiting until it is done\n"

@@ -1,0 +1,318 @@
+"""The record of linear regression and the belief it adds to: laws, quadrature, and SciPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from priory.errors import DataError, NotSeen
+from priory.regression.cross_products import Term, design, observe
+from priory.regression.linear_posterior import NormalInverseGamma, Student, spreads, strength_by_evidence
+
+LAWS = settings(max_examples=60, deadline=None)
+
+
+def rows(seed, n, d, mean=0.0, gaps=False):
+    rng = np.random.default_rng(seed)
+    x = mean + rng.normal(size=(n, d))
+    y = mean + (x - mean) @ np.arange(1.0, d + 1) + rng.normal(size=n)
+    if gaps:
+        x[rng.random((n, d)) < 0.2] = np.nan
+    return x, y
+
+
+def same(a, b, rtol=1e-10):
+    """Two records say the same, whatever origin and order of terms they are written in."""
+    a, b = a.aligned(b)
+    size = 1 + np.abs(a.second).max()
+    assert a.n == pytest.approx(b.n, rel=1e-12)
+    np.testing.assert_allclose(a.first, b.first, rtol=0, atol=rtol * size)
+    np.testing.assert_allclose(a.second, b.second, rtol=0, atol=rtol * size)
+
+
+PROBLEMS = given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(3, 40),
+    d=st.integers(1, 5),
+    mean=st.sampled_from([0.0, -3.0, 1e4, 1e8]),
+    gaps=st.booleans(),
+    cut=st.floats(0.1, 0.9),
+)
+
+
+@LAWS
+@PROBLEMS
+def test_the_parts_add_up_to_the_whole_in_any_order(seed, n, d, mean, gaps, cut):
+    x, y = rows(seed, n, d, mean, gaps)
+    k = int(cut * n)
+    head, tail = observe(x[:k], y[:k]), observe(x[k:], y[k:])
+    same(head + tail, observe(x, y))
+    same(tail + head, observe(x, y))
+
+
+@LAWS
+@PROBLEMS
+def test_forgetting_rows_equals_never_having_seen_them(seed, n, d, mean, gaps, cut):
+    x, y = rows(seed, n, d, mean, gaps)
+    k = 1 + int(cut * (n - 1))
+    same(observe(x, y) - observe(x[k:], y[k:]), observe(x[:k], y[:k]))
+
+
+@LAWS
+@PROBLEMS
+def test_a_weight_is_a_repetition_and_a_scalar_scales(seed, n, d, mean, gaps, cut):
+    x, y = rows(seed, n, d, mean, gaps)
+    times = np.random.default_rng(seed).integers(0, 4, size=n)
+    times[0] = 2
+    same(observe(x, y, times), observe(np.repeat(x, times, axis=0), np.repeat(y, times)))
+    same(2 * observe(x, y), observe(x, y) + observe(x, y))
+
+
+@LAWS
+@PROBLEMS
+def test_the_origin_does_not_change_a_belief(seed, n, d, mean, gaps, cut):
+    x, y = rows(seed, n, d, mean, gaps)
+    seen = observe(x, y)
+    moved = seen.rebased(seen.origin + np.where(seen.origin != 0, cut, 0.0))
+    for one, other in [(seen.centre(), moved.centre()), (spreads(seen), spreads(moved))]:
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    beliefs = [NormalInverseGamma.ridge(spreads(r) ** 2, seen.centre()) + r for r in (seen, moved)]
+    np.testing.assert_allclose(beliefs[0].mean, beliefs[1].mean, atol=1e-8)
+    assert beliefs[0].scale == pytest.approx(beliefs[1].scale, rel=1e-8)
+
+
+def test_mean_1e8_keeps_its_digits_when_a_tenth_is_forgotten():
+    x, y = rows(0, 1000, 3)
+    far = observe(x + 1e8, y + 1e8) - observe(x[:100] + 1e8, y[:100] + 1e8)
+    near = observe((x[100:] + 1e8) - 1e8, (y[100:] + 1e8) - 1e8)
+    beliefs = [NormalInverseGamma.ridge(np.zeros(3), r.centre()) + r for r in (far, near)]
+    np.testing.assert_allclose(beliefs[0].mean[1:], beliefs[1].mean[1:], rtol=1e-12)
+    assert beliefs[0].scale == pytest.approx(beliefs[1].scale, rel=1e-12)
+
+
+def test_a_first_row_far_from_the_others_costs_no_digits():
+    x, y = rows(1, 500, 2)
+    x[0], y[0] = 1e9, -1e9
+    seen = observe(x, y, np.r_[0.0, np.ones(499)])
+    same(seen, observe(x[1:], y[1:]), rtol=1e-8)
+
+
+def test_what_was_not_seen_cannot_be_forgotten():
+    x, y = rows(2, 20, 2)
+    seen = observe(x, y)
+    with pytest.raises(NotSeen, match=r"^cannot forget 21 of 20: only what was learned can be forgotten\.$"):
+        seen - observe(*rows(2, 21, 2))
+    with pytest.raises(
+        NotSeen, match=r"^cannot forget these rows: more spread of column 1 than was learned would go\.$"
+    ):
+        seen - observe(x[:5] * [1.0, 100.0], y[:5])
+    with pytest.raises(
+        NotSeen, match=r"^cannot forget these rows: more spread of the target than was learned would go\.$"
+    ):
+        seen - observe(x[:5], 100 * y[:5])
+
+
+def test_when_all_is_forgotten_nothing_is_left():
+    seen = observe(*rows(3, 20, 2, 1e8))
+    left = seen - seen
+    assert left.n == 0
+    assert not left.first.any()
+    assert not left.second.any()
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ([[1.0], [1e200]], [1.0, 2.0], "row 1 of column 0 holds 1e+200: rescale it, its square is infinite."),
+        ([[1.0], [2.0]], [1.0, 1e300], "row 1 of the target holds 1e+300: rescale it, its square is infinite."),
+        (
+            [[1e-200], [2e-155]],
+            [1.0, 2.0],
+            "a column spreads over less than 1e-150, whose square is nought: rescale it.",
+        ),
+    ],
+)
+def test_numbers_without_a_square_are_refused(x, y, message):
+    with pytest.raises(DataError) as error:
+        observe(x, y)
+    assert str(error.value) == message
+
+
+def test_weights_that_make_the_products_infinite_are_refused():
+    with pytest.raises(DataError) as error:
+        observe([[1e140], [-1e140]], [1.0, 2.0], [1e100, 1e100])
+    assert str(error.value) == "the products of these rows are infinite: rescale the columns or the weights."
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_many_rows_on_many_threads_make_the_record_of_their_parts(gaps):
+    x, y = rows(11, 70_000, 2, gaps=gaps)
+    same(observe(x, y), observe(x[:1234], y[:1234]) + observe(x[1234:], y[1234:]))
+    np.testing.assert_array_equal(observe(x, y).second, observe(x, y).second)
+
+
+def test_records_of_different_columns_do_not_add():
+    a = observe([[1.0]], [1.0], terms=[Term("a")])
+    b = observe([[1.0]], [1.0], terms=[Term("b")])
+    with pytest.raises(DataError, match=r"^cannot combine numbers in 'a' with numbers in 'b'\.$"):
+        a + b
+
+
+# -- the belief --------------------------------------------------------------------------------------------------------
+
+
+def slope_problem():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(6, 1)), rng.normal(size=6)
+    prior = NormalInverseGamma(np.array([0.4]), np.array([[1.7]]), 2.3, 1.1, np.zeros(2), level=False)
+    return x, y, prior
+
+
+def quadrature(x, y, prior):
+    """Brute force: the joint density on a grid of w and log σ²; the trapezium rule is exact on such tails."""
+    log_s = np.linspace(-14, 14, 1201)[:, None]
+    s2 = np.exp(log_s)
+    sd = np.sqrt(s2 / (prior.precision[0, 0] + x[:, 0] @ x[:, 0]))
+    middle = (prior.precision[0, 0] * prior.mean[0] + x[:, 0] @ y) / (prior.precision[0, 0] + x[:, 0] @ x[:, 0])
+    w = middle + sd * np.linspace(-14, 14, 801)
+    joint = (
+        stats.norm.logpdf(y, w[..., None] * x[:, 0], np.sqrt(s2)[..., None]).sum(axis=-1)
+        + stats.norm.logpdf(w, prior.mean[0], np.sqrt(s2 / prior.precision[0, 0]))
+        + stats.invgamma.logpdf(s2, prior.shape, scale=prior.scale)
+        + log_s
+    )
+    return w, s2, np.exp(joint) * sd * (28 / 800) * (28 / 1200)
+
+
+def test_posterior_predictive_and_evidence_equal_brute_force_quadrature():
+    x, y, prior = slope_problem()
+    seen = observe(x, y)
+    belief = prior + seen
+    w, s2, mass = quadrature(x, y, prior)
+    evidence = mass.sum()
+    assert prior.log_evidence(seen) == pytest.approx(np.log(evidence), abs=1e-10)
+    posterior = mass / evidence
+    mean = (posterior * w).sum()
+    assert belief.mean[0] == pytest.approx(mean, abs=1e-10)
+    noise = (posterior * s2).sum()
+    assert belief.scale / (belief.shape - 1) == pytest.approx(noise, rel=1e-10)
+    assert belief.covariance()[0, 0] * noise == pytest.approx((posterior * (w - mean) ** 2).sum(), rel=1e-10)
+    for new, target in [(0.3, 0.1), (-2.0, 1.5)]:
+        density = (posterior * stats.norm.pdf(target, w * new, np.sqrt(s2))).sum()
+        assert belief.predictive(np.array([[new]])).log_density(target)[0] == pytest.approx(np.log(density), abs=1e-10)
+
+
+def test_evidence_is_a_multivariate_t_density():
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(7, 2)), rng.normal(size=7)
+    prior = NormalInverseGamma.isotropic(2, strength=0.7, shape=1.5, scale=2.5)
+    u = np.column_stack([np.ones(7), x])
+    t = stats.multivariate_t(np.zeros(7), 2.5 / 1.5 * (np.eye(7) + u @ u.T / 0.7), df=3.0)
+    assert prior.log_evidence(observe(x, y)) == pytest.approx(t.logpdf(y), abs=1e-10)
+
+
+def test_learning_in_two_steps_is_learning_in_one():
+    (x, y), prior = rows(6, 30, 3), NormalInverseGamma.isotropic(3)
+    once, twice = prior + observe(x, y), prior + observe(x[:11], y[:11]) + observe(x[11:], y[11:])
+    np.testing.assert_allclose(once.mean, twice.mean, rtol=1e-10)
+    assert once.scale == pytest.approx(twice.scale, rel=1e-10)
+    chain = prior.log_evidence(observe(x[:11], y[:11])) + (prior + observe(x[:11], y[:11])).log_evidence(
+        observe(x[11:], y[11:])
+    )
+    assert prior.log_evidence(observe(x, y)) == pytest.approx(chain, abs=1e-9)
+
+
+def test_a_flat_prior_gives_the_intervals_of_least_squares():
+    x, y = rows(7, 12, 1)
+    seen = observe(x, y)
+    belief = NormalInverseGamma.ridge(np.zeros(1), seen.centre()) + seen
+    line = stats.linregress(x[:, 0], y)
+    assert belief.mean[1] == pytest.approx(line.slope, abs=1e-12)
+    assert 2 * belief.shape == 10
+    stderr = np.sqrt(belief.scale / belief.shape * belief.covariance()[1, 1])
+    assert stderr == pytest.approx(line.stderr, rel=1e-10)
+
+
+def test_student_is_scipys():
+    student, t = Student(np.array([1.0]), np.array([2.0]), 4.5), stats.t(4.5, loc=1.0, scale=2.0)
+    assert student.std()[0] == pytest.approx(t.std())
+    assert student.log_density(2.3)[0] == pytest.approx(t.logpdf(2.3), abs=1e-12)
+    np.testing.assert_allclose(np.ravel(student.interval(0.8)), t.interval(0.8), rtol=1e-10)
+    with pytest.raises(DataError, match=r"^level is 90; give a probability between 0 and 1\.$"):
+        student.interval(90)
+
+
+def test_too_few_rows_bound_nothing():
+    seen = observe([[1.0]], [2.0])
+    student = (NormalInverseGamma.ridge(np.ones(1), seen.centre()) + seen).predictive(np.zeros((1, 1)))
+    assert student.location[0] == 2.0
+    assert student.std()[0] == np.inf
+    assert [float(b[0]) for b in student.interval()] == [-np.inf, np.inf]
+    assert student.log_density(2.0)[0] == -np.inf
+
+
+@LAWS
+@PROBLEMS
+def test_leave_one_out_is_total_minus_row(seed, n, d, mean, gaps, cut):
+    x, y = rows(seed, n, d, mean)
+    weight = np.random.default_rng(seed).uniform(0.5, 2.0, size=n)
+    seen = observe(x, y, weight)
+    prior = NormalInverseGamma.ridge(np.full(d, 0.5), seen.centre())
+    inputs, centre = seen.terms, seen.centre()[1:]
+    closed = (prior + seen).predictive_without(design(x, inputs, seen.terms, centre), y, weight)
+    for i in range(0, n, 7):
+        row = slice(i, i + 1)
+        plain = (prior + (seen - observe(x[row], y[row], weight[row]))).predictive(x[row] - centre)
+        assert closed.location[i] == pytest.approx(plain.location[0], rel=1e-9, abs=1e-7)
+        assert closed.scale[i] == pytest.approx(plain.scale[0], rel=1e-6)
+
+
+def test_the_evidence_is_largest_where_the_search_says():
+    x, y = rows(8, 40, 6)
+    seen = observe(x, 0.1 * y)
+    unit = spreads(seen)
+    best = strength_by_evidence(seen, unit)
+
+    def evidence(strength):
+        return NormalInverseGamma.ridge(strength * unit**2, seen.centre()).log_evidence(seen)
+
+    grid = 10.0 ** np.linspace(-9, 9, 400)
+    assert evidence(best) >= max(evidence(s) for s in grid) - 1e-9
+
+
+def test_draws_have_the_moments_of_the_belief():
+    belief = NormalInverseGamma.isotropic(1, shape=4.0, scale=3.0) + observe(*rows(9, 10, 1))
+    lines = belief.draw(np.random.default_rng(0), 100_000)
+    np.testing.assert_allclose(lines.weights.mean(axis=0), belief.mean, atol=0.02)
+    variance = belief.scale / (belief.shape - 1)
+    assert lines.noise.mean() == pytest.approx(variance, rel=0.02)
+    np.testing.assert_allclose(np.cov(lines.weights.T), variance * belief.covariance(), rtol=0.05, atol=0.01)
+
+
+def test_a_flat_belief_cannot_be_drawn_from():
+    with pytest.raises(DataError) as error:
+        NormalInverseGamma.ridge(np.ones(1), np.zeros(2)).draw(np.random.default_rng(0), 1)
+    assert str(error.value) == ("this belief is flat: draw from a proper prior, NormalInverseGamma.isotropic(columns).")
+
+
+def test_collinear_columns_need_a_prior():
+    x, y = rows(10, 20, 1)
+    twice = np.column_stack([x, 2 * x])
+    seen = observe(twice, y)
+    with pytest.raises(DataError) as error:
+        NormalInverseGamma.ridge(np.zeros(2), seen.centre()) + seen
+    assert str(error.value) == (
+        "the rows leave some weights undetermined: a prior of strength 0 needs independent columns."
+    )
+
+
+def test_a_prior_for_other_columns_is_refused():
+    with pytest.raises(DataError, match=r"^the prior is for 2 columns, the rows have 1 terms\.$"):
+        NormalInverseGamma.isotropic(2) + observe([[1.0]], [1.0])
+
+
+def test_a_column_with_one_value_has_no_spread_wherever_the_origin_is():
+    seen = observe(*rows(8670, 3, 3, gaps=True))
+    moved = seen.rebased(seen.origin + np.where(seen.origin != 0, 0.25, 0.0))
+    np.testing.assert_allclose(spreads(seen), spreads(moved))

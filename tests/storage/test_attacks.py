@@ -1,0 +1,434 @@
+"""Model files that are no models: whatever they hold, one line says so, and nothing in them is believed or run."""
+
+import hashlib
+import json
+import os
+import pickle
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import priory as pr
+from priory import naive_bayes as nb
+from priory.errors import BadModel, TooLarge
+from priory.storage.container import FORMAT, HEADER, MAGIC, Sections, packed
+from priory.storage.value_encoding import encoded
+
+TEXTS, LABELS = ["win cash", "cash", "lunch été"], ["spam", "spam", "ham"]
+PLAIN = {"sections": [], "parts": [], "sha256": [], "signature": None}  # of a manifest
+ROWS = [{"sender": "a", "hour": 1.5}, {"sender": "b", "hour": 7.5}, {"sender": "b", "hour": 8.0}]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.priory"
+
+
+@pytest.fixture
+def words(path):
+    """The bytes of a small model."""
+    pr.save(pr.TextClassifier().fit(TEXTS, LABELS), path)
+    return path.read_bytes()
+
+
+def refused(path, blob, because, looks=(pr.load, pr.storage.inspect)):
+    path.write_bytes(blob)
+    for look in looks:
+        with pytest.raises(BadModel) as error:
+            look(path)
+        message = str(error.value)
+        assert message.startswith(f"{path}: ")
+        assert because in message
+        assert "\n" not in message
+
+
+def forged(model, change):
+    """The file of a model with its tree changed, and every checksum right."""
+    sections = Sections()
+    tree = json.loads(json.dumps(encoded(model, sections)))
+    return b"".join(packed(change(tree) or tree, sections))
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_flipped_byte_is_refused(words, path):
+    for i in range(len(words)):
+        path.write_bytes(words[:i] + bytes([words[i] ^ (1 << i % 8)]) + words[i + 1 :])
+        with pytest.raises(BadModel):
+            pr.load(path)
+
+
+def test_every_flipped_byte_of_a_note_is_refused(path):
+    pr.save(pr.TextClassifier(salt=1), path, notes={"card": b"made in spring", "more": b"x" * 64})
+    words = path.read_bytes()
+    for i in range(len(words)):
+        path.write_bytes(words[:i] + bytes([words[i] ^ (1 << i % 8)]) + words[i + 1 :])
+        with pytest.raises(BadModel):
+            pr.load(path)
+
+
+def test_bytes_between_notes_are_refused(path):
+    pr.save(pr.TextClassifier(salt=1), path, notes={"card": b"abc"})
+    blob = path.read_bytes()
+    _, form, least, length, size, _ = HEADER.unpack(blob[:64])
+    body = b"abc" + bytes(60) + b"x"
+    sums = [hashlib.sha256(part).hexdigest().encode() for part in (blob[-64:], body)]
+    manifest = blob[64 : 64 + length].replace(*sums)
+    head = HEADER.pack(MAGIC, form, least, length, size, bytes(32))[:-32]
+    blob = head + hashlib.sha256(head + manifest).digest() + manifest + blob[64 + length : -64] + body
+    refused(path, blob, "bytes between its parts")
+
+
+def test_every_truncation_is_refused(words, path):
+    for size in range(0, len(words), 5):
+        path.write_bytes(words[:size])
+        with pytest.raises(BadModel):
+            pr.load(path)
+
+
+def test_trailing_bytes_are_refused(words, path):
+    refused(path, words + bytes(64), "longer than it says")
+
+
+@pytest.mark.parametrize(
+    ("blob", "what"),
+    [
+        (b"", "it is empty"),
+        (pickle.dumps({}), "it is a pickle; priory never loads pickles"),
+        (b"PK\3\4" + bytes(99), "it is a zip file"),
+        (b"\x1f\x8b" + bytes(99), "it is a gzip file; unpack it first"),
+        (b"<!doctype html>" + bytes(99), "it is a web page or XML"),
+        (b"label,text\n" * 9, "it begins otherwise"),
+        (MAGIC, "cut short"),
+    ],
+    ids=["empty", "pickle", "zip", "gzip", "html", "csv", "head"],
+)
+def test_other_files_are_told_from_models(blob, what, path):
+    refused(path, blob, what)
+
+
+def test_a_newer_file_is_refused_by_name(words, path):
+    _, _, _, length, size, _ = HEADER.unpack(words[:64])
+    manifest = words[64 : 64 + length].replace(b'"priory":"0.1.0"', b'"priory":"9.1.0"')
+    head = HEADER.pack(MAGIC, FORMAT + 1, FORMAT + 1, length, size, bytes(32))[:-32]
+    blob = head + hashlib.sha256(head + manifest).digest() + manifest + words[64 + length :]
+    refused(path, blob, f"made by priory 9.1.0 (format {FORMAT + 1}); this is {pr.__version__}")
+
+
+# -- what is no file ---------------------------------------------------------------------------------------------------
+
+
+def test_only_files_are_opened(words, path):
+    pipe, link, loop = (path.with_name(name) for name in ("pipe", "link", "loop"))
+    os.mkfifo(pipe)
+    link.symlink_to(path)
+    loop.symlink_to(loop)
+    for place, what in ((pipe, "a pipe or a device"), (link, "a symbolic link"), (loop, "a symbolic link")):
+        with pytest.raises(BadModel, match=f"{place}: it is {what}"):
+            pr.load(place)
+    with pytest.raises(BadModel, match="a pipe or a device"):
+        pr.load("/dev/zero")
+    with pytest.raises(IsADirectoryError):
+        pr.load(path.parent)
+    with pytest.raises(FileNotFoundError):
+        pr.load(path.with_name("none"))
+
+
+def test_sizes_are_compared_before_anything_is_allocated(path):
+    with open(path, "wb") as file:  # a sparse file: it says it has a tebibyte, and takes none
+        manifest = b"{}"
+        head = HEADER.pack(MAGIC, FORMAT, FORMAT, len(manifest), 1 << 40, bytes(32))[:-32]
+        file.write(head + hashlib.sha256(head + manifest).digest() + manifest)
+        file.truncate(1 << 40)
+    with pytest.raises(BadModel, match="its manifest has no priory"):
+        pr.load(path)
+    manifest = json.dumps(
+        {"priory": "1", "model": None, **PLAIN, "sections": [{"kind": "<f8", "bytes": (1 << 40) - 256}]}
+    ).encode()
+    with open(path, "r+b") as file:
+        head = HEADER.pack(MAGIC, FORMAT, FORMAT, len(manifest), 1 << 40, bytes(32))[:-32]
+        file.write(head + hashlib.sha256(head + manifest).digest() + manifest)
+    with pytest.raises(TooLarge, match=r"it needs 1024.0 GiB"):
+        pr.load(path)
+
+
+def test_a_manifest_beyond_the_limit_is_not_read(path):
+    head = HEADER.pack(MAGIC, FORMAT, FORMAT, 1 << 30, (1 << 30) + 64, bytes(32))
+    with open(path, "wb") as file:
+        file.write(head)
+        file.truncate((1 << 30) + 64)
+    with pytest.raises(BadModel, match="its manifest would have 1,073,741,824 bytes"):
+        pr.load(path)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "what"),
+    [
+        (b"\xff", "cannot be read"),
+        (b"[" * 100_000, "cannot be read"),
+        (b"[]", "no JSON object"),
+        (b'{"priory": "1", "priory": "1"}', "given twice"),
+        (b'{"priory": "1", "sections": [], "model": NaN}', "NaN is no JSON"),
+        (b'{"priory": "1", "sections": [], "model": ' + b"9" * 5000 + b"}", "cannot be read"),
+        ({"priory": "\x1b[2J"}, "names no version"),
+        (b'{"priory": "1", "sections": []}', "no such part"),
+        ({"plugin": "os"}, "no such part"),
+        ({"sections": {}}, "no list of sections"),
+        ({}, "int, which is no model"),
+        ({"sections": [{"kind": "|O", "bytes": 0}]}, "of no kind"),
+        ({"sections": [{"kind": "<f8", "bytes": -64}]}, "of no kind"),
+        ({"sections": [{"kind": "<f8", "bytes": 64}]}, "do not fill"),
+        ({"sections": [{"kind": "<f8", "bytes": 0}] * 2}, "is there twice"),
+        ({"sha256": [""]}, "a checksum differs"),
+        ({"sha256": None}, "a checksum differs"),
+        ({"signature": "none"}, "signed in a way this version does not know"),
+        ({"signature": []}, "signed in a way this version does not know"),
+        ({"signature": "ed25519"}, "do not fill"),
+        ({"parts": {}}, "no list of parts"),
+        ({"parts": [{"name": "x", "bytes": 0, "optional": False}]}, "cannot be used without its part 'x'"),
+        ({"parts": [{"name": "x", "bytes": 0}]}, "is no part"),
+        ({"parts": [{"name": "x", "bytes": 0, "optional": 1}]}, "has no optional"),
+        ({"parts": [{"name": "../x", "bytes": 0, "optional": True}]}, "'../x' is no part"),
+        ({"parts": [{"name": "x", "bytes": -64, "optional": True}]}, "is no part"),
+        ({"parts": [{"name": "x", "bytes": 0, "optional": True}] * 2}, "names of their own"),
+        ({"parts": [{"name": f"x{i}", "bytes": 0, "optional": True} for i in range(65)]}, "64 at most"),
+        ({"parts": [{"name": "x", "bytes": 1 << 40, "optional": True}]}, "bytes in all"),
+        ({"parts": [{"name": "x", "bytes": 64, "optional": True}]}, "do not fill"),
+    ],
+    ids=range(30),
+)
+def test_hostile_manifests_are_refused(manifest, what, path):
+    if isinstance(manifest, dict):
+        manifest = json.dumps({"priory": "1", "model": 1, **PLAIN, **manifest}).encode()
+    start = HEADER.size + len(manifest)
+    head = HEADER.pack(MAGIC, FORMAT, FORMAT, len(manifest), start + -start % 64, bytes(32))[:-32]
+    path.write_bytes(head + hashlib.sha256(head + manifest).digest() + manifest + bytes(-start % 64))
+    with pytest.raises(BadModel) as error:
+        pr.load(path)
+    assert what in str(error.value)
+
+
+# -- what cannot be meant ----------------------------------------------------------------------------------------------
+
+
+def put(place, value):
+    """A change of a tree: the node at the end of ``place`` becomes ``value``."""
+
+    def change(tree):
+        node = tree
+        for step in place[:-1]:
+            node = node[step]
+        node[place[-1]] = value
+
+    return change
+
+
+SEEN = ("learned", "seen_", "Seen")
+PART = (*SEEN, "parts", "tuple", 0, "Words")
+TREES = [
+    (put(("TextClassifier", "learned", "predict"), 1), "learns no 'predict'"),
+    (put(("TextClassifier", "learned", "__class__"), 1), "learns no '__class__'"),
+    (put(("TextClassifier", "learned", "x"), 1), "learns no 'x'"),
+    (put(("TextClassifier", "parameters", "hook"), 1), "no parameters ['hook']"),
+    (put(("TextClassifier", "parameters", "unit"), "(a+)+$"), "unit='(a+)+$': choose"),
+    (put(("TextClassifier", "parameters", "ngrams"), {"tuple": [1, 10**9]}), "ngrams=(1, 1000000000)"),
+    (put(("TextClassifier", "parameters", "alpha"), -1.0), "alpha is -1.0"),
+    (put(("TextClassifier", "parameters", "buckets"), 10**12), "does not go with the columns and parameters"),
+    (put(("TextClassifier", "parameters", "stop_words"), {"os.system": {}}), "knows no 'os.system'"),
+    (put(("TextClassifier", *SEEN[:2]), {"builtins.eval": {}}), "knows no 'builtins.eval'"),
+    (put(("TextClassifier", *SEEN[:2]), {"class": "Words"}), "seen_ is a type"),
+    (put(("TextClassifier", *SEEN[:2]), None), "seen_ is a NoneType"),
+    (put(("TextClassifier", "learned"), {"n_features_in_": 1}), "has no seen_"),
+    (put(("TextClassifier", "learned", "clock_"), 0.0), "clock_ is 0.0"),
+    (put(("TextClassifier", "learned", "clock_"), {"float": "nan"}), "clock_ holds nan"),
+    (put(("TextClassifier", "learned", "salt_"), "x"), "salt_ is a str"),
+    (put(("TextClassifier", *PART, "missed"), -1.0), "is no Words"),
+    (put(("TextClassifier", *PART, "extra"), 1), "a record Words has the fields"),
+    (put(("TextClassifier", *PART, "n"), 3.0), "n is a float"),
+    (put(("TextClassifier", *PART, "counts"), {"array": ["<f8", [10**9, 10**9]]}), "larger than what is left"),
+    (put(("TextClassifier", *PART, "counts"), {"array": ["<f8", [-1, 2]]}), "has the shape"),
+    (put(("TextClassifier", *PART, "counts"), {"array": ["<f8", [8]]}), "has the shape (8,)"),
+    (put(("TextClassifier", *PART, "counts"), {"array": ["|O8", [4, 2]]}), "has no section '|O8'"),
+    (put(("TextClassifier", *PART, "counts"), {"array": ["<f8", [4, 2], [0, 0]]}), "has the axes"),
+    (put(("TextClassifier", *PART, "counts"), {"array": ["<f8", [0, 2**39]]}), "has the shape"),
+    (put(("TextClassifier", *SEEN, "parts"), {"tuple": []}), "does not go with the columns"),
+    (put(("TextClassifier", "learned", "seen_"), {"tuple": [{"tuple": []}] * 9}), "seen_ is a tuple"),
+    (lambda tree: {"list": []}, "list, which is no model"),
+    (lambda tree: {**tree, "more": 1}, "neither a plain value nor an object with one name"),
+]
+
+
+@pytest.mark.parametrize(("change", "what"), TREES, ids=range(len(TREES)))
+def test_hostile_trees_are_refused(change, what, path):
+    path.write_bytes(forged(pr.TextClassifier(salt=1).fit(TEXTS, LABELS), change))
+    with pytest.raises(BadModel) as error:
+        pr.load(path)
+    assert what in str(error.value)
+
+
+def test_arrays_that_nobody_asks_for_are_refused(path):
+    for extra in (np.ones(3), np.ones(3, dtype=np.int16)):
+        sections = Sections()
+        tree = encoded(pr.TextClassifier().fit(TEXTS, LABELS), sections)
+        sections.put(extra)
+        refused(path, b"".join(packed(tree, sections)), "holds more than the model has")
+
+
+def with_arrays(model, **changed):
+    """A file in which arrays of the only part were changed; the model itself is never asked whether it makes sense."""
+    part = model.seen_.parts[0]
+    for name, value in changed.items():
+        object.__setattr__(part, name, value)
+    return forged(model, lambda tree: None)
+
+
+def array(*values, kind=float):
+    return np.array(values, dtype=kind)
+
+
+WORDS = [
+    ({"n": array(1.0, np.nan)}, "n holds nan"),
+    ({"n": array(1.0, -2.0)}, "n is negative"),
+    ({"n": array(1.0, 2.0, 3.0)}, "does not go with its other fields"),
+    ({"n": array(1.0, 99.0)}, "no part has seen more rows than there were"),
+    ({"n": array(1, 2, kind=np.int64)}, "n holds int64 instead of float64"),
+    ({"counts": np.full((4, 2), -1.0)}, "counts are not negative"),
+    ({"counts": np.full((4, 2), np.inf)}, "counts holds inf"),
+    ({"arena": array(*b"\xff" * 18, kind=np.uint8)}, "words are UTF-8"),
+    (
+        {"ends": array(1, 2, 3, 18, kind=np.int64), "arena": array(*b"aab" + b"x" * 15, kind=np.uint8)},
+        "each there once",
+    ),
+    ({"ends": array(1, 2, 3, 5, kind=np.int64), "arena": array(*"abéc".encode(), kind=np.uint8)}, "words are UTF-8"),
+    ({"ends": array(3, 2, 9, 18, kind=np.int64)}, "one after the other"),
+    ({"ends": array(3, 7, 9, 2**62, kind=np.int64)}, "one after the other"),
+    ({"ends": array(3, 7, 9, -(2**63), kind=np.int64)}, "one after the other"),
+]
+
+
+@pytest.mark.parametrize(("changed", "what"), WORDS, ids=range(len(WORDS)))
+def test_words_that_cannot_be_are_refused(changed, what, path):
+    path.write_bytes(with_arrays(pr.TextClassifier().fit(TEXTS, LABELS), **changed))
+    with pytest.raises(BadModel) as error:
+        pr.load(path)
+    assert what in str(error.value)
+
+
+NUMBERS = [
+    (nb.GaussianNB(), {"unit": array(0.0, 1.0)}, "a unit is above nought"),
+    (nb.GaussianNB(), {"second": np.full((2, 2), -1.0)}, "squares are not negative"),
+    (nb.GaussianNB(), {"n": np.full((2, 2), 50.0)}, "more rows than there were"),
+    (nb.BernoulliNB(), {"successes": np.full((2, 2), 50.0)}, "no more successes than trials"),
+    (nb.MultinomialNB(), {"tokens": np.full((2, 3), 1.0)}, "does not go with the columns"),
+    (nb.CategoricalNB(), {"values": array(1, 0, kind=np.int64)}, "values are sorted"),
+    (nb.CategoricalNB(), {"counts": np.full((2, 2), 9.0)}, "more rows than there were"),
+]
+
+
+@pytest.mark.parametrize(("model", "changed", "what"), NUMBERS, ids=range(len(NUMBERS)))
+def test_sums_that_disagree_are_refused(model, changed, what, path):
+    path.write_bytes(with_arrays(model.fit([[0, 1], [1, 0], [1, 1], [1, 0]], [0, 0, 1, 1]), **changed))
+    with pytest.raises(BadModel) as error:
+        pr.load(path)
+    assert what in str(error.value)
+
+
+def test_classes_that_are_unsorted_or_twice_are_refused(path):
+    for classes in (["b", "a"], ["a", "a"], ["a", 1]):
+        model = pr.TextClassifier().fit(TEXTS, LABELS)
+        object.__setattr__(model.seen_, "classes", np.array(classes, dtype=object))
+        path.write_bytes(forged(model, lambda tree: None))
+        with pytest.raises(BadModel, match="classes are sorted, each there once"):
+            pr.load(path)
+
+
+LONG = "learned", "seen_", "Seen", "parts", "tuple", 0, "Words"
+WIDE = ("TextClassifier", *LONG, "counts")
+ENDS = ("TextClassifier", *LONG, "ends")
+NARROW = [
+    (put(WIDE, {"narrow": ["<f8", {"array": ["|u1", [1 << 36]]}]}), "larger than what is left"),
+    (put(WIDE, {"narrow": ["<i8", {"array": ["|u1", [80, 2]]}]}), "counts holds int64"),
+    (put(WIDE, {"narrow": ["|u1", {"array": ["<f8", [0]]}]}), "no array of narrow whole numbers"),
+    (put(WIDE, {"narrow": ["|S9", {"array": ["|u1", [80, 2]]}]}), "not widened to '|S9'"),
+    (put(WIDE, {"narrow": ["|O", {"array": ["|u1", [80, 2]]}]}), "not widened to '|O'"),
+    (put(WIDE, {"narrow": [[], {"array": ["|u1", [80, 2]]}]}), "not widened to []"),
+    (put(WIDE, {"narrow": ["|i1", {"array": ["|u1", [80, 2]]}]}), "not widened to '|i1'"),
+    (put(WIDE, {"narrow": ["<f8", 3]}), "no array of narrow whole numbers"),
+    (put(WIDE, {"narrow": ["<f8"]}), "a pair is missing"),
+    (put(ENDS, {"steps": {"array": ["|u1", [40, 2]]}}), "steps has the shape [40, 2]"),
+    (put(ENDS, {"steps": {"steps": {"array": ["|u1", [80]]}}}), "no array of narrow whole numbers"),
+    (put(ENDS, {"steps": {"array": ["|u1", [79]]}}), "bytes between the arrays"),
+]
+
+
+@pytest.mark.parametrize(("change", "what"), NARROW, ids=range(len(NARROW)))
+def test_narrow_numbers_that_cannot_be_are_refused(change, what, path):
+    model = pr.TextClassifier(salt=1).fit([" ".join(f"word{i}" for i in range(80)), "word1"], ["a", "b"])
+    path.write_bytes(forged(model, change))
+    with pytest.raises(BadModel) as error:
+        pr.load(path)
+    assert what in str(error.value)
+
+
+def test_what_is_widened_counts_before_it_is_allocated(path, monkeypatch):
+    pr.save(nb.MultinomialNB().fit(np.ones((2, 100_000), dtype=int), [0, 1]), path)
+    assert path.stat().st_size < 202_000
+    pr.load(path)
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 1_000_000}.__getitem__)
+    with pytest.raises(TooLarge, match=r"it needs 0\.0 GiB; this machine has"):
+        pr.load(path)
+
+
+def test_categories_that_nobody_showed_are_in_proportion_to_the_file(path):
+    """A kilobyte asked for a gigabyte, and for a minute."""
+    model = nb.CategoricalNB().fit([[0, 1], [1, 0], [1, 1]], [0, 1, 1])
+    for changed in ({"values": array(0, (1 << 27) - 2, kind=np.int64)}, {"values": array(0, 2**62, kind=np.int64)}):
+        blob, began = with_arrays(model, **changed), time.monotonic()
+        refused(path, blob, "number the categories from 0", looks=[pr.load])
+        assert time.monotonic() - began < 1
+    blob = forged(model, put(("CategoricalNB", "parameters", "min_categories"), 10**8))
+    refused(path, blob, "", looks=[pr.load])
+    pr.save(nb.CategoricalNB(min_categories=1000).fit([[0, 1], [999, 0]], [0, 1]), path)
+    assert pr.load(path).n_categories_.tolist() == [1000, 1000]
+
+
+SCHEMA = ("NaiveBayes", "learned", "_schema", "Schema")
+SCHEMAS = [
+    (put((*SCHEMA, "names"), {"tuple": ["sender", "sender"]}), "every column has a name of its own"),
+    (put((*SCHEMA, "names"), {"tuple": ["sender", "hour", "more"]}), "does not go with the columns"),
+    (put((*SCHEMA, "blocks"), {"tuple": []}), "does not go with the columns"),
+    (put((*SCHEMA, "blocks", "tuple", 0, "Block", "kind"), "code"), "kind is a str"),
+    (put((*SCHEMA, "blocks", "tuple", 0, "Block", "candidates"), {"tuple": [{"class": "Words"}]}), "candidates is a"),
+    (put((*SCHEMA, "blocks", "tuple", 1, "Block", "candidates"), {"tuple": [{"class": "Gaussian"}]}), "does not go"),
+    (put(("NaiveBayes", "learned", "n_features_in_"), 10**12), "does not go with the columns"),
+]
+
+
+@pytest.mark.parametrize(("change", "what"), SCHEMAS, ids=range(len(SCHEMAS)))
+def test_schemas_that_do_not_go_with_what_was_learned_are_refused(change, what, path):
+    path.write_bytes(forged(pr.NaiveBayes().fit(ROWS, ["x", "y", "y"]), change))
+    with pytest.raises(BadModel) as error:
+        pr.load(path)
+    assert what in str(error.value)
+
+
+def test_loading_runs_no_code_and_opens_nothing_else(words, path):
+    pr.load(path)  # whatever is imported is imported by now
+    events = []
+    sys.addaudithook(lambda event, arguments: events.append((event, arguments)) if listening else None)
+    listening = True
+    pr.load(path)
+    listening = False
+    names = [arguments[0] for event, arguments in events if event == "open"]
+    assert [os.fspath(name) for name in names if not isinstance(name, int)] == [str(path)]
+    assert not {event for event, _ in events} & {"import", "exec", "compile", "socket.connect", "subprocess.Popen"}
+
+
+def test_feature_names_are_data(path):
+    names = ["../../etc/passwd", "<script>", "\x1b[2J"]
+    rows = [dict.fromkeys(names, 1.0), dict.fromkeys(names, 2.0)] * 2
+    pr.save(pr.NaiveBayes().fit(rows, [0, 1, 0, 1]), path)
+    assert pr.load(path).feature_names_in_.tolist() == names

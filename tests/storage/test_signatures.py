@@ -1,0 +1,223 @@
+"""Signed model files: with a key only what was signed by it is believed; without one, every flipped byte is seen."""
+
+import hashlib
+import json
+import re
+import sys
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+import priory as pr
+from priory.cli import main
+from priory.errors import BadModel, DataError, Missing
+from priory.storage import sign, updating
+from priory.storage.container import HEADER, Sections, packed
+from priory.storage.signatures import key_from
+from priory.storage.value_encoding import encoded
+
+TEXTS, LABELS = ["win cash", "cash", "lunch été"], ["spam", "spam", "ham"]
+PEM = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+
+
+def private_pem(key, encryption=None):
+    return key.private_bytes(*PEM, encryption or serialization.NoEncryption())
+
+
+def public_pem(key):
+    return key.public_key().public_bytes(PEM[0], serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """Files with keys: two secrets, and two pairs."""
+    for i in (1, 2):
+        pair = ed25519.Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)
+        (tmp_path / f"secret{i}").write_bytes(bytes([i]) * 32)
+        (tmp_path / f"private{i}").write_bytes(private_pem(pair))
+        (tmp_path / f"public{i}").write_bytes(public_pem(pair))
+    return tmp_path
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.priory"
+
+
+@pytest.fixture
+def model():
+    return pr.TextClassifier(salt=1).fit(TEXTS, LABELS)
+
+
+KINDS = pytest.mark.parametrize(("signing", "checking"), [("secret", "secret"), ("private", "public")])
+
+
+def refused(path, key, because):
+    for look in (pr.load, pr.storage.inspect):
+        with pytest.raises(BadModel, match=f"^{re.escape(str(path))}: .*{because}") as error:
+            look(path, key=key)
+        assert "\n" not in str(error.value)
+
+
+@KINDS
+def test_a_signed_file_is_read_with_its_key_and_without_one(signing, checking, keys, path, model):
+    pr.save(model, path, key=keys / f"{signing}1")
+    for key in (None, keys / f"{signing}1", keys / f"{checking}1"):
+        assert pr.load(path, key=key).vocabulary_ == model.vocabulary_
+    kind = {"secret": "hmac-sha256", "private": "ed25519"}[signing]
+    assert pr.storage.inspect(path, key=keys / f"{checking}1").signature == kind
+    assert f"signed    {kind}" in str(pr.storage.inspect(path))
+
+
+@KINDS
+def test_unsigned_files_other_keys_and_other_kinds_of_key_are_refused(signing, checking, keys, path, model):
+    pr.save(model, path)
+    refused(path, keys / f"{checking}1", "it is not signed")
+    sign(path, keys / f"{signing}1")
+    refused(path, keys / f"{checking}2", "of another key or another file")
+    other = {"secret": "public", "public": "secret"}[checking]
+    refused(path, keys / f"{other}1", "and the key is for")
+
+
+def test_a_public_key_is_never_taken_for_a_secret(keys, path, model):
+    """Whoever has the public key could else sign with it, and say that it was HMAC."""
+    forger = keys / "forger"
+    forger.write_bytes(b"x" + (keys / "public1").read_bytes())
+    pr.save(model, path, key=forger)
+    refused(path, keys / "public1", "signed with hmac-sha256, and the key is for ed25519")
+
+
+@KINDS
+def test_what_was_changed_with_all_checksums_right_is_refused_by_the_key(signing, checking, keys, path, model):
+    pr.save(model, path, key=keys / f"{signing}1")
+    size = {"secret": 32, "private": 64}[signing]
+    signature = path.read_bytes()[-size - 32 : -32]
+
+    class Forger:
+        kind = key_from(keys / f"{signing}1").kind
+
+        def signed(self, digest):
+            return signature
+
+    sections = Sections()
+    tree = encoded(pr.TextClassifier(salt=2).fit(TEXTS, LABELS), sections)
+    path.write_bytes(b"".join(packed(tree, sections, key=Forger())))
+    assert pr.load(path).salt_ == 2
+    refused(path, keys / f"{checking}1", "of another key or another file")
+
+
+@KINDS
+def test_every_flipped_byte_and_every_truncation_is_refused_without_a_key(signing, checking, keys, path, model):
+    pr.save(model, path, key=keys / f"{signing}1", notes={"card": b"made in spring"})
+    blob = path.read_bytes()
+    for i in range(0, len(blob) - 200, 7):
+        path.write_bytes(blob[:i] + bytes([blob[i] ^ (1 << i % 8)]) + blob[i + 1 :])
+        with pytest.raises(BadModel):
+            pr.load(path)
+    for i in range(len(blob) - 200, len(blob)):  # the note, and the signature
+        for damaged in (blob[:i] + bytes([blob[i] ^ (1 << i % 8)]) + blob[i + 1 :], blob[:i]):
+            path.write_bytes(damaged)
+            with pytest.raises(BadModel):
+                pr.load(path)
+
+
+def test_a_signature_that_is_missing_or_of_another_size_is_refused(keys, path, model):
+    pr.save(model, path, key=keys / "private1")
+    blob = path.read_bytes()
+    _, form, least, length, size, _ = HEADER.unpack(blob[:64])
+    for cut in (96, 64, 32, 1):
+        head = HEADER.pack(blob[:8], form, least, length, size - cut, bytes(32))[:-32]
+        digest = hashlib.sha256(head + blob[64 : 64 + length]).digest()
+        path.write_bytes(head + digest + blob[64 : size - cut])
+        with pytest.raises(BadModel, match="do not fill the file"):
+            pr.load(path)
+
+
+def test_changing_a_file_keeps_its_signature_only_with_the_secret(keys, path, model):
+    pr.save(model, path, key=keys / "private1")
+    with updating(path, key=keys / "private1") as file:
+        file.model.partial_fit(TEXTS, LABELS)
+    with updating(path, key=keys / "public1") as file:
+        assert file.model.class_count_.tolist() == [2.0, 4.0]
+    refused(path, keys / "public1", "it is not signed")
+    with pytest.raises(BadModel, match="it is not signed"), updating(path, key=keys / "public1"):
+        pass
+    sign(path, keys / "private1")
+    assert pr.load(path, key=keys / "public1").class_count_.tolist() == [2.0, 4.0]
+    with updating(path) as file:
+        file.model.partial_fit(TEXTS, LABELS)
+    refused(path, keys / "public1", "it is not signed")
+
+
+def test_keys_that_are_none_are_refused_and_nothing_is_written(keys, path, model):
+    locked = private_pem(ed25519.Ed25519PrivateKey.generate(), serialization.BestAvailableEncryption(b"word"))
+    bad = {
+        "short": (b"0123456789", "has 10 bytes; a secret key has 32 to 65,536"),
+        "long": (bytes(70_000), "a secret key has 32 to 65,536"),
+        "empty": (b"", "has 0 bytes"),
+        "broken": (b"-----BEGIN PRIVATE KEY-----\nxyz\n-----END PRIVATE KEY-----\n", "is no key in PEM"),
+        "locked": (locked, "without a password"),
+        "curve": (private_pem(ec.generate_private_key(ec.SECP256R1())), "is no Ed25519 key"),
+        "public": ((keys / "public1").read_bytes(), "is a public key, which can only check"),
+    }
+    for name, (content, what) in bad.items():
+        (keys / name).write_bytes(content)
+        with pytest.raises(DataError, match=f"^{re.escape(str(keys / name))}: .*{what}") as error:
+            pr.save(model, path, key=keys / name)
+        assert "\n" not in str(error.value)
+        assert not path.exists()
+    for missing in (keys / "none", keys):
+        with pytest.raises(OSError, match=re.escape(str(missing))):
+            pr.save(model, path, key=missing)
+
+
+def test_ed25519_without_its_package_says_what_to_install(keys, path, model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+    with pytest.raises(Missing, match=r"pip install priory\[sign\]"):
+        pr.save(model, path, key=keys / "private1")
+    pr.save(model, path, key=keys / "secret1")
+    pr.load(path, key=keys / "secret1")
+
+
+def test_a_secret_is_not_shown(keys):
+    assert "\\x01" not in repr(key_from(keys / "secret1"))
+
+
+def test_the_command_line_signs_and_requires_signatures(keys, path, capsys, monkeypatch):
+    monkeypatch.chdir(keys)
+    (keys / "mail.csv").write_text("label,text\n" + "".join(f"{y},{x}\n" for x, y in zip(TEXTS, LABELS, strict=True)))
+
+    def run(*arguments):
+        capsys.readouterr()
+        code = main(list(arguments))
+        return code, *capsys.readouterr()
+
+    assert run("train", "mail.csv", "--target", "label", "--text", "text", "--plain")[0] == 0
+    strict = ("--require-signature", "public1")
+    using = [
+        ("predict", "mail.priory", "mail.csv"),
+        ("explain", "mail.priory", "cash"),
+        ("evaluate", "mail.priory", "mail.csv"),
+        ("inspect", "mail.priory"),
+        ("merge", "mail.priory", "mail.priory", "-o", "both.priory"),
+        ("learn", "mail.priory", "mail.csv"),
+        ("sign", "mail.priory", "--key", "private2"),
+    ]
+    for command in using:
+        code, _, err = run(*strict, *command)
+        assert (code, err) == (
+            4,
+            "priory: mail.priory: it is not signed; sign it with priory sign, or get a signed one.\n",
+        )
+    assert run("sign", "mail.priory", "--key", "private1") == (0, "signed mail.priory: ed25519\n", "")
+    for command in using[:-2]:
+        assert run(*strict, *command)[::2] == (0, "")
+    code, out, _ = run(*strict, "inspect", "mail.priory", "--json")
+    assert (code, json.loads(out)["signature"]) == (0, "ed25519")
+    assert run("--require-signature", "private1", "learn", "mail.priory", "mail.csv")[0] == 0
+    assert run(*strict, "learn", "mail.priory", "mail.csv")[0] == 0
+    assert run(*strict, "learn", "mail.priory", "mail.csv")[0] == 4
+    assert run("sign", "mail.priory", "--key", "none") == (5, "", "priory: none: no such file or directory\n")
+    assert run("sign", "mail.priory", "--key", "public1")[0] == 3
+    assert run("sign", "mail.csv", "--key", "private1")[0] == 4

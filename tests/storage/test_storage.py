@@ -1,0 +1,349 @@
+"""Model files: the same bits again, learning that goes on, and nothing believed that cannot be."""
+
+import inspect
+import json
+import os
+import tempfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import (
+    array_shapes,
+    arrays,
+    boolean_dtypes,
+    floating_dtypes,
+    integer_dtypes,
+    unsigned_integer_dtypes,
+)
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
+
+import priory as pr
+from paths import ROOT
+from priory import families as f
+from priory import naive_bayes as nb
+from priory.bag_of_words.tokenizer import Tokens
+from priory.core.statistics import Rows, Statistics
+from priory.data import inbox
+from priory.errors import PrioryError, Stale
+from priory.families.base import Columns
+from priory.storage.container import Contents, Sections, packed
+from priory.storage.registry import class_of, name_of
+from priory.storage.value_encoding import Decoder, built_estimator, built_record, encoded
+
+MIXED, LABELS = inbox()
+TEXTS = [row["text"] for row in MIXED]
+RNG = np.random.default_rng(8)
+NUMBERS = RNG.normal(size=(60, 4)) * [1.0, 10.0, 1e-3, 1e6]
+COUNTS = RNG.poisson(2.0, size=(60, 4))
+GROUPS = np.array(["no", "yes", "perhaps"])[RNG.integers(0, 3, 60)]
+
+TABLES = [
+    (pr.NaiveBayes(), MIXED, LABELS),
+    (pr.NaiveBayes(average=True, alpha=0.5, class_prior={"normal": 0.5, "spam": 0.25, "urgent": 0.25}), MIXED, LABELS),
+    (pr.NaiveBayes({"hour": f.Gaussian, "links": f.Poisson(2.0, 1.0), "sender": "categorical"}), MIXED, LABELS),
+    (pr.NaiveBayes({"text": f.Text("multinomial", 0.1, Tokens(ngrams=(1, 2)))}, estimate="mean"), MIXED, LABELS),
+    (pr.NaiveBayes(f.Histogram(alpha=1.0)), NUMBERS.astype(np.float32), GROUPS),
+    (pr.NaiveBayes(f.Binomial(trials=50)), COUNTS, GROUPS == "no"),
+    (nb.GaussianNB(priors=[0.2, 0.3, 0.5]), NUMBERS, GROUPS),
+    (nb.GaussianNB(), NUMBERS.astype(np.float32), GROUPS.astype("S")),
+    (nb.BernoulliNB(alpha=np.array([1.0, 2.0, 0.5, 0.1])), COUNTS, GROUPS),
+    (nb.MultinomialNB(), COUNTS, GROUPS),
+    (nb.ComplementNB(norm=True), COUNTS, GROUPS),
+    (nb.CategoricalNB(min_categories=12), COUNTS, GROUPS),
+    (nb.PoissonNB(prior=f.Poisson(1.0, 2.0)), COUNTS, COUNTS[:, 0] > 2),
+    (nb.GammaNB(estimate="map"), np.abs(NUMBERS), GROUPS),
+    (nb.GaussianBayes(covariance="shared"), NUMBERS, GROUPS),
+]
+WRITINGS = [
+    (pr.TextClassifier(), TEXTS, LABELS),
+    (pr.TextClassifier("multinomial", ngrams=(1, 2), alpha="evidence", min_df=2, stop_words="en"), TEXTS, LABELS),
+    (pr.TextClassifier("bernoulli", vocabulary=["free", "meeting", "now"], unknown=True), TEXTS, LABELS),
+    (pr.TextClassifier("complement", buckets=64), TEXTS, LABELS),
+    (pr.TextClassifier("poisson", unit="char_wb", ngrams=(2, 3), most=20_000), TEXTS, LABELS),
+]
+LINES = [
+    (pr.BayesianLinearRegression(), NUMBERS[:, 1:], NUMBERS[:, 0]),
+    (pr.BayesianLogisticRegression(), NUMBERS, GROUPS),
+    (pr.BayesianLogisticRegression("map"), NUMBERS, GROUPS == "no"),
+]
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8"))
+WHOLE = integer_dtypes(endianness="<") | unsigned_integer_dtypes(endianness="<")
+ANY_NUMBER = boolean_dtypes() | WHOLE | floating_dtypes(endianness="<", sizes=(16, 32, 64))
+
+
+def through_a_file(value):
+    sections = Sections()
+    tree = encoded(value, sections)
+    with tempfile.TemporaryFile() as file:
+        file.writelines(packed(tree, sections))
+        file.seek(0)
+        contents = Contents(file)
+    back = Decoder(contents, built_record, built_estimator).decoded(contents.tree)
+    contents.finish()
+    return back
+
+
+EARLIER = {
+    "texts": (["win cash now", "cash prize", "lunch at noon"], ["spam", "spam", "ham"], ["spam", "spam", "ham"]),
+    "table": (
+        [{"sky": "sun", "wind": 3.0}, {"sky": "rain", "wind": 9.0}, {"sky": "rain", "wind": 8.0}],
+        ["go", "stay", "stay"],
+        ["go", "stay", "stay"],
+    ),
+    "numbers": ([[1.0, 2.0], [1.5, 1.0], [9.0, 7.0], [8.0, 9.0]], [0, 0, 1, 1], [0, 0, 1, 1]),
+}
+
+
+def named(case):
+    return str(case[0]).replace("\n", "")[:60]
+
+
+def answers(model, X):
+    return model.predict_log_proba(X) if hasattr(model, "predict_log_proba") else np.stack(model.predict(X, True))
+
+
+def same(a, b, X):
+    """To the last bit."""
+    return np.array_equal(answers(a, X), answers(b, X)) and np.array_equal(a.predict(X), b.predict(X))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.priory"
+
+
+@pytest.mark.parametrize("mapped", [False, True], ids=["read", "mapped"])
+@pytest.mark.parametrize("case", TABLES + WRITINGS + LINES, ids=named)
+def test_a_loaded_model_answers_bit_for_bit_the_same(case, path, mapped):
+    model, X, y = case
+    model = clone(model).fit(X, y)
+    pr.save(model, path)
+    loaded = pr.load(path, mapped=mapped)
+    assert type(loaded) is type(model)
+    assert repr(loaded) == repr(model)
+    assert same(loaded, model, X)
+    assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("case", TABLES + WRITINGS, ids=named)
+def test_a_loaded_model_goes_on_learning_forgets_and_merges(case, path):
+    model, X, y = case
+    model = clone(model).fit(X, y)
+    pr.save(model, path)
+    loaded = pr.load(path)
+    for each in (model, loaded):
+        each.partial_fit(X[:20], y[:20])
+        each.forget(X[10:30], y[10:30])
+    assert same(loaded, model, X)
+    assert same(loaded + pr.load(path), model + pr.load(path), X)
+
+
+def test_a_faded_model_keeps_its_clock(path):
+    model = pr.TextClassifier().fit(TEXTS, LABELS).decay(0.5)
+    pr.save(model, path)
+    loaded = pr.load(path)
+    assert loaded.clock_ == 0.5
+    with pytest.raises(Stale, match="learned_at"):
+        loaded.forget(TEXTS[:1], LABELS[:1])
+    for each in (model, loaded):
+        each.forget(TEXTS[:1], LABELS[:1], learned_at=1.0)
+    assert same(loaded, model, TEXTS)
+
+
+def test_a_model_that_learned_nothing_yet_keeps_its_parameters(path):
+    pr.save(pr.TextClassifier("poisson", ngrams=(1, 2)), path)
+    assert pr.load(path).fit(TEXTS, LABELS).ngrams == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (DecisionTreeClassifier(), "cannot save a DecisionTreeClassifier; a model file holds one of NaiveBayes, "),
+        (pr.MDLTreeClassifier(), "cannot save a MDLTreeClassifier; a model file holds one of NaiveBayes, "),
+        (pr.BayesianLogisticRegression(random_state=np.random.RandomState(0)), "random_state is a RandomState, which"),
+        (pr.NaiveBayes(families=print), "families is a builtin_function_or_method, which a model file"),
+    ],
+    ids=["foreign", "tree", "state", "function"],
+)
+def test_what_cannot_be_saved_is_said_and_nothing_is_written(model, message, path):
+    with pytest.raises(PrioryError) as error:
+        pr.save(model, path)
+    assert message in str(error.value)
+    assert os.listdir(path.parent) == []
+
+
+def test_inspect_tells_what_a_file_holds_and_would_reveal(path):
+    pr.save(pr.NaiveBayes({"links": f.Poisson(2.0, 1.0)}).fit(MIXED, LABELS).decay(0.5), path)
+    told = pr.storage.inspect(path)
+    assert (told.model, told.classes, told.clock) == ("NaiveBayes", ["normal", "spam", "urgent"], 0.5)
+    assert told.rows == {"normal": 67.5, "spam": 48.5, "urgent": 38.0}
+    assert told.columns["links"] == ["Poisson(shape=2.0, rate=1.0)"]
+    assert told.columns["text"] == ["Text"]
+    assert told.words == len({w for t in TEXTS for w in pr.TextClassifier().fit([t], [0]).vocabulary_})
+    assert told.bytes == path.stat().st_size
+    assert json.loads(json.dumps(told.as_dict()))["version"] == pr.__version__
+    assert "words of the training texts" in str(told)
+    assert "one row of each class as it was" in str(told)
+
+
+def test_inspect_shows_control_characters_escaped(path):
+    pr.save(pr.NaiveBayes().fit([{"\x1b[31mred<b>": 1.0}, {"\x1b[31mred<b>": 2.0}] * 2, ["\x1b[2J", "b"] * 2), path)
+    assert "\x1b" not in str(pr.storage.inspect(path))
+    assert pr.load(path).classes_.tolist() == ["\x1b[2J", "b"]
+
+
+def test_a_hashed_model_reveals_no_words(path):
+    pr.save(pr.TextClassifier(buckets=64).fit(TEXTS, LABELS), path)
+    assert pr.storage.inspect(path).reveals == [
+        "counts of hashed words, and the salt with which a guessed word can be looked up"
+    ]
+    assert b"meeting" not in path.read_bytes()
+
+
+def test_notes_go_with_the_model_and_are_kept_by_those_who_do_not_know_them(path, tmp_path):
+    notes = {"card": "für Müller".encode(), "empty": b"", "x-2": bytes(range(256)) * 5}
+    pr.save(pr.TextClassifier().fit(TEXTS, LABELS), path, notes=notes)
+    model = pr.load(path)
+    assert model.notes == notes
+    assert pr.storage.inspect(path).notes == {"card": 12, "empty": 0, "x-2": 1280}
+    assert "note      'card' 12 bytes" in str(pr.storage.inspect(path))
+    with pr.storage.updating(path) as file:
+        file.model.partial_fit(TEXTS[:9], LABELS[:9])
+    pr.save(pr.load(path), tmp_path / "copy.priory")
+    assert pr.load(tmp_path / "copy.priory").notes == notes
+    assert same(pr.load(path), model.partial_fit(TEXTS[:9], LABELS[:9]), TEXTS)
+    pr.save(model, path, notes={})
+    assert not hasattr(pr.load(path), "notes")
+    assert not hasattr(clone(model), "notes")
+
+
+@pytest.mark.parametrize(
+    ("notes", "what"),
+    [
+        ({"Card": b""}, "names have 1 to 64 of a-z, 0-9 and hyphen"),
+        ({"": b""}, "names have"),
+        ({"card": "text"}, "the note 'card' is a str; notes are bytes"),
+        ({"card": bytes((16 << 20) + 1)}, "16,777,216 bytes in all"),
+        ({f"n{i}": b"" for i in range(65)}, "64 at most"),
+    ],
+    ids=["name", "empty", "text", "large", "many"],
+)
+def test_notes_that_cannot_be_are_said_and_nothing_is_written(notes, what, path):
+    with pytest.raises(PrioryError, match=what):
+        pr.save(pr.TextClassifier(), path, notes=notes)
+    assert os.listdir(path.parent) == []
+
+
+def subclasses(kind):
+    return {s for direct in kind.__subclasses__() for s in {direct, *subclasses(direct)}}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    sorted((k for k in subclasses(Statistics) | subclasses(Columns) if k.__name__ != "Support"), key=str),
+    ids=lambda k: k.__name__,
+)
+def test_every_record_and_family_of_the_package_has_a_name_in_files(kind):
+    if kind.__module__.startswith("priory.") and not inspect.isabstract(kind) and kind is not Rows:
+        assert class_of(name_of(kind)) is kind
+
+
+@pytest.mark.parametrize("name", ["texts", "table", "numbers"])
+def test_files_of_earlier_formats_are_read(name):
+    """tests/models holds files as format 1 wrote them."""
+    model = pr.load(ROOT / "tests" / "models" / f"{name}.priory")
+    X, y, expected = EARLIER[name]
+    assert model.predict(X).tolist() == expected
+    fresh = clone(model).fit(X, y)
+    assert same(model, fresh, X)
+
+
+@given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(SCALARS, inner)))
+def test_plain_values_come_back_as_they_were(value):
+    assert repr(through_a_file(value)) == repr(value)
+
+
+def held(value, kind):
+    """Whether a kind of number has this value."""
+    with np.errstate(all="ignore"):
+        try:
+            return kind.kind == "f" if value != value else np.array(value).astype(kind).item() == value
+        except (ValueError, OverflowError):
+            return False
+
+
+@given(arrays(ANY_NUMBER, array_shapes(min_dims=0, max_dims=4, min_side=0)), st.randoms())
+def test_arrays_come_back_with_their_bits_and_their_layout(array, random):
+    axes = random.sample(range(array.ndim), array.ndim)
+    given_, back = array.transpose(axes), through_a_file(array.transpose(axes))
+    assert (back.dtype, back.shape) == (given_.dtype, given_.shape)
+    assert back.tobytes() == given_.tobytes()
+    assert back.flags.c_contiguous == given_.flags.c_contiguous or given_.size <= 1
+    assert back.flags.f_contiguous == given_.flags.f_contiguous or given_.size <= 1
+
+
+@given(
+    ANY_NUMBER.flatmap(
+        lambda kind: arrays(
+            kind,
+            st.tuples(st.integers(65, 99), st.integers(1, 2)),
+            elements=st.sampled_from(
+                [
+                    v
+                    for v in (0, 1, 255, 256, 65535, 65536, 2**32 - 1, 2**32, -1, 0.5, -0.0, np.nan, np.inf)
+                    if held(v, kind)
+                ]
+            ),
+        )
+    ),
+    st.booleans(),
+)
+def test_whole_numbers_come_back_with_their_bits_from_fewer_bytes(array, turned):
+    array = array.T if turned else array
+    back = through_a_file(array)
+    assert (back.dtype, back.shape, back.flags.c_contiguous) == (array.dtype, array.shape, array.flags.c_contiguous)
+    assert back.tobytes() == array.tobytes()
+
+
+@given(st.lists(st.integers(0, 1 << 33), min_size=65), st.sampled_from([np.int64, np.int32, np.uint64]))
+def test_rising_numbers_come_back_as_they_were(steps, kind):
+    array = np.cumsum(np.array(steps) % 1000 if kind == np.int32 else steps, dtype=kind)
+    back = through_a_file(array)
+    assert back.dtype == kind
+    assert back.tolist() == array.tolist()
+
+
+def test_counts_of_words_lie_in_the_file_as_narrow_as_they_are(path):
+    words = [f"word{i:03}" for i in range(100)]
+    pr.save(pr.TextClassifier().fit([" ".join(words), "other text"], ["a", "b"]), path)
+    assert pr.storage.inspect(path).sections == {"<i8": 64, "|u1": 64 + 128 + 768 + 256, "<f8": 128}
+    assert pr.load(path).seen_.parts[0].counts.dtype == float
+
+
+@given(st.lists(st.text()), st.sampled_from(["O", "U"]))
+def test_strings_come_back_as_they_were(strings, kind):
+    strings = [s.rstrip("\0") for s in strings] if kind == "U" else strings
+    array = np.array(strings, dtype=object if kind == "O" else str)
+    back = through_a_file(array)
+    assert back.dtype.kind == kind
+    assert back.tolist() == strings
+
+
+@pytest.mark.parametrize(
+    "model",
+    [nb.GaussianNB(), nb.GaussianBayes(), nb.GammaNB(), pr.NaiveBayes(), pr.BayesianLinearRegression()],
+    ids=lambda model: type(model).__name__,
+)
+def test_nothing_of_a_forgotten_row_is_left_in_the_file(model, path):
+    rng = np.random.default_rng(7)
+    X, y = rng.gamma(5.0, 3.0, (60, 3)), np.arange(60) % 2
+    model.fit(X, y)
+    gone = [0, 1, 2, 30]  # the first of each class among them
+    pr.save(model.forget(X[gone], y[gone]), path)
+    numbers = np.frombuffer(path.read_bytes()[: path.stat().st_size // 8 * 8], "<f8")
+    mantissas = set(np.frexp(numbers[np.isfinite(numbers)])[0].tolist())  # whatever power of two is the unit
+    assert not mantissas & set(np.frexp(X[gone])[0].ravel().tolist())

@@ -1,0 +1,52 @@
+"""What the documents show of a terminal is what one gets.
+
+PRIORY_WRITE=1 python -m pytest tests/test_sessions.py    # writes what one gets into the documents
+"""
+
+import os
+import re
+import shlex
+import sys
+from contextlib import redirect_stderr
+
+import pytest
+
+from paths import ROOT
+from priory.cli import main
+
+BLOCK = re.compile(r"(```console\n)(.*?)(```\n)", re.DOTALL)
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if BLOCK.search(page.read_text())]
+
+
+def typed(session, capsys):
+    """The commands of a session, each followed by its answer."""
+    shown = []
+    for command in re.findall(r"^\$ (.*)$", session, re.MULTILINE):
+        name, *arguments = shlex.split(command)
+        capsys.readouterr()
+        if name == "cd":
+            os.chdir(arguments[0])
+        elif name == "priory":
+            with redirect_stderr(sys.stdout):  # in the order of a terminal
+                main(arguments)
+        else:
+            assert name == "pip"
+        shown.append(f"$ {command}\n{capsys.readouterr().out}")
+    return "".join(shown)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_session_is_as_it_is_shown(page, capsys, tmp_path, monkeypatch):
+    pytest.importorskip("jinja2")
+    monkeypatch.setenv("COLUMNS", "100")
+    text = page.read_text()
+
+    def again(block):
+        (tmp_path / str(block.start())).mkdir()
+        monkeypatch.chdir(tmp_path / str(block.start()))
+        return block[1] + typed(block[2], capsys) + block[3]
+
+    found = BLOCK.sub(again, text)
+    if "PRIORY_WRITE" in os.environ:
+        page.write_text(found)
+    assert found == text or "PRIORY_WRITE" in os.environ
