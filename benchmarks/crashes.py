@@ -73,8 +73,8 @@ def state(path: Path) -> str:
     if not path.exists():
         return ""
     model = pr.load(path)
-    words = model.seen_.parts[0].ordered()
-    return repr((words.tokens(), words.counts.tolist(), words.n.tolist(), model.seen_.n.tolist()))
+    words = model.statistics_.parts[0].sort_tokens()
+    return repr((words.tokens(), words.counts.tolist(), words.n.tolist(), model.statistics_.n.tolist()))
 
 
 def struck(job: Callable[[Path], None], path: Path, *options: str) -> tuple[int, str]:

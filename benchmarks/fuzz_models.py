@@ -32,9 +32,9 @@ from priory.errors import PrioryError
 with atheris.instrument_imports():
     from priory.storage import inspect as inspected
     from priory.storage import load, save
-    from priory.storage.container import HEADER, Sections, packed
-    from priory.storage.signatures import Shared
-    from priory.storage.value_encoding import encoded
+    from priory.storage.container import HEADER_STRUCT, ArraySections, pack_model_file
+    from priory.storage.signatures import SharedSecretKey
+    from priory.storage.value_encoding import encode_value
 
 ROWS = [{"a": "xx", "b": 1.5, "c": 2}, {"a": "yy", "b": -7.0, "c": 0}, {"a": "yy", "b": None, "c": 1}] * 2
 NUMBERS = np.array([[0, 1], [1, 0], [2, 1], [1, 3]])
@@ -42,7 +42,7 @@ LONG = [" ".join(f"word{i}" for i in range(80)), "word1 word300"]
 TEXTS, LABELS = ["win cash", "cash été", "lunch at noon"], ["spam", "spam", "ham"]
 MODELS: list[tuple[Any, Any]] = [
     (pr.TextClassifier(salt=1).fit(TEXTS, LABELS), TEXTS),
-    (pr.TextClassifier("multinomial", ngrams=(1, 2), min_df=2, salt=1).fit(TEXTS, LABELS), TEXTS),
+    (pr.TextClassifier("multinomial", ngram_range=(1, 2), min_df=2, salt=1).fit(TEXTS, LABELS), TEXTS),
     (pr.TextClassifier(buckets=8, salt=1).fit(TEXTS, LABELS), TEXTS),
     (pr.TextClassifier(salt=1).fit(LONG, ["spam", "ham"]), LONG),
     (pr.NaiveBayes(alpha=1.0).fit(ROWS, [0, 1, 1] * 2).decay(0.5), ROWS),
@@ -67,12 +67,12 @@ PARTS: list[Any] = [
     [],
     {},
 ]
-SECRET, OTHER = (Shared(bytes([i]) * 32) for i in (1, 2))
+SECRET, OTHER = (SharedSecretKey(bytes([i]) * 32) for i in (1, 2))
 
 
-def parts_of(model: Any) -> tuple[str, Sections]:
-    sections = Sections()
-    return json.dumps(encoded(model, sections)), sections
+def parts_of(model: Any) -> tuple[str, ArraySections]:
+    sections = ArraySections()
+    return json.dumps(encode_value(model, sections)), sections
 
 
 SEEDS = [parts_of(model) for model, _ in MODELS]
@@ -96,7 +96,7 @@ def place(tree: Any, data: atheris.FuzzedDataProvider) -> tuple[Any, Any]:
 def edited(data: atheris.FuzzedDataProvider) -> tuple[int, bytes]:
     """A model's file after some edits of tree and arrays."""
     number = data.ConsumeIntInRange(0, len(SEEDS) - 1)
-    tree, sections = json.loads(SEEDS[number][0]), Sections(dict(SEEDS[number][1].arrays))
+    tree, sections = json.loads(SEEDS[number][0]), ArraySections(dict(SEEDS[number][1].arrays))
     for _ in range(data.ConsumeIntInRange(1, 4)):
         if data.ConsumeBool():
             holder, key = place(tree, data)
@@ -126,13 +126,13 @@ def edited(data: atheris.FuzzedDataProvider) -> tuple[int, bytes]:
             sections.arrays[kind] = arrays
     parts = {name: data.ConsumeBytes(70) for name in ("card", "x")[: data.ConsumeIntInRange(0, 2)]}
     key = data.PickValueInList([None, SECRET, OTHER])
-    blob = b"".join(packed(tree, sections, parts, key))
+    blob = b"".join(pack_model_file(tree, sections, parts, key))
     return number, resealed(blob, key, data) if data.ConsumeBool() else blob
 
 
-def resealed(blob: bytes, key: Shared | None, data: atheris.FuzzedDataProvider) -> bytes:
+def resealed(blob: bytes, key: SharedSecretKey | None, data: atheris.FuzzedDataProvider) -> bytes:
     """The file after an edit of its manifest, header and signature right again."""
-    fields = HEADER.unpack(blob[:64])
+    fields = HEADER_STRUCT.unpack(blob[:64])
     content, start = json.loads(blob[64 : 64 + fields[3]]), 64 + fields[3]
     body = blob[start + -start % 64 : len(blob) - (64 if key else 0)]
     name = data.PickValueInList(sorted(content))
@@ -140,9 +140,9 @@ def resealed(blob: bytes, key: Shared | None, data: atheris.FuzzedDataProvider) 
     holder[at] = copy.deepcopy(data.PickValueInList(PARTS + ODD)) if data.ConsumeBool() else data.ConsumeInt(8)
     manifest = json.dumps(content).encode()
     size = 64 + len(manifest) + -len(manifest) % 64 + len(body) + (64 if key else 0)
-    head = HEADER.pack(*fields[:3], len(manifest), size, bytes(32))[:-32]
+    head = HEADER_STRUCT.pack(*fields[:3], len(manifest), size, bytes(32))[:-32]
     digest = hashlib.sha256(head + manifest).digest()
-    signature = key.signed(digest) if key else b""
+    signature = key.sign_digest(digest) if key else b""
     end = signature + hashlib.sha256(digest + signature).digest() if key else b""
     return head + digest + manifest + bytes(-len(manifest) % 64) + body + end
 
@@ -157,7 +157,7 @@ def one_input(data: bytes) -> None:
         model = inspected(PATH) if deed < 4 else load(PATH, key=key)
     except PrioryError:
         return
-    assert key is None or blob[-64:-32] == SECRET.signed(blob[32:64]), "loaded what was not signed"
+    assert key is None or blob[-64:-32] == SECRET.sign_digest(blob[32:64]), "loaded what was not signed"
     if deed == 15:
         asked(model, MODELS[number][1])
 
@@ -184,9 +184,9 @@ def main() -> None:
     np.seterr(all="ignore")
     with tempfile.TemporaryDirectory() as corpus:
         for number, (tree, sections) in enumerate(SEEDS):
-            blob = b"".join(packed(json.loads(tree), sections))
+            blob = b"".join(pack_model_file(json.loads(tree), sections))
             (Path(corpus) / f"whole{number}").write_bytes(blob + b"\0")
-            blob = b"".join(packed(json.loads(tree), sections, {"card": b"hello"}, SECRET))
+            blob = b"".join(pack_model_file(json.loads(tree), sections, {"card": b"hello"}, SECRET))
             (Path(corpus) / f"signed{number}").write_bytes(blob + b"\0")
         for number in range(32):
             (Path(corpus) / f"edit{number}").write_bytes(bytes(range(number, number + 40)) + b"\1")

@@ -16,8 +16,8 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["priory.sources"]):
-    from priory.sources import Asked, mail, open_files
-    from priory.sources.column_types import Labels, Said, inferred
+    from priory.sources import ReadOptions, mail, open_files
+    from priory.sources.column_types import ColumnOptions, LabelReader, infer_columns
 
 from priory.errors import PrioryError
 
@@ -27,15 +27,15 @@ START = {"gzip": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", "zstd": b"\x28\xb5
 
 def read(path: str) -> None:
     """Everything a command does with a file before a model sees it."""
-    rows = open_files([path], Asked())
-    said = Said(target=rows.names[0], skip_unlabelled=True, labels_as_text=True)
-    names = said.features_in(rows)
-    columns, labels = None, Labels(rows.names[0], said)
-    for chunk in rows.chunks((rows.names[0], *names)):
-        columns = columns or inferred(chunk, names, said)[0]
+    rows = open_files([path], ReadOptions())
+    said = ColumnOptions(target=rows.names[0], skip_unlabelled=True, labels_as_text=True)
+    names = said.find_features(rows)
+    columns, labels = None, LabelReader(rows.names[0], said)
+    for chunk in rows.read_chunks((rows.names[0], *names)):
+        columns = columns or infer_columns(chunk, names, said)[0]
         _, kept = labels.read(chunk)
         columns.read(kept)
-        columns.rows(kept)
+        columns.read_input_rows(kept)
 
 
 def main() -> None:
@@ -47,10 +47,10 @@ def main() -> None:
         start = START.get(kind, b"")
         whole = data if data.startswith(start[:2]) else start + data
         if kind == "mail":
-            mail.read(whole).text.encode()
+            mail.read_mail(whole).text.encode()
         elif kind == "mbox":
-            for message in mail.messages(iter([whole])):
-                mail.read(message)
+            for message in mail.split_mbox(iter([whole])):
+                mail.read_mail(message)
         else:
             Path(path).write_bytes(whole)
             with suppress(PrioryError):  # said in one line: that is what is wanted

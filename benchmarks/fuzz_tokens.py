@@ -24,20 +24,20 @@ import numpy as np
 from priory._kernel import text as compiled
 from priory._kernel import text_reference as reference
 from priory.bag_of_words import tokenizer as tokens
-from priory.bag_of_words.token_counts import count
-from priory.bag_of_words.tokenizer import Index, Tokens, count_hashed, encode, score
+from priory.bag_of_words.token_counts import count_tokens
+from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer, count_hashed_tokens, encode_documents, score_documents
 from priory.errors import DataError
 
 BATCH = 250
 LETTERS = "aAbBzZ09_ \n\t\0.,!?-'éÉßẞΣσςİıǅﬁ中国語กำ٣²ªKÅ\u0301\u0307\u00a0\u200d\u2028\x1c\x85😀𝔘𐐀\U0010ffff"
 RULES = [
-    Tokens(),
-    Tokens(least=1, ngrams=(1, 3)),
-    Tokens(lowercase=False, ngrams=(2, 2)),
-    Tokens(unit="char", ngrams=(1, 4)),
-    Tokens(unit="char_wb", ngrams=(2, 5)),
-    Tokens(extra="!?_é", cjk=True, ngrams=(1, 2)),
-    Tokens(stop_words=frozenset({"aa", "中", "zz", "σς"}), least=1, ngrams=(1, 2)),
+    Tokenizer(),
+    Tokenizer(min_token_length=1, ngram_range=(1, 3)),
+    Tokenizer(lowercase=False, ngram_range=(2, 2)),
+    Tokenizer(analyzer="char", ngram_range=(1, 4)),
+    Tokenizer(analyzer="char_wb", ngram_range=(2, 5)),
+    Tokenizer(extra_tokens="!?_é", cjk=True, ngram_range=(1, 2)),
+    Tokenizer(stop_words=frozenset({"aa", "中", "zz", "σς"}), min_token_length=1, ngram_range=(1, 2)),
 ]
 
 
@@ -60,19 +60,19 @@ def noise(rng: random.Random) -> bytes:
 
 
 def said(
-    twin: ModuleType, documents: list[str | bytes], rule: Tokens, vocabulary: list[str], once: bool
+    twin: ModuleType, documents: list[str | bytes], rule: Tokenizer, vocabulary: list[str], once: bool
 ) -> list[object]:
     """All that one twin says of the documents."""
     tokens.kernel = twin
-    tokens._rule.cache_clear()
+    tokens._cached_rule.cache_clear()
     group, weight = np.arange(len(documents)) % 3, np.arange(len(documents)) % 4.0
-    words = count(documents, group, 3, rule, weight, once=once, most=None).ordered()
-    index = Index.of(vocabulary, rule.unit)
-    ends, columns, times = encode(documents, index, rule, unknown=True)
+    words = count_tokens(documents, group, 3, rule, weight, binary=once, max_tokens=None).sort_tokens()
+    index = TokenIndex.of(vocabulary, rule.unit)
+    ends, columns, times = encode_documents(documents, index, rule, unknown=True)
     rows = [sorted(zip(columns[a:b].tolist(), times[a:b].tolist(), strict=True)) for a, b in pairwise(ends)]
     table = np.arange(2.0 * len(vocabulary)).reshape(-1, 2)
-    scores = score(documents, index, table, rule, once=once, unknown=np.ones(2))
-    hashed = count_hashed(documents, group, 3, rule, 61, 12345, weight, once=once)
+    scores = score_documents(documents, index, table, rule, binary=once, unknown=np.ones(2))
+    hashed = count_hashed_tokens(documents, group, 3, rule, 61, 12345, weight, binary=once)
     return [words.tokens(), words.counts.tolist(), words.n.tolist(), rows, scores.tolist(), hashed.tolist()]
 
 
@@ -94,15 +94,15 @@ def main(inputs: int = 1_000_000, seed: int = 0) -> None:
         blobs = [noise(rng) for _ in range(BATCH - len(documents))]
         documents += [blob for blob in blobs if readable(blob)]
         tokens.kernel = compiled
-        tokens._rule.cache_clear()
-        vocabulary = count(documents[::3], np.zeros(len(documents[::3])), 1, rule).tokens()
+        tokens._cached_rule.cache_clear()
+        vocabulary = count_tokens(documents[::3], np.zeros(len(documents[::3])), 1, rule).tokens()
         if said(reference, documents, rule, vocabulary, once) != said(compiled, documents, rule, vocabulary, once):
             raise SystemExit(f"the twins differ at input {start}, seed {seed}, {rule}")
         for blob in blobs:
             if not readable(blob):
                 refused += 1
                 try:
-                    count([blob], np.zeros(1), 1, rule)
+                    count_tokens([blob], np.zeros(1), 1, rule)
                 except DataError:
                     continue
                 raise SystemExit(f"{blob!r} was counted")

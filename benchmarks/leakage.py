@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 import priory as pr
 from datasets import CLASSIFICATION, DATA, table, text
 from priory.leakage import Findings, Severity
-from priory.leakage.minhash import clusters
+from priory.leakage.minhash import cluster_texts
 
 RESULT = Path(__file__).parent / "results" / "leakage.md"
 QUICK = "--quick" in sys.argv
@@ -354,7 +354,7 @@ def big_texts() -> str | None:
     CountVectorizer().fit_transform(reviews)
     counting = time.perf_counter() - start
     start = time.perf_counter()
-    clusters(reviews)
+    cluster_texts(reviews)
     searching = time.perf_counter() - start
     return (
         f"| near-duplicates of {len(reviews):,} IMDB reviews | CountVectorizer over them | {searching:.2f} s | "

@@ -83,7 +83,9 @@ def texts() -> list[str]:
             "TextClassifier(refine=True)": pr.TextClassifier(refine=True, **FULL),
         }
         if name == "imdb":
-            models["TextClassifier(ngrams=(1, 2), refine=True)"] = pr.TextClassifier(ngrams=(1, 2), refine=True, **FULL)
+            models["TextClassifier(ngrams=(1, 2), refine=True)"] = pr.TextClassifier(
+                ngram_range=(1, 2), refine=True, **FULL
+            )
             started = time.perf_counter()
             CountVectorizer(ngram_range=(1, 2)).fit_transform(x)
             print(f"CountVectorizer of pairs: {time.perf_counter() - started:.1f} s", flush=True)

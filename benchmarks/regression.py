@@ -21,7 +21,7 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from clock import best
-from priory.regression.cross_products import design
+from priory.regression.cross_products import build_design_matrix
 from priory.regression.linear_regression import BayesianLinearRegression
 from priory.regression.logistic_regression import BayesianLogisticRegression
 
@@ -98,9 +98,11 @@ def fold(table: pl.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray
     model = BayesianLinearRegression().fit(table[train], y[train])
     student = model.predictive(table[test])
     scores = [(r2(y[test], student.location), -student.log_density(y[test]).mean())]
-    seen = model.seen_
+    seen = model.statistics_
     centre = seen.centre()[1:]
-    learn, ask = (design(*model._rows(table[part], None)[::2], seen.terms, centre) for part in (train, test))
+    learn, ask = (
+        build_design_matrix(*model._read_rows(table[part], None)[::2], seen.terms, centre) for part in (train, test)
+    )
     for scaler in (None, StandardScaler().fit(learn)):
         a, b = (learn, ask) if scaler is None else (scaler.transform(learn), scaler.transform(ask))
         mean, std = BayesianRidge().fit(a, y[train]).predict(b, return_std=True)

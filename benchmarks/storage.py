@@ -87,7 +87,7 @@ def main() -> None:
     texts, labels = reviews[:2]
     jobs: list[tuple[str, Callable[..., Any]]] = [
         ("IMDB, words", lambda **how: pr.TextClassifier(**how).fit(texts, labels)),
-        ("IMDB, words and pairs", lambda **how: pr.TextClassifier(ngrams=(1, 2), **how).fit(texts, labels)),
+        ("IMDB, words and pairs", lambda **how: pr.TextClassifier(ngram_range=(1, 2), **how).fit(texts, labels)),
         ("adult, mixed table", lambda **how: pr.NaiveBayes(**how).fit(*table)),
     ]
     lines = [

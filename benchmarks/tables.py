@@ -47,12 +47,12 @@ def versus(name: str, x: np.ndarray, y: np.ndarray) -> list[str]:
     ours, theirs = getattr(naive_bayes, name)(), getattr(peer, name)()
     lines = []
     for method, args in (("fit", (x, y)), ("predict_proba", (x,))):
-        counting_threads = sharding.THREADS
+        counting_threads = sharding.N_THREADS
         slow = best(lambda args=args, m=method: getattr(theirs, m)(*args), RUNS)
         both = best(lambda args=args, m=method: getattr(ours, m)(*args), RUNS)
-        sharding.THREADS = 1
+        sharding.N_THREADS = 1
         one = best(lambda args=args, m=method: getattr(ours, m)(*args), RUNS)
-        sharding.THREADS = counting_threads
+        sharding.N_THREADS = counting_threads
         extra = [peak(lambda args=args, m=method, e=e: getattr(e, m)(*args)) for e in (ours, theirs)]
         lines.append(
             f"| {name}.{method} | {slow * 1e3:.0f} ms | {one * 1e3:.0f} ms | {both * 1e3:.0f} ms | "
@@ -88,7 +88,7 @@ def main(rows: int = 1_000_000) -> None:
         f"# Tables: {rows:,} x {COLUMNS}, {CLASSES} classes, float64 or int64 ({size:.0f} MiB)",
         "",
         f"`python benchmarks/tables.py`; scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
-        f"{sharding.THREADS} threads where it says so. Same probabilities to 1e-9.",
+        f"{sharding.N_THREADS} threads where it says so. Same probabilities to 1e-9.",
         "",
         "| | scikit-learn | Priory, 1 thread | 2 threads | ratio, 1 thread | 2 threads | extra memory | theirs |",
         "|---|---|---|---|---|---|---|---|",

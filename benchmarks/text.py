@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 import datasets
 import priory as pr
 from clock import best
-from priory.bag_of_words.models import MODELS
+from priory.bag_of_words.models import BAG_MODELS
 from priory.core import sharding
 
 plain = partial(pr.TextClassifier, calibrate=False)  # the same job; what honesty adds is in quality.py
@@ -37,11 +37,11 @@ SETS = ["sms_spam", "20newsgroups_bydate", "imdb", "rt_polarity", "trec_question
 
 
 def on(threads: int, action: Callable[[], Any], runs: int) -> float:
-    usual, sharding.THREADS = sharding.THREADS, threads
+    usual, sharding.N_THREADS = sharding.N_THREADS, threads
     try:
         return best(action, runs)
     finally:
-        sharding.THREADS = usual
+        sharding.N_THREADS = usual
 
 
 def word_count(texts: list[str]) -> float:
@@ -146,7 +146,7 @@ def accuracy(lines: list[str]) -> None:
     peers = {"Multinomial": MultinomialNB, "Complement": ComplementNB, "Bernoulli": BernoulliNB}
     say("\n## Accuracy, every model with alpha = 1\n")
     say("Official splits, else 5-fold (stratified, seed 0).\n")
-    head = [f"scikit-learn {name}" for name in peers] + list(MODELS)
+    head = [f"scikit-learn {name}" for name in peers] + list(BAG_MODELS)
     say(f"| set | {' | '.join(head)} | best of ours − best of theirs |\n|---|{'---|' * (len(head) + 1)}")
     for name in SETS:
         found = datasets.text(name)
@@ -158,7 +158,7 @@ def accuracy(lines: list[str]) -> None:
             counts, unseen = vectoriser.fit_transform(x), None
             unseen = vectoriser.transform(new)
             theirs = [(Peer().fit(counts, y).predict(unseen) == truth).mean() for Peer in peers.values()]
-            ours = [(plain(model).fit(x, y).predict(new) == truth).mean() for model in MODELS]
+            ours = [(plain(model).fit(x, y).predict(new) == truth).mean() for model in BAG_MODELS]
             scores.append(theirs + ours)
         mean = np.mean(scores, axis=0)
         gap = mean[3:].max() - mean[:3].max()

@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from datasets import CLASSIFICATION, table
-from priory.estimators.mdl_tree import NODE, MDLTreeClassifier, ask_bits
+from priory.estimators.mdl_tree import NODE_BITS, MDLTreeClassifier, compute_ask_bits
 from priory.hypotheses.description_length import label_bits
 
 SMALL = ["weka_contact_lenses", "weka_labor", "weka_weather_nominal", "weka_weather_numeric"]
@@ -59,7 +59,7 @@ def bits_of(model, x, y):
     tree = model.tree_
     leaf = tree.children_left < 0
     counts = tree.value[leaf, 0] * tree.weighted_n_node_samples[leaf, None]
-    return ask_bits(tree, x.astype(np.float32))[~leaf].sum() + (NODE + label_bits(counts)).sum()
+    return compute_ask_bits(tree, x.astype(np.float32))[~leaf].sum() + (NODE_BITS + label_bits(counts)).sum()
 
 
 TREES = {

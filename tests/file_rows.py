@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from priory.sources import Asked, open_files
+from priory.sources import ReadOptions, open_files
 
 ROWS = [("01", "Ünïcode, quoted", 1.5), ("1", 'a "word" of', -2.0), ("NA", "two\nlines", None)]
 
@@ -20,8 +20,8 @@ JSON = (
 
 
 def read(path, *wanted, **how):
-    rows = open_files([str(path)], Asked(**how))
-    batches = [chunk.batch for chunk in rows.chunks(wanted or rows.names)]
+    rows = open_files([str(path)], ReadOptions(**how))
+    batches = [chunk.batch for chunk in rows.read_chunks(wanted or rows.names)]
     return pa.Table.from_batches(batches).to_pylist()
 
 

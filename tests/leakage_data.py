@@ -6,8 +6,8 @@ import pytest
 
 from paths import DATA
 from priory.leakage import Severity
-from priory.leakage.findings import judged
-from priory.leakage.inputs import read
+from priory.leakage.findings import confirm_suspicions
+from priory.leakage.inputs import read_audit_data
 
 WORDS = ["amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "haven"]
 WORDS += ["inlet", "jetty", "knoll", "ledge", "marsh", "notch", "ocean", "prairie"]
@@ -47,7 +47,7 @@ def texts(rows=400, seed=0, length=30):
 
 def suspected(finder, train, test=None, target=None):
     """What one finder says, where the whole audit of a large collection would take the test's time."""
-    return judged(finder.find(read(train, test, target, None, None, None)))
+    return confirm_suspicions(finder.find(read_audit_data(train, test, target, None, None, None)))
 
 
 def kinds(findings, least=Severity.LOW):

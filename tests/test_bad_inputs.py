@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 import priory as pr
-from priory.errors import DataError, KindError, PrioryWarning, TooLarge
+from priory.errors import DataError, KindError, ModelTooLargeError, PrioryWarning
 from priory.families import Gaussian
 
 X = np.array([[1.0, 2.0], [2.0, 1.0], [3.0, 5.0], [4.0, 4.0]])
@@ -220,7 +220,7 @@ def test_small_floats_are_computed_in_double():
 
 def test_too_many_classes_for_the_memory_are_refused_before_anything_is_built(monkeypatch):
     monkeypatch.setattr("os.sysconf", lambda name: 100)
-    with pytest.raises(TooLarge, match=r"1,000 classes x 1 columns need about 0 GiB, and this machine has 0"):
+    with pytest.raises(ModelTooLargeError, match=r"1,000 classes x 1 columns need about 0 GiB, and this machine has 0"):
         pr.NaiveBayes().fit(MANY[:, None], MANY)
 
 

@@ -14,8 +14,8 @@ from sklearn.base import clone
 
 import datasets
 import priory as pr
-from priory.bag_of_words.averaged_models import AVERAGED
-from priory.calibration.smoothing_search import STRENGTHS
+from priory.bag_of_words.averaged_models import AVERAGED_BAG_MODELS
+from priory.calibration.smoothing_search import SMOOTHING_STRENGTHS
 from priory.data import inbox
 from priory.errors import DataError
 from priory.families import Text
@@ -52,7 +52,7 @@ def evidence(model, counts, n, alpha):
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.1])
-@pytest.mark.parametrize("model", sorted(AVERAGED))
+@pytest.mark.parametrize("model", sorted(AVERAGED_BAG_MODELS))
 def test_it_equals_brute_force_over_all_sets_of_tokens(model, alpha):
     x, y, texts = letters(seed=len(model))
     ours = TextClassifier(model, average=True, alpha=alpha).fit(texts, y)
@@ -85,7 +85,7 @@ def test_it_equals_brute_force_over_all_sets_of_tokens(model, alpha):
 
 def test_where_every_token_matters_it_is_the_plain_model():
     texts, labels = ["aa bb bb", "cc dd"] * 200, [0, 1] * 200
-    for model in AVERAGED:
+    for model in AVERAGED_BAG_MODELS:
         plain, averaged = (TextClassifier(model, average=a).fit(texts, labels) for a in (False, True))
         assert min(averaged.inclusion_probability_.values()) > 1 - 1e-15
         new = ["aa cc cc", "bb", "aa dd ee"]
@@ -102,7 +102,7 @@ def test_where_none_does_the_prior_answers():
 
 
 @settings(max_examples=10)
-@given(cut=st.integers(1, 307), seed=st.integers(0, 99), model=st.sampled_from(sorted(AVERAGED)))
+@given(cut=st.integers(1, 307), seed=st.integers(0, 99), model=st.sampled_from(sorted(AVERAGED_BAG_MODELS)))
 def test_any_split_and_any_order_give_the_same_model(cut, seed, model):
     order = np.random.default_rng(seed).permutation(len(TEXTS))
     parts = TextClassifier(model, average=True)
@@ -113,7 +113,7 @@ def test_any_split_and_any_order_give_the_same_model(cut, seed, model):
     assert np.allclose(parts.predict_log_proba(TEXTS), whole.predict_log_proba(TEXTS), atol=1e-9)
 
 
-@pytest.mark.parametrize("model", sorted(AVERAGED))
+@pytest.mark.parametrize("model", sorted(AVERAGED_BAG_MODELS))
 def test_forgetting_is_exact_to_the_bit(model):
     left = TextClassifier(model, average=True).fit(TEXTS, LABELS).forget(TEXTS[100:], LABELS[100:])
     never = TextClassifier(model, average=True).fit(TEXTS[:100], LABELS[:100])
@@ -122,7 +122,7 @@ def test_forgetting_is_exact_to_the_bit(model):
 
 
 @pytest.mark.parametrize("options", [{}, {"alpha": 0.05}, {"alpha": "evidence"}, {"min_df": 2}])
-@pytest.mark.parametrize("model", sorted(AVERAGED))
+@pytest.mark.parametrize("model", sorted(AVERAGED_BAG_MODELS))
 def test_leave_one_out_is_refitting(model, options):
     texts, labels = [*TEXTS[:80], "unheard of", "again again"], [*LABELS[:80], LABELS[0], LABELS[1]]
     fitted = TextClassifier(model, average=True, **options).fit(texts, labels)
@@ -150,7 +150,7 @@ def test_hashed_and_declared_vocabularies_are_averaged_too():
 
 
 def test_the_ledger_of_an_average_sums_to_its_log_odds():
-    for name in AVERAGED:
+    for name in AVERAGED_BAG_MODELS:
         model = TextClassifier(name, average=True).fit(TEXTS, LABELS)
         for ledger, row in zip(model.explain(TEXTS[:5]), model.predict_log_proba(TEXTS[:5]), strict=True):
             assert ledger.log_odds("spam", "normal") == pytest.approx(
@@ -200,7 +200,7 @@ def test_fit_takes_the_strength_with_the_smallest_honest_loss(average):
     chosen = TextClassifier("bernoulli", average=average, alpha="loo").fit(TEXTS, LABELS)
     losses = {
         a: log_loss(TextClassifier("bernoulli", average=average, alpha=a).fit(TEXTS, LABELS), TEXTS, LABELS)
-        for a in STRENGTHS
+        for a in SMOOTHING_STRENGTHS
     }
     assert chosen.alpha_ == min(losses, key=losses.get)
     declared = TextClassifier("bernoulli", average=average, alpha=chosen.alpha_).fit(TEXTS, LABELS)
@@ -218,7 +218,7 @@ def test_the_chosen_strength_stays_until_the_next_fit():
     assert model.fit(TEXTS[:30], LABELS[:30]).alpha_ == other.alpha_
 
 
-@pytest.mark.parametrize("model", sorted(AVERAGED))
+@pytest.mark.parametrize("model", sorted(AVERAGED_BAG_MODELS))
 def test_the_evidence_of_the_average_may_choose(model):
     _, y, texts = letters(seed=1)
     ours = TextClassifier(model, average=True, alpha="evidence").fit(texts, y)
@@ -235,7 +235,7 @@ def test_tables_may_choose_too():
     x = np.where(rng.random((100, 5)) < 0.9, y[:, None], rng.integers(0, 30, (100, 5))).astype(str).astype(object)
     model = NaiveBayes("categorical", average=True, alpha="loo").fit(x, y)
     losses = {}
-    for a in STRENGTHS:
+    for a in SMOOTHING_STRENGTHS:
         honest = NaiveBayes("categorical", average=True, alpha=a).fit(x, y).leave_one_out(x, y)
         losses[a] = -honest[np.arange(100), y].mean()
     assert model.alpha_ == min(losses, key=losses.get)

@@ -5,22 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.bag_of_words.token_counts import count, nothing
-from priory.bag_of_words.tokenizer import Tokens
-from priory.errors import NotSeen
-from priory.models.naive_bayes import Seen
+from priory.bag_of_words.token_counts import count_tokens, make_empty_token_counts
+from priory.bag_of_words.tokenizer import Tokenizer
+from priory.errors import NotLearnedError
+from priory.models.naive_bayes import ModelStatistics
 
-RULE = Tokens(least=1, ngrams=(1, 2))
+RULE = Tokenizer(min_token_length=1, ngram_range=(1, 2))
 TEXTS = st.lists(st.text(st.sampled_from("ab é中."), max_size=12), min_size=1, max_size=8)
 
 
 def learnt(texts, start=0, weight=None, groups=2):
     group = ((np.arange(len(texts)) + start) % groups).astype(np.int32)
-    return count(texts, group, groups, RULE, weight, once=False)
+    return count_tokens(texts, group, groups, RULE, weight, binary=False)
 
 
 def same(a, b):
-    a, b = a.ordered(), b.ordered()
+    a, b = a.sort_tokens(), b.sort_tokens()
     assert a.tokens() == b.tokens()
     assert np.array_equal(a.counts, b.counts)
     assert np.array_equal(a.n, b.n)
@@ -32,7 +32,7 @@ def test_any_split_learns_the_same(texts, cut):
     same(a + b, whole)
     same(b + a, whole)
     same(sum([a, b]), whole)
-    same(whole + nothing(2), whole)
+    same(whole + make_empty_token_counts(2), whole)
 
 
 @given(TEXTS, st.integers(0, 8))
@@ -52,9 +52,11 @@ def test_a_weight_is_so_many_copies(texts, copies):
 
 
 def test_what_was_not_learned_is_named():
-    with pytest.raises(NotSeen, match=r"^cannot forget 1 of 0 of 'beta': only what was learned can be forgotten\.$"):
+    with pytest.raises(
+        NotLearnedError, match=r"^cannot forget 1 of 0 of 'beta': only what was learned can be forgotten\.$"
+    ):
         learnt(["alpha", "gamma"]) - learnt(["beta"])
-    with pytest.raises(NotSeen, match=r"^cannot forget 1 of 0 \(cell 1\)"):
+    with pytest.raises(NotLearnedError, match=r"^cannot forget 1 of 0 \(cell 1\)"):
         learnt(["alpha"]) - learnt(["alpha"], start=1)
 
 
@@ -65,28 +67,28 @@ def test_tokens_without_weight_are_not_there():
 
 def test_classes_are_regrouped_and_pooled():
     words = learnt(["aa bb", "bb"])
-    wide = words.regrouped(np.array([2, 0]), 3).ordered()
+    wide = words.regroup_classes(np.array([2, 0]), 3).sort_tokens()
     assert wide.n.tolist() == [1.0, 0.0, 1.0]
     assert wide.counts.tolist() == [[0, 0, 1], [0, 0, 1], [1, 0, 1]]
-    assert words.pooled().ordered().counts.tolist() == [[1], [1], [2]]
-    assert words.pooled().n.tolist() == [2.0]
+    assert words.pool_classes().sort_tokens().counts.tolist() == [[1], [1], [2]]
+    assert words.pool_classes().n.tolist() == [2.0]
 
 
 def test_it_is_a_part_of_what_a_classifier_has_seen():
     def seen(texts, classes):
-        words = count(texts, np.arange(len(texts), dtype=np.int32), len(texts), RULE)
-        return Seen(np.array(classes), words.n, (words,))
+        words = count_tokens(texts, np.arange(len(texts), dtype=np.int32), len(texts), RULE)
+        return ModelStatistics(np.array(classes), words.n, (words,))
 
     a, b = seen(["cash now", "see you"], ["ham", "spam"]), seen(["cash"], ["other"])
     both = a + b
     assert both.classes.tolist() == ["ham", "other", "spam"]
     assert both.parts[0].vocabulary() == ["cash", "cash now", "now", "see", "see you", "you"]
-    same((both - b).parts[0].regrouped(np.arange(3), 3), a.regrouped(np.array([0, 2]), 3).parts[0])
+    same((both - b).parts[0].regroup_classes(np.arange(3), 3), a.regroup_classes(np.array([0, 2]), 3).parts[0])
     assert (2 * both).parts[0].counts.sum() == 2 * both.parts[0].counts.sum()
 
 
 def test_selected_tokens_keep_their_counts():
-    words = learnt(["aa bb cc", "bb"]).ordered()
-    some = words.taken(words.counts.sum(axis=1) > 1)
+    words = learnt(["aa bb cc", "bb"]).sort_tokens()
+    some = words.take_tokens(words.counts.sum(axis=1) > 1)
     assert some.tokens() == ["bb"]
     assert some.counts.tolist() == [[1.0, 1.0]]

@@ -16,25 +16,33 @@ from priory._kernel import text as compiled
 from priory._kernel import text_reference as reference
 from priory.bag_of_words import documents as reading
 from priory.bag_of_words import tokenizer as tokens
-from priory.bag_of_words.documents import Packed
-from priory.bag_of_words.token_counts import count
-from priory.bag_of_words.tokenizer import Index, Tokens, count_hashed, encode, score, score_hashed, spans
+from priory.bag_of_words.documents import PackedDocuments
+from priory.bag_of_words.token_counts import count_tokens
+from priory.bag_of_words.tokenizer import (
+    TokenIndex,
+    Tokenizer,
+    count_hashed_tokens,
+    encode_documents,
+    find_token_spans,
+    score_documents,
+    score_hashed_tokens,
+)
 from priory.core import sharding
-from priory.errors import DataError, KindError, TooLarge
+from priory.errors import DataError, KindError, ModelTooLargeError
 
 EXAMPLES = ROOT.parent / "shared" / "worked_examples.json"
 BIG = {"imdb", "20newsgroups_bydate", "spamassassin"}
 LIKE_SKLEARN = {
-    "words": (Tokens(), {}),
-    "bigrams": (Tokens(ngrams=(1, 2)), {"ngram_range": (1, 2)}),
-    "char": (Tokens(unit="char", ngrams=(2, 3)), {"analyzer": "char", "ngram_range": (2, 3)}),
-    "char_wb": (Tokens(unit="char_wb", ngrams=(2, 4)), {"analyzer": "char_wb", "ngram_range": (2, 4)}),
-    "cased": (Tokens(lowercase=False, ngrams=(2, 3)), {"lowercase": False, "ngram_range": (2, 3)}),
+    "words": (Tokenizer(), {}),
+    "bigrams": (Tokenizer(ngram_range=(1, 2)), {"ngram_range": (1, 2)}),
+    "char": (Tokenizer(analyzer="char", ngram_range=(2, 3)), {"analyzer": "char", "ngram_range": (2, 3)}),
+    "char_wb": (Tokenizer(analyzer="char_wb", ngram_range=(2, 4)), {"analyzer": "char_wb", "ngram_range": (2, 4)}),
+    "cased": (Tokenizer(lowercase=False, ngram_range=(2, 3)), {"lowercase": False, "ngram_range": (2, 3)}),
     "stopped": (
-        Tokens(stop_words=frozenset({"the", "of", "über"}), ngrams=(1, 3)),
+        Tokenizer(stop_words=frozenset({"the", "of", "über"}), ngram_range=(1, 3)),
         {"stop_words": ["the", "of", "über"], "ngram_range": (1, 3)},
     ),
-    "one letter": (Tokens(least=1), {"token_pattern": r"(?u)\b\w+\b"}),
+    "one letter": (Tokenizer(min_token_length=1), {"token_pattern": r"(?u)\b\w+\b"}),
 }
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 WORDY = st.text(st.sampled_from("aAbZ09_ \n\t\0.!-éÉßẞΣσςİıǅ中国語กำ٣ªK\u0301\u200d😀𝔘𐐀"), max_size=60)
@@ -45,9 +53,9 @@ ANY = st.one_of(TEXT, WORDY)
 def kernel(request, monkeypatch):
     twin = {"reference": reference, "compiled": compiled}[request.param]
     monkeypatch.setattr(tokens, "kernel", twin)
-    tokens._rule.cache_clear()
+    tokens._cached_rule.cache_clear()
     yield twin
-    tokens._rule.cache_clear()
+    tokens._cached_rule.cache_clear()
 
 
 def classes(n, groups=3):
@@ -77,13 +85,13 @@ def test_tokens_of_real_texts_are_those_of_countvectorizer(name, how):
     rule, options = LIKE_SKLEARN[how]
     group = classes(len(texts))
     vocabulary, occurrences, matrix = counts_of(CountVectorizer(**options), texts, group)
-    words = count(texts, group, 3, rule, once=False).ordered()
+    words = count_tokens(texts, group, 3, rule, binary=False).sort_tokens()
     assert words.tokens() == vocabulary
     assert np.array_equal(words.counts, occurrences)
-    present = count([text.encode() for text in texts], group, 3, rule).ordered()
+    present = count_tokens([text.encode() for text in texts], group, 3, rule).sort_tokens()
     assert present.tokens() == vocabulary
     assert np.array_equal(present.counts, counts_of(CountVectorizer(binary=True, **options), texts, group)[1])
-    indptr, columns, times = encode(texts, words.index(rule.unit), rule)
+    indptr, columns, times = encode_documents(texts, words.index(rule.analyzer), rule)
     assert abs(scipy.sparse.csr_matrix((times, columns, indptr), matrix.shape) - matrix).nnz == 0
 
 
@@ -94,13 +102,17 @@ def test_tokens_of_any_text_are_those_of_countvectorizer(how, texts):
     rule, options = LIKE_SKLEARN[how]
     group = classes(len(texts))
     vocabulary, occurrences, _ = counts_of(CountVectorizer(**options), texts, group)
-    words = count(texts, group, 3, rule, once=False).ordered()
+    words = count_tokens(texts, group, 3, rule, binary=False).sort_tokens()
     assert words.tokens() == vocabulary
     assert np.array_equal(words.counts, occurrences)
 
 
 RULES = [rule for rule, _ in LIKE_SKLEARN.values()]
-RULES += [Tokens(extra="!?¿"), Tokens(cjk=True, extra="!", ngrams=(1, 2)), Tokens(extra="_a", least=1)]
+RULES += [
+    Tokenizer(extra_tokens="!?¿"),
+    Tokenizer(cjk=True, extra_tokens="!", ngram_range=(1, 2)),
+    Tokenizer(extra_tokens="_a", min_token_length=1),
+]
 
 
 def both(function):
@@ -109,9 +121,9 @@ def both(function):
     for twin in (reference, compiled):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tokens, "kernel", twin)
-            tokens._rule.cache_clear()
+            tokens._cached_rule.cache_clear()
             said.append(function())
-    tokens._rule.cache_clear()
+    tokens._cached_rule.cache_clear()
     return said
 
 
@@ -119,7 +131,7 @@ def packed(blobs):
     """The documents inside of a larger piece of memory."""
     memory = b"before " + b"".join(blobs) + b"after"
     edges = np.cumsum([len(b"before "), *map(len, blobs)])
-    return Packed(np.frombuffer(memory, np.uint8), edges)
+    return PackedDocuments(np.frombuffer(memory, np.uint8), edges)
 
 
 FORMS = {
@@ -133,22 +145,24 @@ FORMS = {
 def test_twins_say_the_same(texts, rule, once, form):
     documents = FORMS[form](texts)
     group, weight = classes(len(texts)), np.arange(1.0, len(texts) + 1)
-    vocabulary = count(texts[:2], classes(len(texts[:2])), 3, rule).vocabulary()
+    vocabulary = count_tokens(texts[:2], classes(len(texts[:2])), 3, rule).vocabulary()
     table = np.random.default_rng(0).normal(size=(len(vocabulary), 2))
 
     def everything():
-        words = count(documents, group, 3, rule, weight, once=once).ordered()
-        index = Index.of(vocabulary, rule.unit)
-        rows = encode(documents, index, rule, unknown=True)
+        words = count_tokens(documents, group, 3, rule, weight, binary=once).sort_tokens()
+        index = TokenIndex.of(vocabulary, rule.analyzer)
+        rows = encode_documents(documents, index, rule, unknown=True)
         return [
             words.tokens(),
             words.counts.tolist(),
-            np.round(score(documents, index, table, rule, once=once, unknown=np.array([0.5, 2.0])), 9).tolist(),
+            np.round(
+                score_documents(documents, index, table, rule, binary=once, unknown=np.array([0.5, 2.0])), 9
+            ).tolist(),
             scipy.sparse.csr_matrix((rows[2], rows[1], rows[0]), (len(documents), len(vocabulary) + 1))
             .toarray()
             .tolist(),
-            count_hashed(documents, group, 3, rule, 13, 2**63 + 5, weight, once=once).tolist(),
-            np.round(score_hashed(documents, np.arange(26.0).reshape(13, 2), rule, 7, once=once), 9).tolist(),
+            count_hashed_tokens(documents, group, 3, rule, 13, 2**63 + 5, weight, binary=once).tolist(),
+            np.round(score_hashed_tokens(documents, np.arange(26.0).reshape(13, 2), rule, 7, binary=once), 9).tolist(),
         ]
 
     slow, fast = both(everything)
@@ -157,13 +171,13 @@ def test_twins_say_the_same(texts, rule, once, form):
 
 @given(ANY, st.sampled_from(RULES))
 def test_spans_are_where_the_tokens_stand(text, rule):
-    found = spans(text, rule)
-    expected = count([text], np.zeros(1, dtype=np.int32), 1, rule, once=False).ordered()
+    found = find_token_spans(text, rule)
+    expected = count_tokens([text], np.zeros(1, dtype=np.int32), 1, rule, binary=False).sort_tokens()
     assert sorted({token for token, _, _ in found}) == expected.tokens()
     assert len(found) == expected.counts.sum()
     for token, start, end in found:
         assert 0 <= start < end <= len(text)
-        if "Σ" not in text and "İ" not in text and rule.unit == "word" and rule.ngrams == (1, 1):
+        if "Σ" not in text and "İ" not in text and rule.analyzer == "word" and rule.ngram_range == (1, 1):
             assert (text[start:end].lower() if rule.lowercase else text[start:end]) == token
 
 
@@ -173,14 +187,14 @@ def test_long_texts_are_read_across_blocks(letter, rule):
     text = (letter * 30_001 + ". ") * 2 + "tail end"
     for document in (text, text.encode()):
         slow, fast = both(
-            lambda document=document: count([document, "tail"], classes(2), 3, rule, once=False).ordered()
+            lambda document=document: count_tokens([document, "tail"], classes(2), 3, rule, binary=False).sort_tokens()
         )
         assert slow.tokens() == fast.tokens()
         assert np.array_equal(slow.counts, fast.counts)
 
 
 def test_scripts_without_spaces_become_pairs():
-    assert [t for t, _, _ in spans("我们在吃饭。ok 人", Tokens(cjk=True))] == [
+    assert [t for t, _, _ in find_token_spans("我们在吃饭。ok 人", Tokenizer(cjk=True))] == [
         "我们",
         "们在",
         "在吃",
@@ -188,32 +202,36 @@ def test_scripts_without_spaces_become_pairs():
         "ok",
         "人",
     ]
-    assert [t for t, _, _ in spans("ที่นี่", Tokens(cjk=True))] == ["ที", "ี่", "่น", "นี", "ี่"]
+    assert [t for t, _, _ in find_token_spans("ที่นี่", Tokenizer(cjk=True))] == ["ที", "ี่", "่น", "นี", "ี่"]
 
 
 def test_words_are_stemmed_before_they_are_joined():
-    rule = Tokens(stem="english", ngrams=(1, 2), stop_words=frozenset({"the"}))
-    slow, fast = both(lambda: count(["Running the races", "He runs a race"], classes(2), 2, rule).ordered())
+    rule = Tokenizer(stem="english", ngram_range=(1, 2), stop_words=frozenset({"the"}))
+    slow, fast = both(lambda: count_tokens(["Running the races", "He runs a race"], classes(2), 2, rule).sort_tokens())
     assert slow.tokens() == fast.tokens() == ["he", "he run", "race", "run", "run race"]
-    assert spans("Running the races", rule) == [("run", 0, 7), ("race", 12, 17), ("run race", 0, 17)]
+    assert find_token_spans("Running the races", rule) == [("run", 0, 7), ("race", 12, 17), ("run race", 0, 17)]
 
 
 @pytest.mark.skipif(not EXAMPLES.exists(), reason="worked examples not here")
 def test_the_dictionary_of_the_course_and_its_unknown_slot(kernel):
     case = json.loads(EXAMPLES.read_text())["bag_of_words_dictionary"]
-    rule = Tokens(lowercase=False)
-    index = Index.of(case["dictionary"][:-1])
-    _, columns, _ = encode([case["text"]], index, rule, unknown=True)
+    rule = Tokenizer(lowercase=False)
+    index = TokenIndex.of(case["dictionary"][:-1])
+    _, columns, _ = encode_documents([case["text"]], index, rule, unknown=True)
     assert np.bincount(columns, minlength=7).tolist() == case["expect_binary"]
     slots = np.eye(7)
-    assert score([case["text"]], index, slots[:6], rule, unknown=slots[6])[0].tolist() == case["expect_binary"]
+    assert (
+        score_documents([case["text"]], index, slots[:6], rule, unknown=slots[6])[0].tolist() == case["expect_binary"]
+    )
 
 
 @pytest.mark.skipif(not EXAMPLES.exists(), reason="worked examples not here")
 def test_the_binary_bag_of_words_of_the_course(kernel):
     case = json.loads(EXAMPLES.read_text())["binary_bag_of_words"]
-    index = Index.of(case["vocabulary"])
-    assert score(case["documents"], index, np.eye(8), Tokens(least=1)).tolist() == case["expect"]
+    index = TokenIndex.of(case["vocabulary"])
+    assert (
+        score_documents(case["documents"], index, np.eye(8), Tokenizer(min_token_length=1)).tolist() == case["expect"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -229,14 +247,14 @@ def test_the_binary_bag_of_words_of_the_course(kernel):
         ("😀\udfff", "document 1: character 1 is half a surrogate pair; remove or replace it."),
     ],
 )
-@pytest.mark.parametrize("rule", [Tokens(), Tokens(unit="char"), Tokens(stem="english")], ids=str)
+@pytest.mark.parametrize("rule", [Tokenizer(), Tokenizer(analyzer="char"), Tokenizer(stem="english")], ids=str)
 def test_what_is_no_text_is_named(kernel, broken, message, rule):
-    index = Index.of(["ok"], rule.unit)
+    index = TokenIndex.of(["ok"], rule.analyzer)
     for call in (
-        lambda: count(["fine", broken], classes(2), 3, rule),
-        lambda: score(["fine", broken], index, np.ones((1, 2)), rule),
-        lambda: encode(["fine", broken], index, rule),
-        lambda: count_hashed(["fine", broken], classes(2), 3, rule, 8, 1),
+        lambda: count_tokens(["fine", broken], classes(2), 3, rule),
+        lambda: score_documents(["fine", broken], index, np.ones((1, 2)), rule),
+        lambda: encode_documents(["fine", broken], index, rule),
+        lambda: count_hashed_tokens(["fine", broken], classes(2), 3, rule, 8, 1),
     ):
         with pytest.raises(DataError) as error:
             call()
@@ -247,7 +265,7 @@ def test_what_is_no_text_is_named(kernel, broken, message, rule):
 def test_random_bytes_are_counted_or_refused(blobs, rule):
     def attempt(documents):
         try:
-            return count(documents, classes(len(blobs)), 3, rule).vocabulary()
+            return count_tokens(documents, classes(len(blobs)), 3, rule).vocabulary()
         except DataError as error:
             return str(error)
 
@@ -257,17 +275,17 @@ def test_random_bytes_are_counted_or_refused(blobs, rule):
 
 def test_documents_of_the_wrong_kind():
     with pytest.raises(KindError, match=r"^document 1 is float; give str or UTF-8 bytes\.$"):
-        count(["a", float("nan")], classes(2), 3)
+        count_tokens(["a", float("nan")], classes(2), 3)
     with pytest.raises(KindError, match=r"^documents is one str; give a list of documents: \[text\]\.$"):
-        count("a text", classes(1), 3)
+        count_tokens("a text", classes(1), 3)
     with pytest.raises(DataError, match=r"^1 documents but 2 classes; give one for each\.$"):
-        count(["a"], classes(2), 3)
+        count_tokens(["a"], classes(2), 3)
     with pytest.raises(DataError, match=r"^3 documents but 2 classes; give one for each\.$"):
-        count(["a", "b", "c"], classes(2), 3)
+        count_tokens(["a", "b", "c"], classes(2), 3)
     with pytest.raises(DataError, match="a class is outside"):
-        count(["a"], np.array([3]), 3)
+        count_tokens(["a"], np.array([3]), 3)
     with pytest.raises(DataError, match="weight: give a finite number"):
-        count(["a"], classes(1), 3, weight=np.array([np.nan]))
+        count_tokens(["a"], classes(1), 3, weight=np.array([np.nan]))
 
 
 @pytest.mark.parametrize(
@@ -277,107 +295,109 @@ def test_documents_of_the_wrong_kind():
 )
 def test_a_tokenizer_that_cannot_be_is_refused(wrong):
     with pytest.raises(DataError):
-        Tokens(**wrong)
+        Tokenizer(**wrong)
 
 
 def test_nothing_to_count(kernel):
     for texts in ([], [""], ["", b""], ["the of"], ["\0\0", "!"]):
-        words = count(texts, classes(len(texts)), 3, Tokens(stop_words=frozenset({"the", "of"}), ngrams=(1, 2)))
+        words = count_tokens(
+            texts, classes(len(texts)), 3, Tokenizer(stop_words=frozenset({"the", "of"}), ngram_range=(1, 2))
+        )
         assert words.vocabulary() == []
         assert words.counts.shape == (0, 3)
         index = words.index()
-        assert score(texts, index, np.zeros((0, 3)), Tokens()).shape == (len(texts), 3)
-        assert encode(texts, index, Tokens())[0].tolist() == [0] * (len(texts) + 1)
+        assert score_documents(texts, index, np.zeros((0, 3)), Tokenizer()).shape == (len(texts), 3)
+        assert encode_documents(texts, index, Tokenizer())[0].tolist() == [0] * (len(texts) + 1)
 
 
 def test_one_huge_word_takes_no_memory():
     text = "a" * 100_000_000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    words = count([text], np.zeros(1, dtype=np.int32), 1, Tokens(ngrams=(1, 2)))
+    words = count_tokens([text], np.zeros(1, dtype=np.int32), 1, Tokenizer(ngram_range=(1, 2)))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64_000
-    assert words.vocabulary() == ["a" * reference.LONGEST]
+    assert words.vocabulary() == ["a" * reference.MAX_WORD_LENGTH]
 
 
 def test_a_million_classes_work_or_are_refused(monkeypatch):
-    words = count(["two words"], np.array([999_999]), 1_000_000)
+    words = count_tokens(["two words"], np.array([999_999]), 1_000_000)
     assert words.counts[:, 999_999].tolist() == [1.0, 1.0]
     many = [" ".join(f"w{i}" for i in range(20_000))]
-    with pytest.raises(TooLarge, match="1000000 classes do not fit"):
-        count(many, np.array([0]), 1_000_000)
+    with pytest.raises(ModelTooLargeError, match="1000000 classes do not fit"):
+        count_tokens(many, np.array([0]), 1_000_000)
 
 
 def test_the_result_does_not_depend_on_threads_or_batches(monkeypatch):
     rng = np.random.default_rng(3)
     texts = [" ".join(f"w{k}" for k in rng.zipf(1.3, 40) % 5000) for _ in range(4000)]
     group, weight = classes(len(texts)), rng.random(len(texts))
-    rule = Tokens(ngrams=(1, 2))
-    words_of_all = count(texts, group, 3, rule).vocabulary()
+    rule = Tokenizer(ngram_range=(1, 2))
+    words_of_all = count_tokens(texts, group, 3, rule).vocabulary()
 
     def everything():
-        assert count(packed([text.encode() for text in texts]), group, 3, rule).vocabulary() == words_of_all
-        words = count(iter(texts), group, 3, rule).ordered()
-        weighted = count(iter(texts), group, 3, rule, weight).ordered()
-        scores = score(texts, words.index(), words.counts, rule)
-        return words.tokens(), words.counts, weighted.counts, scores, *encode(texts, words.index(), rule)
+        assert count_tokens(packed([text.encode() for text in texts]), group, 3, rule).vocabulary() == words_of_all
+        words = count_tokens(iter(texts), group, 3, rule).sort_tokens()
+        weighted = count_tokens(iter(texts), group, 3, rule, weight).sort_tokens()
+        scores = score_documents(texts, words.index(), words.counts, rule)
+        return words.tokens(), words.counts, weighted.counts, scores, *encode_documents(texts, words.index(), rule)
 
     many = everything()
-    monkeypatch.setattr(sharding, "THREADS", 1)
+    monkeypatch.setattr(sharding, "N_THREADS", 1)
     one = everything()
-    monkeypatch.setattr(sharding, "THREADS", 3)
-    monkeypatch.setattr(reading, "BATCH", 50_000)
-    monkeypatch.setattr(reading, "SHARD", 5_000)
+    monkeypatch.setattr(sharding, "N_THREADS", 3)
+    monkeypatch.setattr(reading, "CHARACTERS_PER_BATCH", 50_000)
+    monkeypatch.setattr(reading, "CHARACTERS_PER_THREAD", 5_000)
     batched = everything()
     for other in (one, batched):
         assert all(np.array_equal(a, b) for a, b in zip(many, other, strict=True))
 
 
 @pytest.mark.parametrize("most", [50, 400])
-@pytest.mark.parametrize("rule", [Tokens(), Tokens(ngrams=(1, 3)), Tokens(ngrams=(2, 2))], ids=str)
+@pytest.mark.parametrize("rule", [Tokenizer(), Tokenizer(ngram_range=(1, 3)), Tokenizer(ngram_range=(2, 2))], ids=str)
 def test_pruning_misses_no_more_than_it_says(kernel, most, rule, monkeypatch):
     rng = np.random.default_rng(1)
     texts = [" ".join(f"w{k}" for k in rng.zipf(1.2, 12) % 3000) for _ in range(500)]
-    monkeypatch.setattr(reading, "SHARD", 4_000)
-    exact = count(texts, classes(500), 3, rule, once=False)
+    monkeypatch.setattr(reading, "CHARACTERS_PER_THREAD", 4_000)
+    exact = count_tokens(texts, classes(500), 3, rule, binary=False)
     truth = dict(zip(exact.tokens(), exact.counts.sum(axis=1), strict=True))
-    pruned = count(texts, classes(500), 3, rule, once=False, most=most)
+    pruned = count_tokens(texts, classes(500), 3, rule, binary=False, max_tokens=most)
     kept = dict(zip(pruned.tokens(), pruned.counts.sum(axis=1), strict=True))
     assert len(kept) <= most
     assert pruned.missed > 0
     for token, times in truth.items():
         assert times - pruned.missed <= kept.get(token, 0.0) <= times
-    roomy = count(texts, classes(500), 3, rule, once=False, most=10**6)
+    roomy = count_tokens(texts, classes(500), 3, rule, binary=False, max_tokens=10**6)
     assert roomy.missed == 0
     assert roomy.vocabulary() == exact.vocabulary()
 
 
 def test_hashed_counts_are_the_counts_of_their_tokens_and_merge_by_addition():
     texts = ["one two", "two three three", "one"]
-    rule = Tokens(ngrams=(1, 2))
-    whole = count_hashed(texts, classes(3), 3, rule, 1 << 16, 42, once=False)
+    rule = Tokenizer(ngram_range=(1, 2))
+    whole = count_hashed_tokens(texts, classes(3), 3, rule, 1 << 16, 42, binary=False)
     assert np.array_equal(
         whole,
-        count_hashed(texts[:1], classes(3)[:1], 3, rule, 1 << 16, 42, once=False)
-        + count_hashed(texts[1:], classes(3)[1:], 3, rule, 1 << 16, 42, once=False),
+        count_hashed_tokens(texts[:1], classes(3)[:1], 3, rule, 1 << 16, 42, binary=False)
+        + count_hashed_tokens(texts[1:], classes(3)[1:], 3, rule, 1 << 16, 42, binary=False),
     )
-    words = count(texts, classes(3), 3, rule, once=False)
+    words = count_tokens(texts, classes(3), 3, rule, binary=False)
     assert sorted(map(tuple, whole[whole.any(axis=1)])) == sorted(map(tuple, words.counts))
-    assert not np.array_equal(whole, count_hashed(texts, classes(3), 3, rule, 1 << 16, 43, once=False))
+    assert not np.array_equal(whole, count_hashed_tokens(texts, classes(3), 3, rule, 1 << 16, 43, binary=False))
     table = np.random.default_rng(0).normal(size=(1 << 16, 2))
-    scores = score_hashed(texts, table, rule, 42, once=False)
-    buckets = [np.flatnonzero(count_hashed([t], [0], 1, rule, 1 << 16, 42).ravel()) for t in texts]
+    scores = score_hashed_tokens(texts, table, rule, 42, binary=False)
+    buckets = [np.flatnonzero(count_hashed_tokens([t], [0], 1, rule, 1 << 16, 42).ravel()) for t in texts]
     assert np.allclose(scores[0], table[buckets[0]].sum(axis=0))
 
 
 def test_a_dictionary_with_a_word_twice_is_refused():
     with pytest.raises(DataError, match="given twice"):
-        Index.of(["a", "b", "a"])
+        TokenIndex.of(["a", "b", "a"])
     with pytest.raises(ValueError, match="token"):
         compiled.Index(np.frombuffer(b"aa", dtype=np.uint8), np.array([1, 2]), True)
     with pytest.raises(ValueError, match="token"):
         compiled.Index(np.frombuffer(b"ab", dtype=np.uint8), np.array([1, 9]), True)
     with pytest.raises(ValueError, match="row"):
         compiled.Index(np.frombuffer(b"ab", dtype=np.uint8), np.array([1, 2]), True).score(
-            ["a"], tokens._rule(Tokens(), False), np.ones((1, 2)), True, None
+            ["a"], tokens._cached_rule(Tokenizer(), False), np.ones((1, 2)), True, None
         )
 
 
@@ -387,16 +407,16 @@ def test_twins_agree_on_what_tokens_are_distinct(words, off, more):
     arena = np.frombuffer(b"".join(words) + bytes(more), dtype=np.uint8)
     ends = np.cumsum([len(w) for w in words], dtype=np.int64)
     ends[len(ends) // 2 :][:1] += off
-    assert compiled.distinct(arena, ends) == reference.distinct(arena, ends)
+    assert compiled.are_tokens_distinct(arena, ends) == reference.are_tokens_distinct(arena, ends)
     if not off and not more:
         whole = all(word and word[0] & 0xC0 != 0x80 for word in words)
-        assert compiled.distinct(arena, ends) == (whole and len(set(words)) == len(words))
+        assert compiled.are_tokens_distinct(arena, ends) == (whole and len(set(words)) == len(words))
 
 
 def test_one_token_twice_among_many_is_found():
     words = [f"{i:x}" * (1 + i % 7) for i in range(50_000)]
-    assert tokens.distinct(*tokens.packed(sorted(set(words))))
-    assert not tokens.distinct(*tokens.packed([*sorted(set(words)), words[12_345]]))
-    assert not tokens.distinct(*tokens.packed(["same"] * 50_000))
+    assert tokens.is_valid_vocabulary(*tokens.encode_vocabulary(sorted(set(words))))
+    assert not tokens.is_valid_vocabulary(*tokens.encode_vocabulary([*sorted(set(words)), words[12_345]]))
+    assert not tokens.is_valid_vocabulary(*tokens.encode_vocabulary(["same"] * 50_000))
     for ends in ([2**62, -(2**63)], [-1, 4], [2**63 - 1]):
-        assert not tokens.distinct(np.zeros(4, dtype=np.uint8), np.array(ends, dtype=np.int64))
+        assert not tokens.is_valid_vocabulary(np.zeros(4, dtype=np.uint8), np.array(ends, dtype=np.int64))

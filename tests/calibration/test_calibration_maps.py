@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from paths import SHARED
 from priory import ABSTAIN, Calibrated, NaiveBayes, Scores, TextClassifier, bayes_rate, decide
-from priory.calibration.calibration_maps import METHODS, fitted, log_odds, venn_abers
+from priory.calibration.calibration_maps import CALIBRATION_METHODS, fit_calibration_map, log_odds, venn_abers_bounds
 from priory.core.logspace import log_normalise
 from priory.data import inbox
 from priory.errors import DataError
@@ -51,10 +51,10 @@ def overconfident(rows, classes, seed=0, heat=3.0):
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", CALIBRATION_METHODS)
 def test_what_is_too_sure_is_cooled_to_the_truth(method, classes):
     true, y, said = overconfident(8000, classes)
-    better = fitted(method, said, y)(said)
+    better = fit_calibration_map(method, said, y)(said)
     assert np.exp(better).sum(axis=1) == pytest.approx(1)
     assert np.abs(np.exp(better) - np.exp(true)).mean() < 0.03 < np.abs(np.exp(said) - np.exp(true)).mean()
     assert Scores.of(y, better, range(classes), logs=True).calibration_error.low < 0.01
@@ -63,18 +63,18 @@ def test_what_is_too_sure_is_cooled_to_the_truth(method, classes):
 @pytest.mark.parametrize("method", ["temperature", "platt", "beta"])
 def test_what_is_right_is_left_as_it_is(method):
     true, y, _ = overconfident(8000, 3)
-    assert np.abs(np.exp(fitted(method, true, y)(true)) - np.exp(true)).max() < 0.03
+    assert np.abs(np.exp(fit_calibration_map(method, true, y)(true)) - np.exp(true)).max() < 0.03
 
 
 def test_the_temperature_is_found():
     _, y, said = overconfident(20000, 4, heat=3.0)
-    assert fitted("temperature", said, y).slope == pytest.approx(1 / 3, rel=0.03)
+    assert fit_calibration_map("temperature", said, y).slope == pytest.approx(1 / 3, rel=0.03)
 
 
 @pytest.mark.parametrize("method", ["temperature", "platt"])
 def test_temperature_never_changes_the_answer_and_platt_of_two_classes_never_the_order(method):
     _, y, said = overconfident(500, 2)
-    better = fitted(method, said, y)(said)
+    better = fit_calibration_map(method, said, y)(said)
     order = np.argsort(log_odds(said)[:, 0])
     assert (np.diff(log_odds(better)[order, 0]) >= -1e-9).all()
     if method == "temperature":
@@ -85,18 +85,18 @@ def test_platt_and_beta_are_the_logistic_regressions_of_the_books():
     _, y, said = overconfident(4000, 2)
     odds = log_odds(said)[:, [1]]
     platt = LogisticRegression(C=np.inf).fit(odds, y).predict_proba(odds)
-    assert np.exp(fitted("platt", said, y)(said)) == pytest.approx(platt, abs=2e-3)
+    assert np.exp(fit_calibration_map("platt", said, y)(said)) == pytest.approx(platt, abs=2e-3)
     features = np.column_stack([said[:, 1], -said[:, 0]])  # ln p, -ln(1 - p)
     beta = LogisticRegression(C=np.inf).fit(features, y)
     assert (beta.coef_ > 0).all()
-    assert np.exp(fitted("beta", said, y)(said)) == pytest.approx(beta.predict_proba(features), abs=2e-3)
+    assert np.exp(fit_calibration_map("beta", said, y)(said)) == pytest.approx(beta.predict_proba(features), abs=2e-3)
 
 
 def test_the_impossible_is_merely_improbable():
     logs = np.log(np.array([[1.0, 1e-300], [0.5, 0.5]]))
     logs[0, 1] = -math.inf
-    for method in METHODS:
-        assert np.isfinite(fitted(method, logs, np.array([1, 0]))(logs)).all()
+    for method in CALIBRATION_METHODS:
+        assert np.isfinite(fit_calibration_map(method, logs, np.array([1, 0]))(logs)).all()
 
 
 # -- Venn-Abers --------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_the_impossible_is_merely_improbable():
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=25), st.integers(-1, 10))
 def test_venn_abers_is_isotonic_regression_with_the_row_added_either_way(seen, asked):
     scores, labels = np.array([s for s, _ in seen], dtype=float), np.array([b for _, b in seen], dtype=float)
-    low, high = venn_abers(scores, labels, np.array([float(asked)]))
+    low, high = venn_abers_bounds(scores, labels, np.array([float(asked)]))
     for label, ours in ((0.0, low), (1.0, high)):
         with_it = IsotonicRegression().fit(np.r_[scores, asked], np.r_[labels, label])
         assert ours == pytest.approx(with_it.predict([asked]), abs=1e-9)
@@ -116,7 +116,7 @@ def test_venn_abers_holds_what_it_promises_whatever_the_scores_mean():
     rng = np.random.default_rng(0)
     score = rng.normal(size=3000) ** 3
     y = rng.random(3000) < 1 / (1 + np.exp(-np.cbrt(score)))
-    low, high = venn_abers(score[:1000], y[:1000], score[1000:])
+    low, high = venn_abers_bounds(score[:1000], y[:1000], score[1000:])
     assert low.mean() <= y[1000:].mean() <= high.mean()
     for part in np.array_split(np.argsort(score[1000:]), 5):
         error = 3 * math.sqrt(0.25 / len(part))
@@ -139,7 +139,7 @@ def test_intervals_are_narrow_where_much_was_seen():
 # -- the estimator -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", CALIBRATION_METHODS)
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine, load_digits])
 def test_real_data_are_told_more_honestly(load, method):
     X, y = load(return_X_y=True)
@@ -285,7 +285,7 @@ def test_confusion_matrix_of_the_lecture_s_reviews():
     example = json.loads(SHEET.read_text())["book_and_movie_reviews"]
     texts = example["positive"] + example["negative"]
     y = ["positive"] * 4 + ["negative"] * 4
-    model = TextClassifier("bernoulli", least=1).fit(texts, y)
+    model = TextClassifier("bernoulli", min_token_length=1).fit(texts, y)
     scores = Scores.of(y, model.predict_proba(texts), model.classes_)
     assert scores.confusion.tolist() == [[4.0, 0.0], [0.0, 4.0]]
     assert model.predict_proba([example["test"]])[0, 1] == pytest.approx(0.7142857142857143)

@@ -10,10 +10,10 @@ from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit, cross_va
 import priory as pr
 from priory.calibration import refinement, tempering
 from priory.calibration import stacking as corrections
-from priory.calibration.aode import Pairs, one_hot, paired
-from priory.calibration.tempering import Tempering, Terms
+from priory.calibration.aode import PairCounts, encode_one_hot, pair_columns
+from priory.calibration.tempering import EvidenceTerms, Tempering
 from priory.data import inbox
-from priory.errors import DataError, Stale
+from priory.errors import DataError, StaleModelError
 
 RNG = np.random.default_rng(0)
 START = RNG.bit_generator.state
@@ -61,11 +61,11 @@ def test_the_joint_stays_plain():
 def test_tempering_learned_in_parts_is_near_that_learned_at_once():
     y = RNG.integers(0, 3, 900)
     values = RNG.normal(0, 1, (900, 3, 4)) + 2 * (np.arange(3) == y[:, None])[:, :, None]
-    terms, weight = Terms(values, np.ones((900, 4))), np.ones(900)
-    once = Tempering.prior(4).learned(terms, y, weight)
+    terms, weight = EvidenceTerms(values, np.ones((900, 4))), np.ones(900)
+    once = Tempering.prior(4).update_belief(terms, y, weight)
     streamed = Tempering.prior(4)
     for part in np.split(np.arange(900), 9):
-        streamed = streamed.learned(terms[part], y[part], weight[part])
+        streamed = streamed.update_belief(terms[part], y[part], weight[part])
     assert np.allclose(once.weights, streamed.weights, rtol=0.1)
     assert not np.allclose(once.weights, 1, atol=0.1)
 
@@ -73,9 +73,9 @@ def test_tempering_learned_in_parts_is_near_that_learned_at_once():
 def test_the_tempering_is_where_the_slope_vanishes():
     y = RNG.integers(0, 2, 200)
     values = RNG.normal(0, 1, (200, 2, 3)) + (np.arange(2) == y[:, None])[:, :, None]
-    terms = Terms(values, np.column_stack([np.ones((200, 2)), RNG.uniform(0.1, 3, 200)]))
+    terms = EvidenceTerms(values, np.column_stack([np.ones((200, 2)), RNG.uniform(0.1, 3, 200)]))
     prior = Tempering.prior(3)
-    found = prior.learned(terms, y, np.ones(200))
+    found = prior.update_belief(terms, y, np.ones(200))
 
     def cost(theta):
         at = Tempering(theta[:3], theta[3:], prior.precision)
@@ -125,9 +125,9 @@ def test_fractional_weights_are_left_out_in_folds():
 def test_a_strong_prior_leaves_the_model_as_it_is_and_a_weak_one_learns():
     y = RNG.integers(0, 3, 300)
     codes = ((y + (RNG.random(300) < 0.2)) % 3)[:, None]
-    x, model, weight = one_hot(codes, np.array([3])), np.zeros((300, 3)), np.ones(300)
-    assert np.abs(refinement.corrected(x, model, y, weight, 1e9)).max() < 1e-6
-    learned = refinement.corrected(x, model, y, weight, 1e-3)
+    x, model, weight = encode_one_hot(codes, np.array([3])), np.zeros((300, 3)), np.ones(300)
+    assert np.abs(refinement.fit_refinement(x, model, y, weight, 1e9)).max() < 1e-6
+    learned = refinement.fit_refinement(x, model, y, weight, 1e-3)
     assert (np.argmax(x @ learned, axis=1) == codes[:, 0]).all()
     assert np.allclose(learned.sum(axis=1), 0)
 
@@ -135,26 +135,26 @@ def test_a_strong_prior_leaves_the_model_as_it_is_and_a_weak_one_learns():
 def test_pairs_less_a_row_are_pairs_counted_without_it():
     codes, group = RNG.integers(0, 3, (40, 4)), RNG.integers(0, 2, 40)
     sizes, weight = np.full(4, 3), np.ones(40)
-    every = Pairs.of(codes, sizes, group, 2, weight)
+    every = PairCounts.of(codes, sizes, group, 2, weight)
     honest = every.log_joint(codes, group)
     for i in range(0, 40, 7):
         others = np.arange(40) != i
-        rest = Pairs.of(codes[others], sizes, group[others], 2, weight[others])
+        rest = PairCounts.of(codes[others], sizes, group[others], 2, weight[others])
         assert np.allclose(honest[i], rest.log_joint(codes[i : i + 1])[0])
-        one = Pairs.of(codes[~others], sizes, group[~others], 2, weight[~others])
+        one = PairCounts.of(codes[~others], sizes, group[~others], 2, weight[~others])
         assert np.allclose((every - one).counts, rest.counts)
 
 
 def test_one_dependence_by_hand():
     codes, group = np.array([[0, 0], [0, 1], [1, 1]]), np.array([0, 0, 1])
-    joint = np.exp(Pairs.of(codes, np.array([2, 2]), group, 2, np.ones(3)).log_joint(np.array([[0, 1]])))[0]
+    joint = np.exp(PairCounts.of(codes, np.array([2, 2]), group, 2, np.ones(3)).log_joint(np.array([[0, 1]])))[0]
     by_first = (2 + 1 / 2) / (3 + 2) * (1 + 1 / 2) / (2 + 1)
     by_second = (1 + 1 / 2) / (3 + 2) * (1 + 1 / 2) / (1 + 1)
     assert joint[0] == pytest.approx((by_first + by_second) / 2)
 
 
 def test_pairs_of_columns_as_columns():
-    codes, sizes = paired(np.array([[1, 0, 2]]), np.array([2, 2, 3]))
+    codes, sizes = pair_columns(np.array([[1, 0, 2]]), np.array([2, 2, 3]))
     assert codes.tolist() == [[2, 5, 2]]
     assert sizes.tolist() == [4, 6, 6]
 
@@ -177,8 +177,8 @@ def test_refinement_learns_what_naive_bayes_cannot():
         said = "good" if good else "bad"
         texts.append(" ".join(["not", said][int(rng.random() < 0.5) :] + ["film", "plot"][: rng.integers(1, 3)]))
         labels.append("pos" if good != texts[-1].startswith("not") else "neg")
-    plain = pr.TextClassifier(ngrams=(1, 2)).fit(texts, labels)
-    refined = pr.TextClassifier(ngrams=(1, 2), refine=True).fit(texts, labels)
+    plain = pr.TextClassifier(ngram_range=(1, 2)).fit(texts, labels)
+    refined = pr.TextClassifier(ngram_range=(1, 2), refine=True).fit(texts, labels)
     assert refined.evaluate().log_loss.value < plain.evaluate().log_loss.value
     assert refined.corrections_.names == ("tempering", "refinement")
 
@@ -186,7 +186,7 @@ def test_refinement_learns_what_naive_bayes_cannot():
 def test_shares_go_to_the_voice_that_is_right():
     y = RNG.integers(0, 2, 500)
     right = np.log(np.where(np.arange(2) == y[:, None], 0.9, 0.1))
-    shares = corrections.voted([np.log(np.full((500, 2), 0.5)), right], y, np.ones(500))
+    shares = corrections.fit_member_shares([np.log(np.full((500, 2), 0.5)), right], y, np.ones(500))
     assert shares.sum() == pytest.approx(1)
     assert shares[1] > 0.99
 
@@ -194,8 +194,8 @@ def test_shares_go_to_the_voice_that_is_right():
 def test_the_simplest_wins_unless_another_is_clearly_better():
     loss = RNG.exponential(1, 200)
     noise = RNG.normal(0, 1, 200)
-    assert tempering.simplest([loss, loss + noise - noise.mean() - 0.001], np.ones(200)) == 0
-    assert tempering.simplest([loss, loss - 0.1], np.ones(200)) == 1
+    assert tempering.choose_simplest([loss, loss + noise - noise.mean() - 0.001], np.ones(200)) == 0
+    assert tempering.choose_simplest([loss, loss - 0.1], np.ones(200)) == 1
 
 
 # -- what becomes of corrections -------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_forgetting_drops_all_that_has_seen_the_rows_bit_for_bit():
     assert not hasattr(model, "corrections_")
     assert "tempering" in model.stale_
     assert np.array_equal(model.predict_proba(x), never.predict_proba(x))
-    with pytest.raises(Stale, match="keeps no judgement of itself"):
+    with pytest.raises(StaleModelError, match="keeps no judgement of itself"):
         model.evaluate()
 
 
@@ -260,7 +260,7 @@ def test_a_batch_of_new_labels_and_new_words_leaves_no_refinement_behind():
 def test_a_faded_model_is_not_refreshed():
     x, y = repeated()
     model = pr.NaiveBayes().fit(x, y).decay(0.5)
-    with pytest.raises(Stale, match="has faded"):
+    with pytest.raises(StaleModelError, match="has faded"):
         model.refresh(x, y)
 
 

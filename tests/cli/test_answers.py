@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from priory.data import inbox
-from priory.sources.writers import restored
+from priory.sources.writers import unescape_formula
 from shell import TEXTS, rows_of, write
 
 
@@ -19,7 +19,7 @@ def test_predict_keeps_the_columns_and_adds_three(mail, run):
     assert list(first) == ["id", "text", "label", "probability", "certainty"]
     assert (first["id"], first["label"]) == ("007", "spam")
     assert float(first["probability"]) > 0.9
-    assert (formula["text"], restored(formula["text"])) == ("'=1+1", "=1+1")
+    assert (formula["text"], unescape_formula(formula["text"])) == ("'=1+1", "=1+1")
     assert float(empty["probability"]) == 0.5
     run("predict", "mail.priory", "new.csv", "-o", "raw.csv", "--raw")
     assert rows_of("raw.csv")[1]["text"] == "=1+1"

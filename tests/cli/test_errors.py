@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from priory.sources.document_files import Documents
+from priory.sources.document_files import DocumentReader
 from shell import GOOD, TEXTS, write
 
 WRONG = {
@@ -255,7 +255,7 @@ def test_an_unexpected_error_is_one_line_too(mail, run, monkeypatch):
 
 
 def test_a_broken_file_teaches_nothing(mail, run, monkeypatch):
-    monkeypatch.setattr("priory.sources.byte_streams.FREE", 1 << 20)
+    monkeypatch.setattr("priory.sources.byte_streams.MIN_UNPACK_LIMIT", 1 << 20)
     whole = Path("mail.priory").read_bytes()
     Path("early.csv.gz").write_bytes(gzip.compress(GOOD.encode() * 99)[:-20])
     code, _, err = run("learn", "mail.priory", "early.csv.gz")
@@ -286,14 +286,14 @@ def test_one_file_that_may_not_be_read_is_named_and_left_out_only_if_asked(run, 
         folder = Path("tree") / label
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{len(os.listdir(folder))}.txt").write_text(text)
-    plain = Documents._plain
+    plain = DocumentReader._read_text_file
 
     def forbidden(self, file):
         if file.name == "2.txt" and file.parent.name == "ham":
             raise PermissionError(13, "Permission denied", str(file))
         return plain(self, file)
 
-    monkeypatch.setattr(Documents, "_plain", forbidden)
+    monkeypatch.setattr(DocumentReader, "_read_text_file", forbidden)
     code, _, err = run("train", "tree", "--plain")
     assert (code, err) == (5, "priory: tree/ham/2.txt: permission denied\n")
     assert not Path("tree.priory").exists()

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import priory as pr
 from priory.data import inbox
-from priory.errors import DataError, KindError, Missing, NotSeen, PrioryWarning, Stale
+from priory.errors import DataError, KindError, MissingDependencyError, NotLearnedError, PrioryWarning, StaleModelError
 from priory.families import Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text
 
 NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # the statistics alone
@@ -81,9 +81,11 @@ def test_forgetting_counts_is_exact_to_the_bit():
     model = NaiveBayes().fit(frame, LABELS).forget(frame.iloc[20:], LABELS.iloc[20:])
     never = NaiveBayes().partial_fit(frame.iloc[:20], LABELS.iloc[:20], classes=["ham", "spam"])
     colours = next(b for b, block in enumerate(model._schema.blocks) if block.kind == "label")
-    assert np.array_equal(model.seen_.parts[colours][0][0].counts, never.seen_.parts[colours][0][0].counts)
-    assert model.seen_.parts[colours][0][0].values.tolist() == never.seen_.parts[colours][0][0].values.tolist()
-    assert np.array_equal(model.seen_.n, never.seen_.n)
+    assert np.array_equal(model.statistics_.parts[colours][0][0].counts, never.statistics_.parts[colours][0][0].counts)
+    assert (
+        model.statistics_.parts[colours][0][0].values.tolist() == never.statistics_.parts[colours][0][0].values.tolist()
+    )
+    assert np.array_equal(model.statistics_.n, never.statistics_.n)
 
 
 def test_weight_k_equals_k_copies():
@@ -131,7 +133,7 @@ def test_a_faded_model_forgets_only_with_the_clock():
     then = model.clock_
     model.decay(0.5).partial_fit(FRAME[["wait"]].iloc[:5] * 2, LABELS.iloc[:5])
     with pytest.raises(
-        Stale, match=r"the model has faded \(clock_ is 0.5\); say forget\(..., learned_at=<clock_ then>\)."
+        StaleModelError, match=r"the model has faded \(clock_ is 0.5\); say forget\(..., learned_at=<clock_ then>\)."
     ):
         model.forget(FRAME[["wait"]], LABELS)
     model.forget(FRAME[["wait"]], LABELS, learned_at=then)
@@ -361,7 +363,7 @@ def test_the_ledger_can_be_read_shown_and_tabulated():
 def test_without_pandas_the_ledger_says_what_to_install(monkeypatch):
     ledgers = NaiveBayes().fit(FRAME, LABELS).explain(FRAME.iloc[:1])
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(Missing, match=r"to_frame needs pandas: pip install 'priory\[pandas\]'"):
+    with pytest.raises(MissingDependencyError, match=r"to_frame needs pandas: pip install 'priory\[pandas\]'"):
         ledgers.to_frame()
 
 
@@ -392,8 +394,8 @@ def test_it_lives_in_scikit_learn():
 @pytest.mark.parametrize(
     ("act", "error", "message"),
     [
-        (lambda m: m.forget(FRAME, ["eggs"] * 60), NotSeen, "no row of class 'eggs' was ever learned"),
-        (lambda m: m.forget(pd.concat([FRAME] * 2), pd.concat([LABELS] * 2)), NotSeen, "only what was learned"),
+        (lambda m: m.forget(FRAME, ["eggs"] * 60), NotLearnedError, "no row of class 'eggs' was ever learned"),
+        (lambda m: m.forget(pd.concat([FRAME] * 2), pd.concat([LABELS] * 2)), NotLearnedError, "only what was learned"),
         (lambda m: m.partial_fit(FRAME.assign(size="big"), LABELS), KindError, "row 0, column 'size' holds 'big'"),
         (lambda m: m.partial_fit(FRAME, LABELS, sample_weight=-np.ones(60)), DataError, "sample_weight of row 0 is -1"),
         (lambda m: m.partial_fit(FRAME.drop(columns="size"), LABELS), DataError, "the table has no column 'size'"),
@@ -408,10 +410,10 @@ def test_it_lives_in_scikit_learn():
 )
 def test_after_an_error_the_model_is_as_it_was(act, error, message):
     model = NaiveBayes().fit(FRAME, LABELS)
-    before, record = answers(model), model.seen_
+    before, record = answers(model), model.statistics_
     with pytest.raises(error, match=message):
         act(model)
-    assert model.seen_ is record
+    assert model.statistics_ is record
     assert np.array_equal(answers(model), before)
 
 

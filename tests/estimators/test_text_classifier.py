@@ -16,10 +16,10 @@ from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 
 import priory as pr
 from paths import SHARED
-from priory.bag_of_words.models import MODELS
+from priory.bag_of_words.models import BAG_MODELS
 from priory.data import inbox
-from priory.errors import DataError, KindError, NotSeen, Stale
-from priory.sources.cell_parsing import documents
+from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
+from priory.sources.cell_parsing import read_text_column
 
 TextClassifier = partial(pr.TextClassifier, calibrate=False)  # the statistics alone
 
@@ -42,7 +42,7 @@ def test_it_has_the_numbers_of_a_scikit_learn_pipeline(model, ngrams, alpha):
     once, Peer = PEERS[model]
     vectoriser = CountVectorizer(ngram_range=ngrams, binary=once)
     peer = Peer(alpha=alpha).fit(vectoriser.fit_transform(TEXTS[:200]), LABELS[:200])
-    ours = TextClassifier(model, ngrams=ngrams, alpha=alpha).fit(TEXTS[:200], LABELS[:200])
+    ours = TextClassifier(model, ngram_range=ngrams, alpha=alpha).fit(TEXTS[:200], LABELS[:200])
     new = vectoriser.transform(TEXTS[200:])
     assert np.allclose(ours.predict_joint_log_proba(TEXTS[200:]), peer.predict_joint_log_proba(new), atol=1e-9)
     assert ours.vocabulary_ == vectoriser.get_feature_names_out().tolist()
@@ -64,7 +64,7 @@ def test_poisson_is_poisson():
 
 
 @settings(max_examples=15)
-@given(cut=st.integers(1, 307), seed=st.integers(0, 99), model=st.sampled_from(sorted(MODELS)))
+@given(cut=st.integers(1, 307), seed=st.integers(0, 99), model=st.sampled_from(sorted(BAG_MODELS)))
 def test_any_split_and_any_order_give_the_same_model(cut, seed, model):
     order = np.random.default_rng(seed).permutation(len(TEXTS))
     parts = TextClassifier(model)
@@ -77,7 +77,7 @@ def test_any_split_and_any_order_give_the_same_model(cut, seed, model):
 
 
 @pytest.mark.parametrize("options", [{}, {"ngrams": (1, 2)}, {"unit": "char_wb", "ngrams": (2, 3)}, {"min_df": 2}])
-@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize("model", sorted(BAG_MODELS))
 def test_forgetting_is_exact_to_the_bit(model, options):
     left = TextClassifier(model, **options).fit(TEXTS, LABELS).forget(TEXTS[100:], LABELS[100:])
     never = TextClassifier(model, **options).fit(TEXTS[:100], LABELS[:100])
@@ -93,7 +93,7 @@ def test_models_with_different_words_merge():
         assert merged.vocabulary_ == whole.vocabulary_
         assert np.array_equal(merged.predict_proba(TEXTS), whole.predict_proba(TEXTS))
     with pytest.raises(DataError, match="the models read texts differently"):
-        a + TextClassifier(ngrams=(1, 2)).fit(TEXTS, LABELS)
+        a + TextClassifier(ngram_range=(1, 2)).fit(TEXTS, LABELS)
 
 
 def test_weight_k_equals_k_copies_and_fading_halves():
@@ -111,7 +111,7 @@ def _counts():
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.05])
-@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize("model", sorted(BAG_MODELS))
 def test_leave_one_out_is_refitting_the_whole_pipeline(model, alpha):
     honest = TextClassifier(model, alpha=alpha).fit(TEXTS, LABELS).leave_one_out(TEXTS, LABELS)
     for i in range(0, len(TEXTS), 11):
@@ -148,7 +148,9 @@ def test_pruning_keeps_what_the_vectoriser_keeps(model, options):
 
 
 def test_stop_words_stems_and_single_letters():
-    model = TextClassifier(stop_words=["the", "a"], least=1, extra="!").fit(["The cat! I see a cat"], ["x"])
+    model = TextClassifier(stop_words=["the", "a"], min_token_length=1, extra_tokens="!").fit(
+        ["The cat! I see a cat"], ["x"]
+    )
     assert model.vocabulary_ == ["!", "cat", "i", "see"]
     pytest.importorskip("Stemmer")
     stems = TextClassifier(stem="english").fit(["connected connections connecting"], ["x"])
@@ -171,7 +173,7 @@ def test_the_reviews_of_the_lecture():
     example = json.loads(SHEET.read_text())["book_and_movie_reviews"]
     texts, labels = example["positive"] + example["negative"], ["positive"] * 4 + ["negative"] * 4
     for model, key in (("bernoulli", "bernoulli_alpha_1"), ("multinomial", "multinomial_alpha_1")):
-        fitted = TextClassifier(model, least=1).fit(texts, labels)
+        fitted = TextClassifier(model, min_token_length=1).fit(texts, labels)
         assert fitted.vocabulary_ == example["vocabulary"]
         joint = np.exp(fitted.predict_joint_log_proba([example["test"]]))[0]
         expect = example["expect"]
@@ -179,7 +181,7 @@ def test_the_reviews_of_the_lecture():
         proba = fitted.predict_proba([example["test"]])[0]
         assert dict(zip(fitted.classes_, proba, strict=True)) == pytest.approx(expect[f"{key}_posterior"], rel=1e-12)
         assert fitted.predict([example["test"]]).tolist() == [expect["class"]]
-    unsmoothed = TextClassifier("bernoulli", alpha=0.0, least=1).fit(texts, labels)
+    unsmoothed = TextClassifier("bernoulli", alpha=0.0, min_token_length=1).fit(texts, labels)
     joint = np.exp(unsmoothed.predict_joint_log_proba([example["test"]]))[0]
     expect = example["expect"]["bernoulli_unsmoothed_joint"]
     assert dict(zip(unsmoothed.classes_, joint, strict=True)) == pytest.approx(expect, rel=1e-12)
@@ -187,14 +189,14 @@ def test_the_reviews_of_the_lecture():
 
 def test_the_evidence_may_choose_the_smoothing():
     model = TextClassifier(alpha="evidence").fit(TEXTS, LABELS)
-    assert 0 < model._bag().alpha < 1
+    assert 0 < model._build_bag().alpha < 1
     assert model.score(TEXTS, LABELS) > 0.9
 
 
 # -- explanations ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize("model", sorted(BAG_MODELS))
 def test_the_ledger_sums_to_the_log_odds_and_knows_the_places(model):
     fitted = TextClassifier(model).fit(TEXTS, LABELS)
     text = "URGENT: your account was suspended, send money. Send it today"
@@ -203,7 +205,7 @@ def test_the_ledger_sums_to_the_log_odds_and_knows_the_places(model):
     spam, urgent = (fitted.classes_.tolist().index(c) for c in ("spam", "urgent"))
     assert ledger.log_odds("spam", "urgent") == pytest.approx(log_p[spam] - log_p[urgent], abs=1e-9)
     send = next(line for line in ledger.lines if line.name == "send")
-    assert [text[a:b] for a, b in send.places] == ["send", "Send"]
+    assert [text[a:b] for a, b in send.spans] == ["send", "Send"]
     assert "<mark" in ledger._repr_html_()
 
 
@@ -215,7 +217,7 @@ def test_a_text_without_known_words_says_so():
 
 
 def test_the_words_that_speak_for_a_class():
-    spam = TextClassifier().fit(TEXTS, LABELS).evidence("spam", most=10)
+    spam = TextClassifier().fit(TEXTS, LABELS).evidence("spam", max_tokens=10)
     assert len(spam) == 10
     assert all(e.decibans > 0 and e.counts["spam"] > 0 for e in spam)
     with pytest.raises(DataError, match="no class 'eggs'; the model knows"):
@@ -285,10 +287,10 @@ def test_bad_parameters(parameters, message):
 
 def test_a_document_never_learned_cannot_be_forgotten():
     model = TextClassifier().fit(TEXTS, LABELS)
-    before = model.seen_
-    with pytest.raises(NotSeen, match="'quixotic'"):
+    before = model.statistics_
+    with pytest.raises(NotLearnedError, match="'quixotic'"):
         model.forget(["quixotic"], ["spam"])
-    assert model.seen_ is before
+    assert model.statistics_ is before
 
 
 def test_nul_is_a_separator_and_a_huge_token_is_harmless():
@@ -323,7 +325,7 @@ def test_hashed_models_forget_merge_and_agree_with_spelt_ones():
 def test_hashed_models_keep_no_words_and_have_a_salt_of_their_own():
     one, other = (TextClassifier(buckets=1024).fit(TEXTS, LABELS) for _ in range(2))
     assert one.salt_ != other.salt_
-    with pytest.raises(Stale, match="a hashed model keeps no words"):
+    with pytest.raises(StaleModelError, match="a hashed model keeps no words"):
         one.explain("win cash")
     with pytest.raises(DataError, match="the models read texts differently"):
         one + other
@@ -375,7 +377,7 @@ def test_a_learned_model_can_be_copied_and_kept():
     import copy
     import pickle
 
-    model = TextClassifier(ngrams=(1, 2)).fit(TEXTS, LABELS)
+    model = TextClassifier(ngram_range=(1, 2)).fit(TEXTS, LABELS)
     model.predict(TEXTS)
     for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert np.array_equal(twin.predict_proba(TEXTS), model.predict_proba(TEXTS))
@@ -386,7 +388,7 @@ def test_a_learned_model_can_be_copied_and_kept():
 @pytest.mark.parametrize("refine", [False, True])
 def test_the_form_of_a_text_changes_nothing(refine):
     texts = [row["text"] + " ça été".upper() * (i % 3) for i, row in enumerate(ROWS)]
-    forms = [texts, [text.encode() for text in texts], documents(pa.array(texts))]
+    forms = [texts, [text.encode() for text in texts], read_text_column(pa.array(texts))]
     models = [pr.TextClassifier(refine=refine).fit(form, LABELS) for form in forms]
     for model, form in zip(models, forms, strict=True):
         np.testing.assert_array_equal(model.predict_proba(form), models[0].predict_proba(texts))

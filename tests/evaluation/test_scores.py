@@ -13,7 +13,7 @@ from sklearn.datasets import load_wine
 
 from priory import NaiveBayes, Scores
 from priory.errors import DataError
-from priory.evaluation.intervals import Interval, area, mean, proportion
+from priory.evaluation.intervals import Interval, mean_interval, proportion_interval, roc_area_interval
 
 
 def drawn(rows, classes, seed=0, weighted=False):
@@ -95,12 +95,12 @@ def covered(truth, intervals):
 
 def test_intervals_cover_the_truth_as_often_as_they_say():
     rng = np.random.default_rng(0)
-    assert covered(0.9, [proportion(k, 50) for k in rng.binomial(50, 0.9, 1000)]) > 0.92
-    assert covered(1.0, [mean(rng.exponential(size=200), np.ones(200)) for _ in range(1000)]) > 0.92
+    assert covered(0.9, [proportion_interval(k, 50) for k in rng.binomial(50, 0.9, 1000)]) > 0.92
+    assert covered(1.0, [mean_interval(rng.exponential(size=200), np.ones(200)) for _ in range(1000)]) > 0.92
     truth = 0.8554  # P(N(1.5, 1) > N(0, 1)), the area under the ROC curve
     y = np.arange(60) % 2
     areas = [metrics.roc_auc_score(y, rng.normal(size=60) + 1.5 * y) for _ in range(400)]
-    assert covered(truth, [area(a, 30, 30) for a in areas]) > 0.92
+    assert covered(truth, [roc_area_interval(a, 30, 30) for a in areas]) > 0.92
 
 
 @pytest.mark.parametrize("squeeze", [1.0, 0.8, 0.3])

@@ -143,7 +143,7 @@ def test_nothing_in_the_data_becomes_part_of_the_page():
         for text, label in zip(texts, labels, strict=True)
     ]
     shuffled = [labels[i] for i in rng.permutation(60)]
-    model = TextClassifier(least=1)
+    model = TextClassifier(min_token_length=1)
     pages = [
         report(model.fit(texts, shuffled), texts, shuffled),
         report(NaiveBayes().fit(rows, shuffled), rows, shuffled),

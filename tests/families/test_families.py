@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from priory.errors import DataError, NotSeen
+from priory.errors import DataError, NotLearnedError
 from priory.families import (
     Bernoulli,
     Binomial,
@@ -52,9 +52,9 @@ def state(record):
     """What a record says, whatever frame it is in."""
     if hasattr(record, "origin"):
         square = record.second.ndim > record.first.ndim
-        plain = record.rebased(np.zeros_like(record.origin), np.ones_like(record.unit))
+        plain = record.rebase(np.zeros_like(record.origin), np.ones_like(record.unit))
         unit = record.unit
-        spread = record.about_mean() * unit[:, None] * unit if square else record.scatter() * unit**2
+        spread = record.scatter_matrix() * unit[:, None] * unit if square else record.scatter() * unit**2
         return {"n": record.n, "mean": plain.first, "spread": spread}
     return {k: v for k, v in vars(record).items() if not k.startswith("_")}
 
@@ -111,12 +111,12 @@ def test_merging_is_associative(example):
 
 def test_only_what_was_learned_can_be_forgotten(example):
     family, x = example
-    with pytest.raises(NotSeen, match="only what was learned can be forgotten"):
+    with pytest.raises(NotLearnedError, match="only what was learned can be forgotten"):
         family.observe(x[:3]) - family.observe(x)
 
 
 def test_a_failure_that_was_not_seen_cannot_be_forgotten():
-    with pytest.raises(NotSeen):
+    with pytest.raises(NotLearnedError):
         Bernoulli().observe([1.0, 1.0]) - Bernoulli().observe([0.0])
 
 
@@ -127,7 +127,7 @@ def test_classes_are_counted_apart(example):
     assert np.allclose(together.n, np.bincount(group, minlength=3))
     apart = [family.observe(x[group == c]) for c in range(3)]
     assert np.allclose(np.asarray(together.n), [record.n for record in apart])
-    same(together.pooled(), _as_one_class(family, x))
+    same(together.pool_classes(), _as_one_class(family, x))
 
 
 def _as_one_class(family, x):
@@ -146,7 +146,7 @@ def test_gaussian_forgetting_is_exact_far_from_the_origin():
 @given(st.floats(-1e12, 1e12), st.sampled_from([2.0**-40, 1.0, 2.0**40]))
 def test_neither_origin_nor_unit_changes_what_a_record_says(origin, unit):
     record = Gaussian().observe(RNG.normal(origin, 1.0 + abs(origin) / 1e3, 50))
-    moved = record.rebased((record.origin + 0.5) * record.unit / unit, np.asarray(unit))
+    moved = record.rebase((record.origin + 0.5) * record.unit / unit, np.asarray(unit))
     for before, after in zip(Gaussian().ml(record), Gaussian().ml(moved), strict=True):
         assert after == pytest.approx(before, rel=1e-6)
 
@@ -366,9 +366,9 @@ def test_beliefs_hold_at_any_scale(scale):
     x = RNG.normal(3.0, 1.0, (200, 2)) * np.array([scale, 1.0])
     group = RNG.integers(0, 2, 200).astype(np.int32)
     seen = Gaussian().observe(x, group, 2)
-    family = Gaussian.prior_from(seen)
+    family = Gaussian.empirical_prior(seen)
     plain = Gaussian().observe(x / np.array([scale, 1.0]), group, 2)
-    expected = Gaussian.prior_from(plain).score(plain, x / np.array([scale, 1.0]), "predictive")
+    expected = Gaussian.empirical_prior(plain).score(plain, x / np.array([scale, 1.0]), "predictive")
     assert np.allclose(np.diff(family.score(seen, x, "predictive")), np.diff(expected), rtol=1e-6, atol=1e-9)
 
 

@@ -12,19 +12,19 @@ from priory.families.bernoulli import Bernoulli
 from priory.families.gaussian import Gaussian
 from priory.families.poisson import Poisson
 from priory.hypotheses.description_length import (
-    bits,
     label_bits,
     mixture,
     parametric,
     prequential,
     prequential_labels,
+    to_bits,
     two_part,
 )
 
 
 def test_certainty_is_free_and_the_impossible_has_no_code():
-    assert bits([0.0, -math.inf]).tolist() == [0.0, math.inf]
-    assert math.copysign(1, float(bits(0.0))) == 1
+    assert to_bits([0.0, -math.inf]).tolist() == [0.0, math.inf]
+    assert math.copysign(1, float(to_bits(0.0))) == 1
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_no_two_part_code_over_a_grid_beats_the_mixture_of_that_grid(x):
     theta = np.linspace(0.05, 0.95, 19)
     log_likelihood = np.log(theta) * sum(x) + np.log(1 - theta) * (len(x) - sum(x))
     shortest = min(two_part(-math.log(19), value).total for value in log_likelihood)
-    assert float(bits(np.logaddexp.reduce(log_likelihood - math.log(19)))) <= shortest + 1e-9
+    assert float(to_bits(np.logaddexp.reduce(log_likelihood - math.log(19)))) <= shortest + 1e-9
 
 
 def test_parametric_code_is_half_of_the_bayesian_information_criterion():

@@ -11,7 +11,7 @@ from scipy import stats
 
 from paths import SHARED
 from priory.core.probability import bayes_rule
-from priory.errors import DataError, KindError, NotSeen, PrioryWarning
+from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
 from priory.families.bernoulli import Bernoulli
 from priory.hypotheses.continuum import Continuum
 from priory.hypotheses.finite import Hypotheses
@@ -264,22 +264,22 @@ def test_ties_are_warned_of():
         ),
         (
             lambda: candy_bags().update("lime").forget("cherry"),
-            NotSeen,
+            NotLearnedError,
             "cannot forget ['cherry']: not all of it was observed.",
         ),
         (
             lambda: possible(["lime", "lime"]).forget("cherry"),
-            NotSeen,
+            NotLearnedError,
             "cannot forget ['cherry']: not all of it was observed.",
         ),
         (
             lambda: Hypotheses(likelihood={0: stats.norm(0).pdf, 1: stats.norm(1).pdf}).update(0.9).forget(1.2),
-            NotSeen,
+            NotLearnedError,
             "cannot forget [1.2]: not all of it was observed.",
         ),
         (
             lambda: Continuum(("cherry", "lime")).update("cherry").forget("lime"),
-            NotSeen,
+            NotLearnedError,
             "cannot forget ['lime']: not all of it was observed.",
         ),
         (

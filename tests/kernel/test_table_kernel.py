@@ -57,7 +57,7 @@ def test_tally_counts_each_value_of_each_column(kernel, weighted):
     _, group, weight = rows(60, weighted=weighted)
     codes = RNG.integers(-1, 3, size=(60, 2)).astype(np.int32)
     w = np.ones(60) if weight is None else weight
-    counts = kernel.tally(codes, np.array([0, 3, 6]), group, weight, 4)
+    counts = kernel.code_counts(codes, np.array([0, 3, 6]), group, weight, 4)
     for c in range(4):
         for j in range(2):
             for v in range(3):
@@ -94,7 +94,7 @@ def test_values_keep_their_significant_digits(kernel):
 SCORES = {
     "quadratic": (np.full(3, 0.5), *(RNG.random((4, 3)) + 0.1 for _ in range(3))),
     "student": (np.full(3, 0.5), *(RNG.random((4, 3)) + 0.1 for _ in range(4))),
-    "blended": (np.full(3, 0.5), *(RNG.random((4, 3)) + 0.1 for _ in range(4)), np.array([1e-9, 0.3, 1 - 1e-9])),
+    "student_mixture": (np.full(3, 0.5), *(RNG.random((4, 3)) + 0.1 for _ in range(4)), np.array([1e-9, 0.3, 1 - 1e-9])),
 }
 
 
@@ -113,7 +113,7 @@ def test_twins_blend_the_same_where_classes_hardly_differ():
     power = np.repeat([[5000.0], [5000.5], [10000.0]], 1200, axis=1)
     tables = RNG.normal(0, 1e-3, (3, 1200)), 0.1 / power, power, RNG.normal(0, 1e-3, (3, 1200))
     tables = np.ones(1200), *tables, RNG.random(1200)
-    slow, fast = reference.blended(x, *tables), compiled.blended(x, *tables)
+    slow, fast = reference.student_mixture(x, *tables), compiled.student_mixture(x, *tables)
     assert np.ptp(slow) > 0.1
     assert np.allclose(slow, fast, rtol=1e-10, atol=1e-10)
 
@@ -125,11 +125,11 @@ def test_lookup_adds_what_the_table_says(kernel):
 
 
 def test_the_result_does_not_depend_on_the_number_of_threads(monkeypatch):
-    x, group, _ = rows(3 * sharding.SHARD + 7, weighted=False)
+    x, group, _ = rows(3 * sharding.ROWS_PER_SHARD + 7, weighted=False)
     frame = np.zeros((4, 3)), np.ones(3)
-    many = column_kernels.moments(x, group, None, *frame)
-    monkeypatch.setattr(sharding, "THREADS", 1)
-    for one, several in zip(column_kernels.moments(x, group, None, *frame), many, strict=True):
+    many = column_kernels.compute_moments(x, group, None, *frame)
+    monkeypatch.setattr(sharding, "N_THREADS", 1)
+    for one, several in zip(column_kernels.compute_moments(x, group, None, *frame), many, strict=True):
         assert np.array_equal(one, several)
 
 
@@ -138,5 +138,5 @@ def test_any_layout_and_type_is_counted_in_double(layout):
     x = layout(np.arange(60.0).reshape(20, 3))
     group = np.zeros(20, dtype=np.int32)
     assert np.array_equal(
-        column_kernels.group_sums(x, group, None, 1), np.arange(60.0).reshape(20, 3).sum(axis=0)[None]
+        column_kernels.sum_by_class(x, group, None, 1), np.arange(60.0).reshape(20, 3).sum(axis=0)[None]
     )

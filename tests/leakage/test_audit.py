@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 import priory as pr
 from leakage_data import only, table, texts
-from priory.errors import DataError, TooLarge
+from priory.errors import DataError, ModelTooLargeError
 from priory.leakage import Finding, Findings, Severity
 
 # -- clean tables say nothing ------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_what_cannot_be_audited_is_said(call, message):
 
 
 def test_a_target_with_too_many_classes_is_refused_before_the_memory_is_taken():
-    with pytest.raises(TooLarge, match="the target 'target' has 20,000 values in 20,000 rows"):
+    with pytest.raises(ModelTooLargeError, match="the target 'target' has 20,000 values in 20,000 rows"):
         pr.audit({"x": np.arange(20_000.0)}, target=[f"c{i}" for i in range(20_000)])
 
 

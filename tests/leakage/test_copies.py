@@ -10,7 +10,7 @@ import priory as pr
 from leakage_data import WORDS, kinds, loaded, needs, only, suspected, table, texts
 from priory.leakage import Severity
 from priory.leakage.finders import boilerplate, duplicates
-from priory.leakage.minhash import SIZE, clusters
+from priory.leakage.minhash import SHINGLE_BYTES, cluster_texts
 
 # -- duplicates --------------------------------------------------------------------------------------------------------
 
@@ -79,7 +79,9 @@ def test_near_duplicate_texts_are_found_on_both_sides():
 
 def shared(a, b):
     """The share of shingles two texts have in common, by sets."""
-    first, second = ({t.encode()[i : i + SIZE] for i in range(max(1, len(t.encode()) - SIZE + 1))} for t in (a, b))
+    first, second = (
+        {t.encode()[i : i + SHINGLE_BYTES] for i in range(max(1, len(t.encode()) - SHINGLE_BYTES + 1))} for t in (a, b)
+    )
     return len(first & second) / len(first | second)
 
 
@@ -92,7 +94,7 @@ def test_near_duplicates_are_those_of_the_definition(seed):
         words = text.split(" ")
         words[rng.integers(len(words))] = "zebra"
         documents.append(" ".join(words))
-    number = clusters(documents)
+    number = cluster_texts(documents)
     pairs = [(i, j) for i in range(30) for j in range(i)]
     alike = {pair for pair in pairs if shared(documents[pair[0]], documents[pair[1]]) >= 0.8}
     linked = {pair for pair in pairs if number[pair[0]] == number[pair[1]]}
@@ -103,7 +105,7 @@ def test_near_duplicates_are_those_of_the_definition(seed):
 
 @pytest.mark.parametrize("documents", [["", "", "a", "b"], ["short", "tiny"], ["", "x" * 50]])
 def test_texts_too_short_to_compare_are_not_near(documents):
-    assert len(set(clusters(documents).tolist())) == len(documents)
+    assert len(set(cluster_texts(documents).tolist())) == len(documents)
 
 
 @needs("sms_spam")

@@ -16,7 +16,7 @@ NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # the statistics alone
 
 def terms(model, table, y):
     cells = model._schema.cells(model._read(table, False))
-    return folds.terms_without(model._schema, model.seen_, cells, np.asarray(y), "predictive")
+    return folds.leave_one_out_terms(model._schema, model.statistics_, cells, np.asarray(y), "predictive")
 
 
 @pytest.mark.parametrize("family", [Histogram, Histogram(alpha=0.7), Histogram(bits=4), Categorical, Categorical(0.3)])
@@ -35,7 +35,7 @@ def test_counted_values_less_one_row_in_closed_form(family, cells, scale):
     model = NaiveBayes(family).fit(table, y)
     quick = terms(model, table, y)
     with pytest.MonkeyPatch.context() as plain:
-        plain.setattr(folds, "_closed", lambda *_: None)
+        plain.setattr(folds, "_leave_out_in_closed_form", lambda *_: None)
         assert np.allclose(quick, terms(model, table, y), atol=1e-9)
 
 
@@ -46,5 +46,5 @@ def test_many_values_are_cut_in_many_ways():
     model = NaiveBayes("histogram").fit(x[:, None], y)
     quick = terms(model, x[:, None], y)
     with pytest.MonkeyPatch.context() as plain:
-        plain.setattr(folds, "_closed", lambda *_: None)
+        plain.setattr(folds, "_leave_out_in_closed_form", lambda *_: None)
         assert np.allclose(quick, terms(model, x[:, None], y), atol=1e-9)

@@ -117,7 +117,7 @@ def test_unknown_labels_raise(name):
     with pytest.raises(DataError) as error:
         model.partial_fit(X, [0, 1, 2], classes=[0, 1])
     assert str(error.value) == "The target label(s) [2] in y do not exist in the initial classes [0 1]"
-    assert not hasattr(model, "seen_")
+    assert not hasattr(model, "statistics_")
 
 
 @difference("CategoricalNB `n_categories_` after `partial_fit`")

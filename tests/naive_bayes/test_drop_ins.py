@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from priory.core.statistics import Statistics
-from priory.errors import DataError, NotSeen
+from priory.errors import DataError, NotLearnedError
 from priory.families import Poisson
 from priory.naive_bayes import (
     BernoulliNB,
@@ -53,7 +53,7 @@ def table(estimator, seed, rows=40, columns=3, classes=3):
 def sums(record):
     """The numbers of a record, whatever it is made of."""
     if isinstance(record, Statistics):
-        return [number for name in record.summed() for number in sums(getattr(record, name))]
+        return [number for name in record.summed_fields() for number in sums(getattr(record, name))]
     return [n for part in record for n in sums(part)] if isinstance(record, tuple) else [record]
 
 
@@ -67,7 +67,7 @@ def assert_same_record(a, b, exact):
 
 def assert_same_model(a, b, X, exact):
     if exact:
-        assert_same_record(a.seen_, b.seen_, exact)
+        assert_same_record(a.statistics_, b.statistics_, exact)
     assert_array_equal(a.class_count_, b.class_count_)
     assert_allclose(a.predict_proba(X), b.predict_proba(X), rtol=1e-7, atol=1e-9)
 
@@ -272,8 +272,8 @@ def test_full_covariance_integrated_out_is_the_multivariate_t_of_the_family():
 
     X, y = load_iris(return_X_y=True)
     model = GaussianBayes().fit(X, y)
-    seen = model.seen_.parts[0]
-    belief = MultivariateGaussian.prior_from(seen) + seen
+    seen = model.statistics_.parts[0]
+    belief = MultivariateGaussian.empirical_prior(seen) + seen
     assert_allclose(model.predict_joint_log_proba(X[:9]), np.log(1 / 3) + belief.log_predictive(X[:9, None]), rtol=1e-9)
 
 
@@ -304,13 +304,13 @@ INF = np.array([[1.0, np.inf], [3.0, 4.0]])
 )
 def test_missing_and_infinite_cells_are_named(estimator, X, message):
     model = clone(estimator).fit([[1, 2], [3, 4]], [0, 1])
-    before = model.seen_
+    before = model.statistics_
     attempts = [model.fit, model.partial_fit, model.forget, lambda X, y: model.fit(X, y, sample_weight=[1.0, 0.0])]
     for attempt in [*attempts, lambda X, y: model.predict_proba(X)]:
         with pytest.raises(DataError) as error:
             attempt(X, [0, 1])
         assert str(error.value) == message
-        assert model.seen_ is before
+        assert model.statistics_ is before
 
 
 @pytest.mark.parametrize(
@@ -319,13 +319,13 @@ def test_missing_and_infinite_cells_are_named(estimator, X, message):
 def test_negative_counts_are_named(estimator):
     name = type(estimator).__name__
     model = clone(estimator).fit([[1, 2], [3, 4]], [0, 1])
-    before = model.seen_
+    before = model.statistics_
     for attempt in (model.fit, model.partial_fit, lambda X, y: model.predict(X)):
         with pytest.raises(DataError) as error:
             attempt([[0, 1], [0, -2]], [0, 1])
         where = "row 1, column 1 holds -2; nothing below 0 is a count."
         assert str(error.value) == f"Negative values in data passed to {name} (input X): {where}"
-        assert model.seen_ is before
+        assert model.statistics_ is before
 
 
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array])
@@ -376,7 +376,7 @@ def test_bad_parameters_are_refused_in_one_line(estimator, message):
 def test_bad_weights_and_labels_leave_the_model_as_it_was(estimator):
     X, y = np.array([[1, 2], [3, 4]]), [0, 1]
     model = clone(estimator).fit(X, y)
-    before = model.seen_
+    before = model.statistics_
     for y_, weight, message in [
         (y, [1, -1], "sample_weight of row 1 is -1; give a number from 0 to 1e+100."),
         (y, [np.nan, 1], "sample_weight of row 0 is nan; give a number from 0 to 1e+100."),
@@ -390,18 +390,18 @@ def test_bad_weights_and_labels_leave_the_model_as_it_was(estimator):
         with pytest.raises(DataError) as error:
             model.partial_fit(X, y_, sample_weight=weight)
         assert str(error.value) == message
-        assert model.seen_ is before
+        assert model.statistics_ is before
 
 
 @every_estimator
 def test_forgetting_what_was_never_learned_is_refused(estimator):
     model = clone(estimator).fit([[1, 2], [3, 4], [3, 4]], [0, 1, 1])
-    before = model.seen_
-    with pytest.raises(NotSeen, match="the model is as it was"):
+    before = model.statistics_
+    with pytest.raises(NotLearnedError, match="the model is as it was"):
         model.forget([[1, 2], [1, 2]], [0, 0])
-    with pytest.raises(NotSeen, match="no row of class 7 was ever learned"):
+    with pytest.raises(NotLearnedError, match="no row of class 7 was ever learned"):
         model.forget([[1, 2]], [7])
-    assert model.seen_ is before
+    assert model.statistics_ is before
 
 
 def test_categories_too_many_to_count_are_refused_before_they_are_counted():

@@ -12,7 +12,7 @@ from priory import Scores, TextClassifier
 
 pytest.importorskip("matplotlib")
 from priory import plots
-from priory.plots.canvas import inline_svg
+from priory.plots.canvas import render_inline_svg
 
 
 def judged(classes=3, rows=200, names=None):
@@ -99,7 +99,7 @@ HOSTILE = ["<script>alert(1)</script>", "$\\frac{", "漢字\x00]]>"]
 @pytest.mark.parametrize("draw", [plots.confusion_matrix, plots.roc_curves])
 def test_labels_are_text_and_nothing_else(draw):
     scores = judged(names=HOSTILE)
-    picture = inline_svg(lambda: draw(scores), 'a "title"')
+    picture = render_inline_svg(lambda: draw(scores), 'a "title"')
     root = ET.fromstring(picture)
     assert root.attrib["aria-label"] == 'a "title"'
     assert not [node for node in root.iter() if node.tag.endswith("script")]
@@ -109,7 +109,7 @@ def test_labels_are_text_and_nothing_else(draw):
 
 
 def test_the_ink_is_that_of_the_page_and_the_bytes_are_the_same_each_time():
-    one, two = (inline_svg(lambda: plots.score_histogram(judged()), "certainty") for _ in range(2))
+    one, two = (render_inline_svg(lambda: plots.score_histogram(judged()), "certainty") for _ in range(2))
     assert one == two
     assert "currentColor" in one
     assert "#333333" not in one

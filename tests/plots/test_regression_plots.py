@@ -8,7 +8,7 @@ import pytest
 
 from paths import ROOT
 from priory import plots
-from priory.errors import Missing
+from priory.errors import MissingDependencyError
 from priory.regression.linear_posterior import NormalInverseGamma
 from priory.regression.linear_regression import BayesianLinearRegression
 
@@ -58,7 +58,7 @@ def plots_hashed():
 
 def test_without_matplotlib_the_message_says_what_to_install(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(Missing) as error:
+    with pytest.raises(MissingDependencyError) as error:
         plots.prior_lines(model, GRID)
     assert str(error.value) == ("figures need matplotlib: pip install 'priory[plots]'.")
 

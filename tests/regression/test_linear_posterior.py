@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from priory.errors import DataError, NotSeen
-from priory.regression.cross_products import Term, design, observe
-from priory.regression.linear_posterior import NormalInverseGamma, Student, spreads, strength_by_evidence
+from priory.errors import DataError, NotLearnedError
+from priory.regression.cross_products import Term, accumulate_products, build_design_matrix
+from priory.regression.linear_posterior import NormalInverseGamma, StudentT, choose_linear_strength, term_scales
 
 LAWS = settings(max_examples=60, deadline=None)
 
@@ -24,7 +24,7 @@ def rows(seed, n, d, mean=0.0, gaps=False):
 
 def same(a, b, rtol=1e-10):
     """Two records say the same, whatever origin and order of terms they are written in."""
-    a, b = a.aligned(b)
+    a, b = a.align(b)
     size = 1 + np.abs(a.second).max()
     assert a.n == pytest.approx(b.n, rel=1e-12)
     np.testing.assert_allclose(a.first, b.first, rtol=0, atol=rtol * size)
@@ -46,9 +46,9 @@ PROBLEMS = given(
 def test_the_parts_add_up_to_the_whole_in_any_order(seed, n, d, mean, gaps, cut):
     x, y = rows(seed, n, d, mean, gaps)
     k = int(cut * n)
-    head, tail = observe(x[:k], y[:k]), observe(x[k:], y[k:])
-    same(head + tail, observe(x, y))
-    same(tail + head, observe(x, y))
+    head, tail = accumulate_products(x[:k], y[:k]), accumulate_products(x[k:], y[k:])
+    same(head + tail, accumulate_products(x, y))
+    same(tail + head, accumulate_products(x, y))
 
 
 @LAWS
@@ -56,7 +56,7 @@ def test_the_parts_add_up_to_the_whole_in_any_order(seed, n, d, mean, gaps, cut)
 def test_forgetting_rows_equals_never_having_seen_them(seed, n, d, mean, gaps, cut):
     x, y = rows(seed, n, d, mean, gaps)
     k = 1 + int(cut * (n - 1))
-    same(observe(x, y) - observe(x[k:], y[k:]), observe(x[:k], y[:k]))
+    same(accumulate_products(x, y) - accumulate_products(x[k:], y[k:]), accumulate_products(x[:k], y[:k]))
 
 
 @LAWS
@@ -65,27 +65,27 @@ def test_a_weight_is_a_repetition_and_a_scalar_scales(seed, n, d, mean, gaps, cu
     x, y = rows(seed, n, d, mean, gaps)
     times = np.random.default_rng(seed).integers(0, 4, size=n)
     times[0] = 2
-    same(observe(x, y, times), observe(np.repeat(x, times, axis=0), np.repeat(y, times)))
-    same(2 * observe(x, y), observe(x, y) + observe(x, y))
+    same(accumulate_products(x, y, times), accumulate_products(np.repeat(x, times, axis=0), np.repeat(y, times)))
+    same(2 * accumulate_products(x, y), accumulate_products(x, y) + accumulate_products(x, y))
 
 
 @LAWS
 @PROBLEMS
 def test_the_origin_does_not_change_a_belief(seed, n, d, mean, gaps, cut):
     x, y = rows(seed, n, d, mean, gaps)
-    seen = observe(x, y)
-    moved = seen.rebased(seen.origin + np.where(seen.origin != 0, cut, 0.0))
-    for one, other in [(seen.centre(), moved.centre()), (spreads(seen), spreads(moved))]:
+    seen = accumulate_products(x, y)
+    moved = seen.rebase(seen.origin + np.where(seen.origin != 0, cut, 0.0))
+    for one, other in [(seen.centre(), moved.centre()), (term_scales(seen), term_scales(moved))]:
         np.testing.assert_allclose(one, other, rtol=1e-9)
-    beliefs = [NormalInverseGamma.ridge(spreads(r) ** 2, seen.centre()) + r for r in (seen, moved)]
+    beliefs = [NormalInverseGamma.ridge(term_scales(r) ** 2, seen.centre()) + r for r in (seen, moved)]
     np.testing.assert_allclose(beliefs[0].mean, beliefs[1].mean, atol=1e-8)
     assert beliefs[0].scale == pytest.approx(beliefs[1].scale, rel=1e-8)
 
 
 def test_mean_1e8_keeps_its_digits_when_a_tenth_is_forgotten():
     x, y = rows(0, 1000, 3)
-    far = observe(x + 1e8, y + 1e8) - observe(x[:100] + 1e8, y[:100] + 1e8)
-    near = observe((x[100:] + 1e8) - 1e8, (y[100:] + 1e8) - 1e8)
+    far = accumulate_products(x + 1e8, y + 1e8) - accumulate_products(x[:100] + 1e8, y[:100] + 1e8)
+    near = accumulate_products((x[100:] + 1e8) - 1e8, (y[100:] + 1e8) - 1e8)
     beliefs = [NormalInverseGamma.ridge(np.zeros(3), r.centre()) + r for r in (far, near)]
     np.testing.assert_allclose(beliefs[0].mean[1:], beliefs[1].mean[1:], rtol=1e-12)
     assert beliefs[0].scale == pytest.approx(beliefs[1].scale, rel=1e-12)
@@ -94,27 +94,27 @@ def test_mean_1e8_keeps_its_digits_when_a_tenth_is_forgotten():
 def test_a_first_row_far_from_the_others_costs_no_digits():
     x, y = rows(1, 500, 2)
     x[0], y[0] = 1e9, -1e9
-    seen = observe(x, y, np.r_[0.0, np.ones(499)])
-    same(seen, observe(x[1:], y[1:]), rtol=1e-8)
+    seen = accumulate_products(x, y, np.r_[0.0, np.ones(499)])
+    same(seen, accumulate_products(x[1:], y[1:]), rtol=1e-8)
 
 
 def test_what_was_not_seen_cannot_be_forgotten():
     x, y = rows(2, 20, 2)
-    seen = observe(x, y)
-    with pytest.raises(NotSeen, match=r"^cannot forget 21 of 20: only what was learned can be forgotten\.$"):
-        seen - observe(*rows(2, 21, 2))
+    seen = accumulate_products(x, y)
+    with pytest.raises(NotLearnedError, match=r"^cannot forget 21 of 20: only what was learned can be forgotten\.$"):
+        seen - accumulate_products(*rows(2, 21, 2))
     with pytest.raises(
-        NotSeen, match=r"^cannot forget these rows: more spread of column 1 than was learned would go\.$"
+        NotLearnedError, match=r"^cannot forget these rows: more spread of column 1 than was learned would go\.$"
     ):
-        seen - observe(x[:5] * [1.0, 100.0], y[:5])
+        seen - accumulate_products(x[:5] * [1.0, 100.0], y[:5])
     with pytest.raises(
-        NotSeen, match=r"^cannot forget these rows: more spread of the target than was learned would go\.$"
+        NotLearnedError, match=r"^cannot forget these rows: more spread of the target than was learned would go\.$"
     ):
-        seen - observe(x[:5], 100 * y[:5])
+        seen - accumulate_products(x[:5], 100 * y[:5])
 
 
 def test_when_all_is_forgotten_nothing_is_left():
-    seen = observe(*rows(3, 20, 2, 1e8))
+    seen = accumulate_products(*rows(3, 20, 2, 1e8))
     left = seen - seen
     assert left.n == 0
     assert not left.first.any()
@@ -135,26 +135,26 @@ def test_when_all_is_forgotten_nothing_is_left():
 )
 def test_numbers_without_a_square_are_refused(x, y, message):
     with pytest.raises(DataError) as error:
-        observe(x, y)
+        accumulate_products(x, y)
     assert str(error.value) == message
 
 
 def test_weights_that_make_the_products_infinite_are_refused():
     with pytest.raises(DataError) as error:
-        observe([[1e140], [-1e140]], [1.0, 2.0], [1e100, 1e100])
+        accumulate_products([[1e140], [-1e140]], [1.0, 2.0], [1e100, 1e100])
     assert str(error.value) == "the products of these rows are infinite: rescale the columns or the weights."
 
 
 @pytest.mark.parametrize("gaps", [False, True])
 def test_many_rows_on_many_threads_make_the_record_of_their_parts(gaps):
     x, y = rows(11, 70_000, 2, gaps=gaps)
-    same(observe(x, y), observe(x[:1234], y[:1234]) + observe(x[1234:], y[1234:]))
-    np.testing.assert_array_equal(observe(x, y).second, observe(x, y).second)
+    same(accumulate_products(x, y), accumulate_products(x[:1234], y[:1234]) + accumulate_products(x[1234:], y[1234:]))
+    np.testing.assert_array_equal(accumulate_products(x, y).second, accumulate_products(x, y).second)
 
 
 def test_records_of_different_columns_do_not_add():
-    a = observe([[1.0]], [1.0], terms=[Term("a")])
-    b = observe([[1.0]], [1.0], terms=[Term("b")])
+    a = accumulate_products([[1.0]], [1.0], terms=[Term("a")])
+    b = accumulate_products([[1.0]], [1.0], terms=[Term("b")])
     with pytest.raises(DataError, match=r"^cannot combine numbers in 'a' with numbers in 'b'\.$"):
         a + b
 
@@ -187,7 +187,7 @@ def quadrature(x, y, prior):
 
 def test_posterior_predictive_and_evidence_equal_brute_force_quadrature():
     x, y, prior = slope_problem()
-    seen = observe(x, y)
+    seen = accumulate_products(x, y)
     belief = prior + seen
     w, s2, mass = quadrature(x, y, prior)
     evidence = mass.sum()
@@ -209,23 +209,26 @@ def test_evidence_is_a_multivariate_t_density():
     prior = NormalInverseGamma.isotropic(2, strength=0.7, shape=1.5, scale=2.5)
     u = np.column_stack([np.ones(7), x])
     t = stats.multivariate_t(np.zeros(7), 2.5 / 1.5 * (np.eye(7) + u @ u.T / 0.7), df=3.0)
-    assert prior.log_evidence(observe(x, y)) == pytest.approx(t.logpdf(y), abs=1e-10)
+    assert prior.log_evidence(accumulate_products(x, y)) == pytest.approx(t.logpdf(y), abs=1e-10)
 
 
 def test_learning_in_two_steps_is_learning_in_one():
     (x, y), prior = rows(6, 30, 3), NormalInverseGamma.isotropic(3)
-    once, twice = prior + observe(x, y), prior + observe(x[:11], y[:11]) + observe(x[11:], y[11:])
+    once, twice = (
+        prior + accumulate_products(x, y),
+        prior + accumulate_products(x[:11], y[:11]) + accumulate_products(x[11:], y[11:]),
+    )
     np.testing.assert_allclose(once.mean, twice.mean, rtol=1e-10)
     assert once.scale == pytest.approx(twice.scale, rel=1e-10)
-    chain = prior.log_evidence(observe(x[:11], y[:11])) + (prior + observe(x[:11], y[:11])).log_evidence(
-        observe(x[11:], y[11:])
-    )
-    assert prior.log_evidence(observe(x, y)) == pytest.approx(chain, abs=1e-9)
+    chain = prior.log_evidence(accumulate_products(x[:11], y[:11])) + (
+        prior + accumulate_products(x[:11], y[:11])
+    ).log_evidence(accumulate_products(x[11:], y[11:]))
+    assert prior.log_evidence(accumulate_products(x, y)) == pytest.approx(chain, abs=1e-9)
 
 
 def test_a_flat_prior_gives_the_intervals_of_least_squares():
     x, y = rows(7, 12, 1)
-    seen = observe(x, y)
+    seen = accumulate_products(x, y)
     belief = NormalInverseGamma.ridge(np.zeros(1), seen.centre()) + seen
     line = stats.linregress(x[:, 0], y)
     assert belief.mean[1] == pytest.approx(line.slope, abs=1e-12)
@@ -235,7 +238,7 @@ def test_a_flat_prior_gives_the_intervals_of_least_squares():
 
 
 def test_student_is_scipys():
-    student, t = Student(np.array([1.0]), np.array([2.0]), 4.5), stats.t(4.5, loc=1.0, scale=2.0)
+    student, t = StudentT(np.array([1.0]), np.array([2.0]), 4.5), stats.t(4.5, loc=1.0, scale=2.0)
     assert student.std()[0] == pytest.approx(t.std())
     assert student.log_density(2.3)[0] == pytest.approx(t.logpdf(2.3), abs=1e-12)
     np.testing.assert_allclose(np.ravel(student.interval(0.8)), t.interval(0.8), rtol=1e-10)
@@ -244,7 +247,7 @@ def test_student_is_scipys():
 
 
 def test_too_few_rows_bound_nothing():
-    seen = observe([[1.0]], [2.0])
+    seen = accumulate_products([[1.0]], [2.0])
     student = (NormalInverseGamma.ridge(np.ones(1), seen.centre()) + seen).predictive(np.zeros((1, 1)))
     assert student.location[0] == 2.0
     assert student.std()[0] == np.inf
@@ -257,22 +260,22 @@ def test_too_few_rows_bound_nothing():
 def test_leave_one_out_is_total_minus_row(seed, n, d, mean, gaps, cut):
     x, y = rows(seed, n, d, mean)
     weight = np.random.default_rng(seed).uniform(0.5, 2.0, size=n)
-    seen = observe(x, y, weight)
+    seen = accumulate_products(x, y, weight)
     prior = NormalInverseGamma.ridge(np.full(d, 0.5), seen.centre())
     inputs, centre = seen.terms, seen.centre()[1:]
-    closed = (prior + seen).predictive_without(design(x, inputs, seen.terms, centre), y, weight)
+    closed = (prior + seen).predict_leave_one_out(build_design_matrix(x, inputs, seen.terms, centre), y, weight)
     for i in range(0, n, 7):
         row = slice(i, i + 1)
-        plain = (prior + (seen - observe(x[row], y[row], weight[row]))).predictive(x[row] - centre)
+        plain = (prior + (seen - accumulate_products(x[row], y[row], weight[row]))).predictive(x[row] - centre)
         assert closed.location[i] == pytest.approx(plain.location[0], rel=1e-9, abs=1e-7)
         assert closed.scale[i] == pytest.approx(plain.scale[0], rel=1e-6)
 
 
 def test_the_evidence_is_largest_where_the_search_says():
     x, y = rows(8, 40, 6)
-    seen = observe(x, 0.1 * y)
-    unit = spreads(seen)
-    best = strength_by_evidence(seen, unit)
+    seen = accumulate_products(x, 0.1 * y)
+    unit = term_scales(seen)
+    best = choose_linear_strength(seen, unit)
 
     def evidence(strength):
         return NormalInverseGamma.ridge(strength * unit**2, seen.centre()).log_evidence(seen)
@@ -282,7 +285,7 @@ def test_the_evidence_is_largest_where_the_search_says():
 
 
 def test_draws_have_the_moments_of_the_belief():
-    belief = NormalInverseGamma.isotropic(1, shape=4.0, scale=3.0) + observe(*rows(9, 10, 1))
+    belief = NormalInverseGamma.isotropic(1, shape=4.0, scale=3.0) + accumulate_products(*rows(9, 10, 1))
     lines = belief.draw(np.random.default_rng(0), 100_000)
     np.testing.assert_allclose(lines.weights.mean(axis=0), belief.mean, atol=0.02)
     variance = belief.scale / (belief.shape - 1)
@@ -299,7 +302,7 @@ def test_a_flat_belief_cannot_be_drawn_from():
 def test_collinear_columns_need_a_prior():
     x, y = rows(10, 20, 1)
     twice = np.column_stack([x, 2 * x])
-    seen = observe(twice, y)
+    seen = accumulate_products(twice, y)
     with pytest.raises(DataError) as error:
         NormalInverseGamma.ridge(np.zeros(2), seen.centre()) + seen
     assert str(error.value) == (
@@ -309,10 +312,10 @@ def test_collinear_columns_need_a_prior():
 
 def test_a_prior_for_other_columns_is_refused():
     with pytest.raises(DataError, match=r"^the prior is for 2 columns, the rows have 1 terms\.$"):
-        NormalInverseGamma.isotropic(2) + observe([[1.0]], [1.0])
+        NormalInverseGamma.isotropic(2) + accumulate_products([[1.0]], [1.0])
 
 
 def test_a_column_with_one_value_has_no_spread_wherever_the_origin_is():
-    seen = observe(*rows(8670, 3, 3, gaps=True))
-    moved = seen.rebased(seen.origin + np.where(seen.origin != 0, 0.25, 0.0))
-    np.testing.assert_allclose(spreads(seen), spreads(moved))
+    seen = accumulate_products(*rows(8670, 3, 3, gaps=True))
+    moved = seen.rebase(seen.origin + np.where(seen.origin != 0, 0.25, 0.0))
+    np.testing.assert_allclose(term_scales(seen), term_scales(moved))

@@ -12,7 +12,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from priory.errors import DataError, KindError, NotSeen
+from priory.errors import DataError, KindError, NotLearnedError
 from priory.regression.linear_posterior import NormalInverseGamma
 from priory.regression.linear_regression import BayesianLinearRegression
 
@@ -122,7 +122,7 @@ def test_leave_one_out_equals_refitting_without_each_row(weighted):
         one = BayesianLinearRegression(prior=0.7, standardise=False).fit(x[rest], y[rest], w[rest]).predictive(x[[i]])
         assert closed.location[i] == pytest.approx(one.location[0], abs=1e-10)
         assert closed.scale[i] == pytest.approx(one.scale[0], rel=1e-10)
-        assert closed.freedom[i] == pytest.approx(one.freedom)
+        assert closed.degrees_of_freedom[i] == pytest.approx(one.degrees_of_freedom)
 
 
 def test_leave_one_out_with_the_prior_kept_is_close_to_a_complete_refit():
@@ -372,13 +372,13 @@ def test_a_level_that_was_not_learned_cannot_be_forgotten():
     model = BayesianLinearRegression().fit(table, RINGS)
     other = table[:2].with_columns(sex=pl.lit("X"))
     message = r"^cannot forget these rows: more spread of column 'sex' than was learned would go\.$"
-    with pytest.raises(NotSeen, match=message):
+    with pytest.raises(NotLearnedError, match=message):
         model.forget(other, RINGS[:2])
 
 
 def test_a_refused_forget_leaves_the_model_as_it_was():
     model = BayesianLinearRegression().fit(X, Y)
     before = model.coef_
-    with pytest.raises(NotSeen, match=r"^cannot forget 20 of 10: only what was learned can be forgotten\.$"):
+    with pytest.raises(NotLearnedError, match=r"^cannot forget 20 of 10: only what was learned can be forgotten\.$"):
         model.forget(np.tile(X, (2, 1)), np.tile(Y, 2))
     np.testing.assert_array_equal(model.coef_, before)

@@ -13,14 +13,14 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from priory.errors import DataError, Missing, PrioryWarning
+from priory.errors import DataError, MissingDependencyError, PrioryWarning
 from priory.regression.logistic_posterior import (
-    Examples,
-    Laplace,
-    contrasts,
-    gaussian_softmax,
-    gradient_ascent,
-    newton,
+    LaplaceApproximation,
+    TrainingExamples,
+    contrast_matrix,
+    expected_softmax,
+    fit_gradient_ascent,
+    fit_newton,
     prior_precision,
 )
 from priory.regression.logistic_regression import BayesianLogisticRegression
@@ -50,7 +50,7 @@ def problem(seed=0, n=200, d=3, classes=2):
 
 def examples_of(x, y, classes=2, weight=None):
     u = np.column_stack([np.ones(len(x)), x])
-    return Examples(u, np.eye(classes)[y], np.ones(len(x)) if weight is None else weight)
+    return TrainingExamples(u, np.eye(classes)[y], np.ones(len(x)) if weight is None else weight)
 
 
 # -- the peak ---------------------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_the_gradient_solver_is_the_rule_of_the_sigmoid_unit_as_written():
         h = expit(u @ w)
         w = w + eta * sum((d[i] - h[i]) * u[i] for i in range(30))
     rows = examples_of(x, d)
-    np.testing.assert_allclose(gradient_ascent(rows, np.zeros(4), eta, max_iter=7).weights[0], w, rtol=1e-12)
+    np.testing.assert_allclose(fit_gradient_ascent(rows, np.zeros(4), eta, max_iter=7).weights[0], w, rtol=1e-12)
 
 
 def test_its_cross_entropy_is_the_seeds():
@@ -147,7 +147,7 @@ def test_two_classes_are_integrated_exactly(mean, sd):
         integrate.quad(lambda t: expit(mean + sd * t) * stats.norm.pdf(t), a, b, epsabs=1e-12, limit=200)[0]
         for a, b in pairwise(edges)
     )
-    found = gaussian_softmax(np.array([[mean]]), np.array([[[sd]]]), contrasts(2))
+    found = expected_softmax(np.array([[mean]]), np.array([[[sd]]]), contrast_matrix(2))
     assert found[0, 1] == pytest.approx(exact, abs=1e-8)
     assert found.sum() == pytest.approx(1, abs=1e-12)
 
@@ -158,15 +158,15 @@ def test_three_classes_are_integrated_to_three_digits():
     mass = np.outer(weight, weight).ravel() / weight.sum() ** 2
     root = np.array([[1.2, 0.3], [0.0, 0.8]])
     for mean in ([0.0, 0.0], [1.5, -0.5], [3.0, 2.0]):
-        exact = mass @ softmax((mean + grid @ root) @ contrasts(3).T, axis=1)
-        found = gaussian_softmax(np.array([mean]), root[None], contrasts(3))[0]
+        exact = mass @ softmax((mean + grid @ root) @ contrast_matrix(3).T, axis=1)
+        found = expected_softmax(np.array([mean]), root[None], contrast_matrix(3))[0]
         np.testing.assert_allclose(found, exact, atol=1e-3)
 
 
 def test_laplace_is_near_the_quadrature_of_the_whole_posterior():
     x, y = problem(5, 60, 1)
     rows, precision = examples_of(x, y), prior_precision(1.0, 2)
-    gaussian = Laplace.at(rows, precision, newton(rows, precision).weights)
+    gaussian = LaplaceApproximation.at(rows, precision, fit_newton(rows, precision).weights)
     a, b = np.meshgrid(np.linspace(-4, 4, 201), np.linspace(-5, 5, 201))
     grid = np.stack([a, b], axis=-1).reshape(-1, 2)
     log_odds = grid @ rows.u.T
@@ -176,7 +176,7 @@ def test_laplace_is_near_the_quadrature_of_the_whole_posterior():
     assert gaussian.log_evidence == pytest.approx(np.log(mass.sum()), abs=0.05)
     new = np.array([[1.0, 2.0], [1.0, -1.0]])
     exact = (mass / mass.sum()) @ expit(grid @ new.T)
-    np.testing.assert_allclose(gaussian.probabilities(new, rows.spread)[:, 1], exact, atol=0.01)
+    np.testing.assert_allclose(gaussian.probabilities(new, rows.class_contrasts)[:, 1], exact, atol=0.01)
 
 
 def test_evidence_chooses_a_strong_prior_when_there_is_nothing_to_learn():
@@ -267,7 +267,7 @@ def test_three_classes_by_sampling_and_the_line_that_counts_the_draws(capsys):
 @pytest.mark.parametrize("method", ["vi", "nuts"])
 def test_without_the_extra_the_message_says_what_to_install(method, monkeypatch):
     monkeypatch.setitem(sys.modules, "blackjax", None)
-    with pytest.raises(Missing) as error:
+    with pytest.raises(MissingDependencyError) as error:
         BayesianLogisticRegression(method).fit(*problem())
     assert str(error.value) == ("blackjax is not installed; this method needs the extra: pip install 'priory[mcmc]'.")
 
@@ -312,9 +312,9 @@ def test_only_samplers_have_draws():
 
 
 def test_too_many_weights_for_a_second_order_solver():
-    rows = Examples(np.ones((2, 30_000)), np.eye(2), np.ones(2))
+    rows = TrainingExamples(np.ones((2, 30_000)), np.eye(2), np.ones(2))
     with pytest.raises(DataError, match=r'^30,000 weights need a matrix of 7 GiB; take solver="gradient"\.$'):
-        newton(rows, np.ones(30_000))
+        fit_newton(rows, np.ones(30_000))
 
 
 def test_a_solver_that_is_stopped_short_says_so():

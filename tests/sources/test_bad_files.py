@@ -14,8 +14,8 @@ import pyarrow.parquet
 import pytest
 
 from file_rows import CSV, TABLE, read, zstd
-from priory.errors import DataError, TooLarge
-from priory.sources import Asked, Faults, open_files
+from priory.errors import DataError, ModelTooLargeError
+from priory.sources import BadRowPolicy, ReadOptions, open_files
 from priory.sources import arrow_files as columnar
 from priory.sources import byte_streams as streams_module
 from priory.sources import json_lines as jsonlines
@@ -121,24 +121,24 @@ def test_a_quote_left_open_in_a_column_nobody_wants_is_found(tmp_path):
 def test_repairs_are_asked_for_by_name(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,b\n1,2\n1\n1,2,3\n4,5\n")
-    assert [tuple(row.values()) for row in read(path, faults=Faults("skip"))] == [("1", "2"), ("4", "5")]
-    padded = [tuple(row.values()) for row in read(path, faults=Faults("pad"))]
+    assert [tuple(row.values()) for row in read(path, faults=BadRowPolicy("skip"))] == [("1", "2"), ("4", "5")]
+    padded = [tuple(row.values()) for row in read(path, faults=BadRowPolicy("pad"))]
     assert padded == [("1", "2"), ("1", ""), ("1", "2"), ("4", "5")]
     path.write_bytes(b"a,b\n1,\xff\n")
     assert read(path, decoding=Decoding("utf-8", "replace")) == [{"a": "1", "b": "�"}]
     path.write_bytes(b'a,b\n1,"x\n2,y"\n')
-    assert [row["b"] for row in read(path, faults=Faults(quotes=False))] == ['"x', 'y"']
+    assert [row["b"] for row in read(path, faults=BadRowPolicy(quotes=False))] == ['"x', 'y"']
     lines = tmp_path / "a.jsonl"
     lines.write_bytes(b'{"a":1}\n{"a":\n{"a":2}\n')
-    assert [row["a"] for row in read(lines, faults=Faults(skip_bad=1))] == [1, 2]
+    assert [row["a"] for row in read(lines, faults=BadRowPolicy(max_bad_lines=1))] == [1, 2]
 
 
 @pytest.mark.parametrize("packed", ["gz", "zst"])
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, packed, monkeypatch):
-    monkeypatch.setattr(streams_module, "FREE", 1 << 20)
+    monkeypatch.setattr(streams_module, "MIN_UNPACK_LIMIT", 1 << 20)
     data = b"a,b\n" + b"1,2\n" * (1 << 22)
     (tmp_path / "a").write_bytes(gzip.compress(data) if packed == "gz" else zstd(data))
-    with pytest.raises(TooLarge, match="unpacks to more than 200 times its size"):
+    with pytest.raises(ModelTooLargeError, match="unpacks to more than 200 times its size"):
         read(tmp_path / "a", format="csv")
 
 
@@ -147,7 +147,7 @@ def test_a_cell_longer_than_a_block_is_read_and_one_beyond_the_limit_is_not(tmp_
     path.write_text("a,b\n" + "1,2\n" * 10 + f'3,"{"x" * (9 << 20)}"\n' + "4,5\n" * 10)
     assert [len(row["b"]) for row in read(path)] == [1] * 10 + [9 << 20] + [1] * 10
     path.write_text("a,b\n" + f"3,{'x' * (26 << 20)}\n")
-    with pytest.raises(TooLarge, match=r"a.csv:2: a cell has over 25 MB; split it, or close its quote"):
+    with pytest.raises(ModelTooLargeError, match=r"a.csv:2: a cell has over 25 MB; split it, or close its quote"):
         read(path)
 
 
@@ -165,12 +165,12 @@ def test_parquet_of_other_types_is_refused_by_column(tmp_path):
 def test_limits_of_parquet_are_checked_before_it_is_read(tmp_path, monkeypatch):
     path = str(tmp_path / "a.parquet")
     pa.parquet.write_table(TABLE, path)
-    monkeypatch.setattr(columnar, "MOST_COLUMNS", 2)
-    with pytest.raises(TooLarge, match="has 3 columns; the limit is 2"):
+    monkeypatch.setattr(columnar, "MAX_FILE_COLUMNS", 2)
+    with pytest.raises(ModelTooLargeError, match="has 3 columns; the limit is 2"):
         read(path)
-    monkeypatch.setattr(columnar, "MOST_COLUMNS", 3)
-    monkeypatch.setattr(columnar, "MOST_BYTES", 10)
-    with pytest.raises(TooLarge, match=r"row group 0 unpacks to .* bytes; write smaller groups"):
+    monkeypatch.setattr(columnar, "MAX_FILE_COLUMNS", 3)
+    monkeypatch.setattr(columnar, "MAX_ROW_GROUP_BYTES", 10)
+    with pytest.raises(ModelTooLargeError, match=r"row group 0 unpacks to .* bytes; write smaller groups"):
         read(path)
 
 
@@ -196,7 +196,7 @@ def test_an_encrypted_parquet_is_said_to_be_one(tmp_path):
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.jsonl"])
 def test_a_cell_beyond_the_limit_is_refused_in_every_format(tmp_path, name, monkeypatch):
     for module in (columnar, jsonlines):
-        monkeypatch.setattr(module, "MOST_IN_A_CELL", 3 << 20)
+        monkeypatch.setattr(module, "MAX_CELL_BYTES", 3 << 20)
     path, table = str(tmp_path / name), pa.table({"label": ["a", "b"], "text": ["short", "x" * (3 << 20) + "x"]})
     if name == "a.parquet":
         pa.parquet.write_table(table, path)
@@ -204,7 +204,7 @@ def test_a_cell_beyond_the_limit_is_refused_in_every_format(tmp_path, name, monk
         pa.feather.write_feather(table, path)
     else:
         Path(path).write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-    with pytest.raises(TooLarge) as caught:
+    with pytest.raises(ModelTooLargeError) as caught:
         read(path)
     place = f"{path}:2: /text" if name == "a.jsonl" else f"{path}: row 2, column 'text':"
     assert str(caught.value) == f"{place} has over 3 MB; split it"
@@ -215,7 +215,7 @@ def test_a_text_that_is_written_once_and_stands_in_many_rows_takes_no_more_memor
     words = pa.array(["x" * (1 << 20), "short"])
     path, table = str(tmp_path / name), pa.table({"text": pa.DictionaryArray.from_arrays([0, 1] * 400, words)})
     pa.parquet.write_table(table, path) if name == "a.parquet" else pa.feather.write_feather(table, path)
-    sizes = [chunk.batch.nbytes for chunk in open_files([path], Asked()).chunks(("text",))]
+    sizes = [chunk.batch.nbytes for chunk in open_files([path], ReadOptions()).read_chunks(("text",))]
     assert sum(sizes) > 400 << 20
     assert max(sizes) <= 130 << 20
 
@@ -242,13 +242,13 @@ def test_a_fault_far_down_standard_input_is_found_and_so_is_a_cell(monkeypatch):
     with pytest.raises(DataError, match=r"^-:400002:3: has 3 fields, header has 2"):
         read("-")
     piped(monkeypatch, f"x,y\n{rows}a,b\n".encode())
-    *_, last = open_files(["-"], Asked()).chunks(("x", "y"))
-    assert str(last.fault(last.batch.num_rows - 1, "y", "is odd", "mend it")) == "-:400002:2: is odd; mend it"
+    *_, last = open_files(["-"], ReadOptions()).read_chunks(("x", "y"))
+    assert str(last.make_cell_error(last.batch.num_rows - 1, "y", "is odd", "mend it")) == "-:400002:2: is odd; mend it"
 
 
 def test_repairs_and_long_cells_work_on_standard_input(monkeypatch):
     piped(monkeypatch, b"a,b\n1,2\n1\n4,5\n")
-    assert [row["a"] for row in read("-", faults=Faults("skip"))] == ["1", "4"]
+    assert [row["a"] for row in read("-", faults=BadRowPolicy("skip"))] == ["1", "4"]
     piped(monkeypatch, b"a,b\n1,2\n3," + b"x" * (3 << 20) + b"\n4,5\n")
     assert [len(row["b"]) for row in read("-")] == [1, 3 << 20, 1]
 
@@ -256,7 +256,7 @@ def test_repairs_and_long_cells_work_on_standard_input(monkeypatch):
 @pytest.mark.parametrize("copy", ["too long", "no room"])
 def test_standard_input_of_any_length_is_read_once(monkeypatch, copy):
     if copy == "too long":
-        monkeypatch.setattr("priory.sources.stdin.MOST_KEPT", 10)
+        monkeypatch.setattr("priory.sources.stdin.MAX_KEPT_BYTES", 10)
     else:
         monkeypatch.setattr("priory.sources.stdin.TemporaryFile", partial(open, "/dev/full", "wb", buffering=0))
     piped(monkeypatch, b"a,b\n" + b"1,2\n" * 1000)
@@ -268,4 +268,4 @@ def test_standard_input_of_any_length_is_read_once(monkeypatch, copy):
 
 def test_standard_input_is_named_once():
     with pytest.raises(DataError, match=r"^-: standard input was named twice; name it once$"):
-        open_files(["-", "-"], Asked())
+        open_files(["-", "-"], ReadOptions())

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.errors import DataError
-from priory.sources import Asked, open_files
-from priory.sources.column_types import Labels, Said, inferred
-from priory.sources.writers import guarded, restored
+from priory.sources import ReadOptions, open_files
+from priory.sources.column_types import ColumnOptions, LabelReader, infer_columns
+from priory.sources.writers import escape_formulas, unescape_formula
 
 
 def columns(tmp_path, text, **said):
     (tmp_path / "a.csv").write_text(text)
-    rows = open_files([str(tmp_path / "a.csv")], Asked())
-    spoken = Said(target="y", **said)
-    chunk = next(rows.chunks(rows.names))
-    return inferred(chunk, spoken.features_in(rows), spoken), chunk, spoken
+    rows = open_files([str(tmp_path / "a.csv")], ReadOptions())
+    spoken = ColumnOptions(target="y", **said)
+    chunk = next(rows.read_chunks(rows.names))
+    return infer_columns(chunk, spoken.find_features(rows), spoken), chunk, spoken
 
 
 def test_kinds_are_inferred_from_a_sample_and_can_be_said(tmp_path):
@@ -76,16 +76,16 @@ def test_what_is_no_number_is_named(tmp_path, cell, message):
 def test_labels_stay_text(tmp_path):
     names = ["01", "1", "NA", "None", "true", "True", "nan"]
     _, chunk, said = columns(tmp_path, "y,x\n" + "".join(f"{name},1\n" for name in names))
-    labels = Labels("y", said)
+    labels = LabelReader("y", said)
     group, _ = labels.read(chunk)
     assert labels.names[group].tolist() == names
-    missing = Said(target="y", missing=frozenset({"NA", "None"}), skip_unlabelled=True)
-    some = Labels("y", missing)
+    missing = ColumnOptions(target="y", missing=frozenset({"NA", "None"}), skip_unlabelled=True)
+    some = LabelReader("y", missing)
     group, kept = some.read(chunk)
     assert some.names[group].tolist() == ["01", "1", "true", "True", "nan"]
-    assert (kept.batch.num_rows, some.unlabelled) == (5, 2)
+    assert (kept.batch.num_rows, some.n_unlabelled) == (5, 2)
     with pytest.raises(DataError, match=r"a.csv:4:1: has no label; give it one, or use --skip-unlabelled"):
-        Labels("y", Said(target="y", missing=frozenset({"NA"}))).read(chunk)
+        LabelReader("y", ColumnOptions(target="y", missing=frozenset({"NA"}))).read(chunk)
 
 
 @pytest.mark.parametrize(
@@ -101,16 +101,16 @@ def test_labels_stay_text(tmp_path):
 def test_labels_of_any_type_are_the_text_they_would_be_in_a_csv(tmp_path, values, text):
     path = str(tmp_path / "a.parquet")
     pa.parquet.write_table(pa.table({"y": values, "x": [1.0, 2.0]}), path)
-    chunk = next(open_files([path], Asked()).chunks(("y", "x")))
-    labels = Labels("y", Said(target="y"))
+    chunk = next(open_files([path], ReadOptions()).read_chunks(("y", "x")))
+    labels = LabelReader("y", ColumnOptions(target="y"))
     group, _ = labels.read(chunk)
     assert labels.names[group].tolist() == text
 
 
 @given(st.text(st.sampled_from("'=+-@\t\r1a."), max_size=6))
 def test_formulas_are_guarded_and_can_be_restored(cell):
-    [safe] = guarded(pa.array([cell])).to_pylist()
-    assert restored(safe) == cell
+    [safe] = escape_formulas(pa.array([cell])).to_pylist()
+    assert unescape_formula(safe) == cell
     assert not safe.startswith(("=", "@", "\t", "\r"))
     if safe.startswith(("+", "-")):
         float(safe)

@@ -74,11 +74,11 @@ def test_what_python_writes_is_read_back_whatever_the_blocks(tmp_path_factory, r
     path = tmp_path_factory.mktemp("csv") / "a.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *rows])
-    block_then, streams_module.BLOCK = streams_module.BLOCK, block
+    block_then, streams_module.READ_BLOCK_BYTES = streams_module.READ_BLOCK_BYTES, block
     try:
         found = [(row["a"], row["b"]) for row in read(path)]
     finally:
-        streams_module.BLOCK = block_then
+        streams_module.READ_BLOCK_BYTES = block_then
     assert found == rows
 
 

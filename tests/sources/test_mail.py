@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.errors import TooLarge
-from priory.sources import Asked, open_files
+from priory.errors import ModelTooLargeError
+from priory.sources import ReadOptions, open_files
 from priory.sources import mail as mail_module
-from priory.sources.mail import messages, read, stripped
+from priory.sources.mail import read_mail, split_mbox, strip_html
 
 
 def nested(depth):
@@ -57,7 +57,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_message_as_text(name):
     raw, text, flags = CASES[name]
-    found = read(raw)
+    found = read_mail(raw)
     assert found.text == text
     assert set(flags) <= set(found.flags)
     if not flags:
@@ -65,13 +65,13 @@ def test_a_message_as_text(name):
 
 
 def test_depth_parts_and_headers_are_capped():
-    assert read(nested(20)).text == "deep"
-    assert read(nested(40)).flags == ("mime_depth",)
-    many = read(many_parts(1200))
+    assert read_mail(nested(20)).text == "deep"
+    assert read_mail(nested(40)).flags == ("mime_depth",)
+    many = read_mail(many_parts(1200))
     assert many.flags[0] == "parts"
     assert "part900" in many.text
     assert "part1100" not in many.text
-    headers = read(b"Subject: kept\n" + b"".join(b"X-%d: y\n" % i for i in range(5000)) + b"\nbody")
+    headers = read_mail(b"Subject: kept\n" + b"".join(b"X-%d: y\n" % i for i in range(5000)) + b"\nbody")
     assert (headers.text, headers.flags) == ("kept\n\nbody", ("headers",))
 
 
@@ -91,17 +91,17 @@ def test_depth_parts_and_headers_are_capped():
 )
 def test_hostile_messages_take_no_longer_than_honest_ones(raw):
     start = time.process_time()
-    read(raw)
+    read_mail(raw)
     assert time.process_time() - start < 5 * (0.05 + len(raw) / 1e6)
 
 
 @given(st.binary(max_size=400))
 def test_any_bytes_are_a_message(raw):
-    found = read(raw)
+    found = read_mail(raw)
     found.text.encode()
-    read(b"Subject: " + raw)
-    read(b"Content-Type: text/html; charset=" + raw[:10].replace(b"\n", b"") + b"\n\n" + raw)
-    stripped(raw.decode("latin-1"))
+    read_mail(b"Subject: " + raw)
+    read_mail(b"Content-Type: text/html; charset=" + raw[:10].replace(b"\n", b"") + b"\n\n" + raw)
+    strip_html(raw.decode("latin-1"))
 
 
 MBOX = b"From a@b\nSubject: one\n\nbody\n>From here\nFrom in the middle\n\nFrom c@d\nSubject: two\n\nlast"
@@ -110,15 +110,17 @@ MBOX = b"From a@b\nSubject: one\n\nbody\n>From here\nFrom in the middle\n\nFrom 
 @given(st.integers(1, 100))
 def test_an_mbox_is_split_at_from_lines_after_a_blank_one(size):
     blocks = [MBOX[i : i + size] for i in range(0, len(MBOX), size)]
-    assert [read(raw).text for raw in messages(iter(blocks))] == [
+    assert [read_mail(raw).text for raw in split_mbox(iter(blocks))] == [
         "one\n\nbody\nFrom here\nFrom in the middle",
         "two\n\nlast",
     ]
 
 
 def rows(path, **asked):
-    found = open_files([str(path)], Asked(**asked))
-    return [(row["label"], row["text"]) for chunk in found.chunks(("label", "text")) for row in chunk.batch.to_pylist()]
+    found = open_files([str(path)], ReadOptions(**asked))
+    return [
+        (row["label"], row["text"]) for chunk in found.read_chunks(("label", "text")) for row in chunk.batch.to_pylist()
+    ]
 
 
 def test_maildirs_mboxes_and_messages_by_class(tmp_path):
@@ -151,25 +153,25 @@ def test_a_document_of_many_blocks_is_read_whole_and_one_beyond_the_limit_is_not
     for label, size in [("long", 20 << 20), ("longer", 26 << 20)]:
         (tmp_path / label / "a").mkdir(parents=True)
         (tmp_path / label / "a" / "1").write_text("x" * size)
-    found = open_files([str(tmp_path)], Asked()).chunks(("text",))
+    found = open_files([str(tmp_path)], ReadOptions()).read_chunks(("text",))
     assert len(next(found).batch.column("text")[0].as_py()) == 20 << 20
-    with pytest.raises(TooLarge, match=r"longer/a/1: has .* bytes and more; the limit is 26,214,400"):
+    with pytest.raises(ModelTooLargeError, match=r"longer/a/1: has .* bytes and more; the limit is 26,214,400"):
         next(found)
 
 
 def test_a_message_longer_than_the_limit_is_cut(monkeypatch):
-    monkeypatch.setattr(mail_module, "MOST_IN_A_MAIL", 100)
-    assert read(b"\n" + b"x" * 200).flags == ("cut",)
+    monkeypatch.setattr(mail_module, "MAX_MAIL_BYTES", 100)
+    assert read_mail(b"\n" + b"x" * 200).flags == ("cut",)
 
 
 def test_a_tree_of_messages_is_read_as_mail(tmp_path):
     for name, text in (("ham", b"lunch at noon"), ("spam", b"win cash now")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1").write_bytes(b"Received: from here\nSubject: =?utf-8?q?caf=C3=A9?=\n\n" + text)
-    rows = open_files([str(tmp_path)], Asked())
-    texts = [text for chunk in rows.chunks(("text",)) for text in chunk.batch.column("text").to_pylist()]
+    rows = open_files([str(tmp_path)], ReadOptions())
+    texts = [text for chunk in rows.read_chunks(("text",)) for text in chunk.batch.column("text").to_pylist()]
     assert texts == ["café\n\nlunch at noon", "café\n\nwin cash now"]
 
 
 def test_every_flag_has_a_sentence():
-    assert set(re.findall(r'flags\["(\w+)"\]', inspect.getsource(mail_module))) == set(mail_module.FLAGS)
+    assert set(re.findall(r'flags\["(\w+)"\]', inspect.getsource(mail_module))) == set(mail_module.MAIL_FLAG_MESSAGES)

@@ -12,9 +12,9 @@ import pytest
 
 import priory as pr
 from priory import naive_bayes as nb
-from priory.errors import BadModel, TooLarge
-from priory.storage.container import FORMAT, HEADER, MAGIC, Sections, packed
-from priory.storage.value_encoding import encoded
+from priory.errors import ModelFileError, ModelTooLargeError
+from priory.storage.container import FORMAT_VERSION, HEADER_STRUCT, MAGIC_BYTES, ArraySections, pack_model_file
+from priory.storage.value_encoding import encode_value
 
 TEXTS, LABELS = ["win cash", "cash", "lunch été"], ["spam", "spam", "ham"]
 PLAIN = {"sections": [], "parts": [], "sha256": [], "signature": None}  # of a manifest
@@ -36,7 +36,7 @@ def words(path):
 def refused(path, blob, because, looks=(pr.load, pr.storage.inspect)):
     path.write_bytes(blob)
     for look in looks:
-        with pytest.raises(BadModel) as error:
+        with pytest.raises(ModelFileError) as error:
             look(path)
         message = str(error.value)
         assert message.startswith(f"{path}: ")
@@ -46,9 +46,9 @@ def refused(path, blob, because, looks=(pr.load, pr.storage.inspect)):
 
 def forged(model, change):
     """The file of a model with its tree changed, and every checksum right."""
-    sections = Sections()
-    tree = json.loads(json.dumps(encoded(model, sections)))
-    return b"".join(packed(change(tree) or tree, sections))
+    sections = ArraySections()
+    tree = json.loads(json.dumps(encode_value(model, sections)))
+    return b"".join(pack_model_file(change(tree) or tree, sections))
 
 
 # -- damage ------------------------------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def forged(model, change):
 def test_every_flipped_byte_is_refused(words, path):
     for i in range(len(words)):
         path.write_bytes(words[:i] + bytes([words[i] ^ (1 << i % 8)]) + words[i + 1 :])
-        with pytest.raises(BadModel):
+        with pytest.raises(ModelFileError):
             pr.load(path)
 
 
@@ -66,18 +66,18 @@ def test_every_flipped_byte_of_a_note_is_refused(path):
     words = path.read_bytes()
     for i in range(len(words)):
         path.write_bytes(words[:i] + bytes([words[i] ^ (1 << i % 8)]) + words[i + 1 :])
-        with pytest.raises(BadModel):
+        with pytest.raises(ModelFileError):
             pr.load(path)
 
 
 def test_bytes_between_notes_are_refused(path):
     pr.save(pr.TextClassifier(salt=1), path, notes={"card": b"abc"})
     blob = path.read_bytes()
-    _, form, least, length, size, _ = HEADER.unpack(blob[:64])
+    _, form, least, length, size, _ = HEADER_STRUCT.unpack(blob[:64])
     body = b"abc" + bytes(60) + b"x"
     sums = [hashlib.sha256(part).hexdigest().encode() for part in (blob[-64:], body)]
     manifest = blob[64 : 64 + length].replace(*sums)
-    head = HEADER.pack(MAGIC, form, least, length, size, bytes(32))[:-32]
+    head = HEADER_STRUCT.pack(MAGIC_BYTES, form, least, length, size, bytes(32))[:-32]
     blob = head + hashlib.sha256(head + manifest).digest() + manifest + blob[64 + length : -64] + body
     refused(path, blob, "bytes between its parts")
 
@@ -85,7 +85,7 @@ def test_bytes_between_notes_are_refused(path):
 def test_every_truncation_is_refused(words, path):
     for size in range(0, len(words), 5):
         path.write_bytes(words[:size])
-        with pytest.raises(BadModel):
+        with pytest.raises(ModelFileError):
             pr.load(path)
 
 
@@ -102,7 +102,7 @@ def test_trailing_bytes_are_refused(words, path):
         (b"\x1f\x8b" + bytes(99), "it is a gzip file; unpack it first"),
         (b"<!doctype html>" + bytes(99), "it is a web page or XML"),
         (b"label,text\n" * 9, "it begins otherwise"),
-        (MAGIC, "cut short"),
+        (MAGIC_BYTES, "cut short"),
     ],
     ids=["empty", "pickle", "zip", "gzip", "html", "csv", "head"],
 )
@@ -111,11 +111,11 @@ def test_other_files_are_told_from_models(blob, what, path):
 
 
 def test_a_newer_file_is_refused_by_name(words, path):
-    _, _, _, length, size, _ = HEADER.unpack(words[:64])
+    _, _, _, length, size, _ = HEADER_STRUCT.unpack(words[:64])
     manifest = words[64 : 64 + length].replace(b'"priory":"0.1.0"', b'"priory":"9.1.0"')
-    head = HEADER.pack(MAGIC, FORMAT + 1, FORMAT + 1, length, size, bytes(32))[:-32]
+    head = HEADER_STRUCT.pack(MAGIC_BYTES, FORMAT_VERSION + 1, FORMAT_VERSION + 1, length, size, bytes(32))[:-32]
     blob = head + hashlib.sha256(head + manifest).digest() + manifest + words[64 + length :]
-    refused(path, blob, f"made by priory 9.1.0 (format {FORMAT + 1}); this is {pr.__version__}")
+    refused(path, blob, f"made by priory 9.1.0 (format {FORMAT_VERSION + 1}); this is {pr.__version__}")
 
 
 # -- what is no file ---------------------------------------------------------------------------------------------------
@@ -127,9 +127,9 @@ def test_only_files_are_opened(words, path):
     link.symlink_to(path)
     loop.symlink_to(loop)
     for place, what in ((pipe, "a pipe or a device"), (link, "a symbolic link"), (loop, "a symbolic link")):
-        with pytest.raises(BadModel, match=f"{place}: it is {what}"):
+        with pytest.raises(ModelFileError, match=f"{place}: it is {what}"):
             pr.load(place)
-    with pytest.raises(BadModel, match="a pipe or a device"):
+    with pytest.raises(ModelFileError, match="a pipe or a device"):
         pr.load("/dev/zero")
     with pytest.raises(IsADirectoryError):
         pr.load(path.parent)
@@ -140,27 +140,27 @@ def test_only_files_are_opened(words, path):
 def test_sizes_are_compared_before_anything_is_allocated(path):
     with open(path, "wb") as file:  # a sparse file: it says it has a tebibyte, and takes none
         manifest = b"{}"
-        head = HEADER.pack(MAGIC, FORMAT, FORMAT, len(manifest), 1 << 40, bytes(32))[:-32]
+        head = HEADER_STRUCT.pack(MAGIC_BYTES, FORMAT_VERSION, FORMAT_VERSION, len(manifest), 1 << 40, bytes(32))[:-32]
         file.write(head + hashlib.sha256(head + manifest).digest() + manifest)
         file.truncate(1 << 40)
-    with pytest.raises(BadModel, match="its manifest has no priory"):
+    with pytest.raises(ModelFileError, match="its manifest has no priory"):
         pr.load(path)
     manifest = json.dumps(
         {"priory": "1", "model": None, **PLAIN, "sections": [{"kind": "<f8", "bytes": (1 << 40) - 256}]}
     ).encode()
     with open(path, "r+b") as file:
-        head = HEADER.pack(MAGIC, FORMAT, FORMAT, len(manifest), 1 << 40, bytes(32))[:-32]
+        head = HEADER_STRUCT.pack(MAGIC_BYTES, FORMAT_VERSION, FORMAT_VERSION, len(manifest), 1 << 40, bytes(32))[:-32]
         file.write(head + hashlib.sha256(head + manifest).digest() + manifest)
-    with pytest.raises(TooLarge, match=r"it needs 1024.0 GiB"):
+    with pytest.raises(ModelTooLargeError, match=r"it needs 1024.0 GiB"):
         pr.load(path)
 
 
 def test_a_manifest_beyond_the_limit_is_not_read(path):
-    head = HEADER.pack(MAGIC, FORMAT, FORMAT, 1 << 30, (1 << 30) + 64, bytes(32))
+    head = HEADER_STRUCT.pack(MAGIC_BYTES, FORMAT_VERSION, FORMAT_VERSION, 1 << 30, (1 << 30) + 64, bytes(32))
     with open(path, "wb") as file:
         file.write(head)
         file.truncate((1 << 30) + 64)
-    with pytest.raises(BadModel, match="its manifest would have 1,073,741,824 bytes"):
+    with pytest.raises(ModelFileError, match="its manifest would have 1,073,741,824 bytes"):
         pr.load(path)
 
 
@@ -203,10 +203,12 @@ def test_a_manifest_beyond_the_limit_is_not_read(path):
 def test_hostile_manifests_are_refused(manifest, what, path):
     if isinstance(manifest, dict):
         manifest = json.dumps({"priory": "1", "model": 1, **PLAIN, **manifest}).encode()
-    start = HEADER.size + len(manifest)
-    head = HEADER.pack(MAGIC, FORMAT, FORMAT, len(manifest), start + -start % 64, bytes(32))[:-32]
+    start = HEADER_STRUCT.size + len(manifest)
+    head = HEADER_STRUCT.pack(
+        MAGIC_BYTES, FORMAT_VERSION, FORMAT_VERSION, len(manifest), start + -start % 64, bytes(32)
+    )[:-32]
     path.write_bytes(head + hashlib.sha256(head + manifest).digest() + manifest + bytes(-start % 64))
-    with pytest.raises(BadModel) as error:
+    with pytest.raises(ModelFileError) as error:
         pr.load(path)
     assert what in str(error.value)
 
@@ -226,7 +228,7 @@ def put(place, value):
     return change
 
 
-SEEN = ("learned", "seen_", "Seen")
+SEEN = ("learned", "statistics_", "Seen")
 PART = (*SEEN, "parts", "tuple", 0, "Words")
 TREES = [
     (put(("TextClassifier", "learned", "predict"), 1), "learns no 'predict'"),
@@ -239,9 +241,9 @@ TREES = [
     (put(("TextClassifier", "parameters", "buckets"), 10**12), "does not go with the columns and parameters"),
     (put(("TextClassifier", "parameters", "stop_words"), {"os.system": {}}), "knows no 'os.system'"),
     (put(("TextClassifier", *SEEN[:2]), {"builtins.eval": {}}), "knows no 'builtins.eval'"),
-    (put(("TextClassifier", *SEEN[:2]), {"class": "Words"}), "seen_ is a type"),
-    (put(("TextClassifier", *SEEN[:2]), None), "seen_ is a NoneType"),
-    (put(("TextClassifier", "learned"), {"n_features_in_": 1}), "has no seen_"),
+    (put(("TextClassifier", *SEEN[:2]), {"class": "Words"}), "statistics_ is a type"),
+    (put(("TextClassifier", *SEEN[:2]), None), "statistics_ is a NoneType"),
+    (put(("TextClassifier", "learned"), {"n_features_in_": 1}), "has no statistics_"),
     (put(("TextClassifier", "learned", "clock_"), 0.0), "clock_ is 0.0"),
     (put(("TextClassifier", "learned", "clock_"), {"float": "nan"}), "clock_ holds nan"),
     (put(("TextClassifier", "learned", "salt_"), "x"), "salt_ is a str"),
@@ -255,7 +257,7 @@ TREES = [
     (put(("TextClassifier", *PART, "counts"), {"array": ["<f8", [4, 2], [0, 0]]}), "has the axes"),
     (put(("TextClassifier", *PART, "counts"), {"array": ["<f8", [0, 2**39]]}), "has the shape"),
     (put(("TextClassifier", *SEEN, "parts"), {"tuple": []}), "does not go with the columns"),
-    (put(("TextClassifier", "learned", "seen_"), {"tuple": [{"tuple": []}] * 9}), "seen_ is a tuple"),
+    (put(("TextClassifier", "learned", "statistics_"), {"tuple": [{"tuple": []}] * 9}), "statistics_ is a tuple"),
     (lambda tree: {"list": []}, "list, which is no model"),
     (lambda tree: {**tree, "more": 1}, "neither a plain value nor an object with one name"),
 ]
@@ -264,22 +266,22 @@ TREES = [
 @pytest.mark.parametrize(("change", "what"), TREES, ids=range(len(TREES)))
 def test_hostile_trees_are_refused(change, what, path):
     path.write_bytes(forged(pr.TextClassifier(salt=1).fit(TEXTS, LABELS), change))
-    with pytest.raises(BadModel) as error:
+    with pytest.raises(ModelFileError) as error:
         pr.load(path)
     assert what in str(error.value)
 
 
 def test_arrays_that_nobody_asks_for_are_refused(path):
     for extra in (np.ones(3), np.ones(3, dtype=np.int16)):
-        sections = Sections()
-        tree = encoded(pr.TextClassifier().fit(TEXTS, LABELS), sections)
-        sections.put(extra)
-        refused(path, b"".join(packed(tree, sections)), "holds more than the model has")
+        sections = ArraySections()
+        tree = encode_value(pr.TextClassifier().fit(TEXTS, LABELS), sections)
+        sections.add_array(extra)
+        refused(path, b"".join(pack_model_file(tree, sections)), "holds more than the model has")
 
 
 def with_arrays(model, **changed):
     """A file in which arrays of the only part were changed; the model itself is never asked whether it makes sense."""
-    part = model.seen_.parts[0]
+    part = model.statistics_.parts[0]
     for name, value in changed.items():
         object.__setattr__(part, name, value)
     return forged(model, lambda tree: None)
@@ -312,7 +314,7 @@ WORDS = [
 @pytest.mark.parametrize(("changed", "what"), WORDS, ids=range(len(WORDS)))
 def test_words_that_cannot_be_are_refused(changed, what, path):
     path.write_bytes(with_arrays(pr.TextClassifier().fit(TEXTS, LABELS), **changed))
-    with pytest.raises(BadModel) as error:
+    with pytest.raises(ModelFileError) as error:
         pr.load(path)
     assert what in str(error.value)
 
@@ -331,7 +333,7 @@ NUMBERS = [
 @pytest.mark.parametrize(("model", "changed", "what"), NUMBERS, ids=range(len(NUMBERS)))
 def test_sums_that_disagree_are_refused(model, changed, what, path):
     path.write_bytes(with_arrays(model.fit([[0, 1], [1, 0], [1, 1], [1, 0]], [0, 0, 1, 1]), **changed))
-    with pytest.raises(BadModel) as error:
+    with pytest.raises(ModelFileError) as error:
         pr.load(path)
     assert what in str(error.value)
 
@@ -339,13 +341,13 @@ def test_sums_that_disagree_are_refused(model, changed, what, path):
 def test_classes_that_are_unsorted_or_twice_are_refused(path):
     for classes in (["b", "a"], ["a", "a"], ["a", 1]):
         model = pr.TextClassifier().fit(TEXTS, LABELS)
-        object.__setattr__(model.seen_, "classes", np.array(classes, dtype=object))
+        object.__setattr__(model.statistics_, "classes", np.array(classes, dtype=object))
         path.write_bytes(forged(model, lambda tree: None))
-        with pytest.raises(BadModel, match="classes are sorted, each there once"):
+        with pytest.raises(ModelFileError, match="classes are sorted, each there once"):
             pr.load(path)
 
 
-LONG = "learned", "seen_", "Seen", "parts", "tuple", 0, "Words"
+LONG = "learned", "statistics_", "Seen", "parts", "tuple", 0, "Words"
 WIDE = ("TextClassifier", *LONG, "counts")
 ENDS = ("TextClassifier", *LONG, "ends")
 NARROW = [
@@ -368,7 +370,7 @@ NARROW = [
 def test_narrow_numbers_that_cannot_be_are_refused(change, what, path):
     model = pr.TextClassifier(salt=1).fit([" ".join(f"word{i}" for i in range(80)), "word1"], ["a", "b"])
     path.write_bytes(forged(model, change))
-    with pytest.raises(BadModel) as error:
+    with pytest.raises(ModelFileError) as error:
         pr.load(path)
     assert what in str(error.value)
 
@@ -378,7 +380,7 @@ def test_what_is_widened_counts_before_it_is_allocated(path, monkeypatch):
     assert path.stat().st_size < 202_000
     pr.load(path)
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 1_000_000}.__getitem__)
-    with pytest.raises(TooLarge, match=r"it needs 0\.0 GiB; this machine has"):
+    with pytest.raises(ModelTooLargeError, match=r"it needs 0\.0 GiB; this machine has"):
         pr.load(path)
 
 
@@ -410,7 +412,7 @@ SCHEMAS = [
 @pytest.mark.parametrize(("change", "what"), SCHEMAS, ids=range(len(SCHEMAS)))
 def test_schemas_that_do_not_go_with_what_was_learned_are_refused(change, what, path):
     path.write_bytes(forged(pr.NaiveBayes().fit(ROWS, ["x", "y", "y"]), change))
-    with pytest.raises(BadModel) as error:
+    with pytest.raises(ModelFileError) as error:
         pr.load(path)
     assert what in str(error.value)
 

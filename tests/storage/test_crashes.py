@@ -11,7 +11,7 @@ import pytest
 
 import priory as pr
 from paths import ROOT
-from priory.errors import Busy
+from priory.errors import FileBusyError
 from priory.storage import updating
 
 CRASHES = ROOT / "benchmarks" / "crashes.py"
@@ -84,7 +84,7 @@ def test_what_goes_wrong_while_updating_changes_nothing(path):
 def test_who_waits_too_long_is_told(path):
     with (
         updating(path),
-        pytest.raises(Busy, match=f"{path}: another process is changing it"),
+        pytest.raises(FileBusyError, match=f"{path}: another process is changing it"),
         updating(path, wait=0.05),
     ):
         pass

@@ -11,11 +11,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 import priory as pr
 from priory.cli import main
-from priory.errors import BadModel, DataError, Missing
+from priory.errors import DataError, MissingDependencyError, ModelFileError
 from priory.storage import sign, updating
-from priory.storage.container import HEADER, Sections, packed
-from priory.storage.signatures import key_from
-from priory.storage.value_encoding import encoded
+from priory.storage.container import HEADER_STRUCT, ArraySections, pack_model_file
+from priory.storage.signatures import load_signature_key
+from priory.storage.value_encoding import encode_value
 
 TEXTS, LABELS = ["win cash", "cash", "lunch été"], ["spam", "spam", "ham"]
 PEM = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
@@ -55,7 +55,7 @@ KINDS = pytest.mark.parametrize(("signing", "checking"), [("secret", "secret"), 
 
 def refused(path, key, because):
     for look in (pr.load, pr.storage.inspect):
-        with pytest.raises(BadModel, match=f"^{re.escape(str(path))}: .*{because}") as error:
+        with pytest.raises(ModelFileError, match=f"^{re.escape(str(path))}: .*{because}") as error:
             look(path, key=key)
         assert "\n" not in str(error.value)
 
@@ -95,14 +95,14 @@ def test_what_was_changed_with_all_checksums_right_is_refused_by_the_key(signing
     signature = path.read_bytes()[-size - 32 : -32]
 
     class Forger:
-        kind = key_from(keys / f"{signing}1").kind
+        kind = load_signature_key(keys / f"{signing}1").kind
 
-        def signed(self, digest):
+        def sign_digest(self, digest):
             return signature
 
-    sections = Sections()
-    tree = encoded(pr.TextClassifier(salt=2).fit(TEXTS, LABELS), sections)
-    path.write_bytes(b"".join(packed(tree, sections, key=Forger())))
+    sections = ArraySections()
+    tree = encode_value(pr.TextClassifier(salt=2).fit(TEXTS, LABELS), sections)
+    path.write_bytes(b"".join(pack_model_file(tree, sections, key=Forger())))
     assert pr.load(path).salt_ == 2
     refused(path, keys / f"{checking}1", "of another key or another file")
 
@@ -113,24 +113,24 @@ def test_every_flipped_byte_and_every_truncation_is_refused_without_a_key(signin
     blob = path.read_bytes()
     for i in range(0, len(blob) - 200, 7):
         path.write_bytes(blob[:i] + bytes([blob[i] ^ (1 << i % 8)]) + blob[i + 1 :])
-        with pytest.raises(BadModel):
+        with pytest.raises(ModelFileError):
             pr.load(path)
     for i in range(len(blob) - 200, len(blob)):  # the note, and the signature
         for damaged in (blob[:i] + bytes([blob[i] ^ (1 << i % 8)]) + blob[i + 1 :], blob[:i]):
             path.write_bytes(damaged)
-            with pytest.raises(BadModel):
+            with pytest.raises(ModelFileError):
                 pr.load(path)
 
 
 def test_a_signature_that_is_missing_or_of_another_size_is_refused(keys, path, model):
     pr.save(model, path, key=keys / "private1")
     blob = path.read_bytes()
-    _, form, least, length, size, _ = HEADER.unpack(blob[:64])
+    _, form, least, length, size, _ = HEADER_STRUCT.unpack(blob[:64])
     for cut in (96, 64, 32, 1):
-        head = HEADER.pack(blob[:8], form, least, length, size - cut, bytes(32))[:-32]
+        head = HEADER_STRUCT.pack(blob[:8], form, least, length, size - cut, bytes(32))[:-32]
         digest = hashlib.sha256(head + blob[64 : 64 + length]).digest()
         path.write_bytes(head + digest + blob[64 : size - cut])
-        with pytest.raises(BadModel, match="do not fill the file"):
+        with pytest.raises(ModelFileError, match="do not fill the file"):
             pr.load(path)
 
 
@@ -141,7 +141,7 @@ def test_changing_a_file_keeps_its_signature_only_with_the_secret(keys, path, mo
     with updating(path, key=keys / "public1") as file:
         assert file.model.class_count_.tolist() == [2.0, 4.0]
     refused(path, keys / "public1", "it is not signed")
-    with pytest.raises(BadModel, match="it is not signed"), updating(path, key=keys / "public1"):
+    with pytest.raises(ModelFileError, match="it is not signed"), updating(path, key=keys / "public1"):
         pass
     sign(path, keys / "private1")
     assert pr.load(path, key=keys / "public1").class_count_.tolist() == [2.0, 4.0]
@@ -174,14 +174,14 @@ def test_keys_that_are_none_are_refused_and_nothing_is_written(keys, path, model
 
 def test_ed25519_without_its_package_says_what_to_install(keys, path, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
-    with pytest.raises(Missing, match=r"pip install priory\[sign\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install priory\[sign\]"):
         pr.save(model, path, key=keys / "private1")
     pr.save(model, path, key=keys / "secret1")
     pr.load(path, key=keys / "secret1")
 
 
 def test_a_secret_is_not_shown(keys):
-    assert "\\x01" not in repr(key_from(keys / "secret1"))
+    assert "\\x01" not in repr(load_signature_key(keys / "secret1"))
 
 
 def test_the_command_line_signs_and_requires_signatures(keys, path, capsys, monkeypatch):

@@ -24,14 +24,14 @@ import priory as pr
 from paths import ROOT
 from priory import families as f
 from priory import naive_bayes as nb
-from priory.bag_of_words.tokenizer import Tokens
-from priory.core.statistics import Rows, Statistics
+from priory.bag_of_words.tokenizer import Tokenizer
+from priory.core.statistics import RowCounts, Statistics
 from priory.data import inbox
-from priory.errors import PrioryError, Stale
-from priory.families.base import Columns
-from priory.storage.container import Contents, Sections, packed
-from priory.storage.registry import class_of, name_of
-from priory.storage.value_encoding import Decoder, built_estimator, built_record, encoded
+from priory.errors import PrioryError, StaleModelError
+from priory.families.base import ColumnFamily
+from priory.storage.container import ArraySections, FileContents, pack_model_file
+from priory.storage.registry import find_stored_name, import_stored_class
+from priory.storage.value_encoding import ModelDecoder, build_estimator, build_record, encode_value
 
 MIXED, LABELS = inbox()
 TEXTS = [row["text"] for row in MIXED]
@@ -44,7 +44,11 @@ TABLES = [
     (pr.NaiveBayes(), MIXED, LABELS),
     (pr.NaiveBayes(average=True, alpha=0.5, class_prior={"normal": 0.5, "spam": 0.25, "urgent": 0.25}), MIXED, LABELS),
     (pr.NaiveBayes({"hour": f.Gaussian, "links": f.Poisson(2.0, 1.0), "sender": "categorical"}), MIXED, LABELS),
-    (pr.NaiveBayes({"text": f.Text("multinomial", 0.1, Tokens(ngrams=(1, 2)))}, estimate="mean"), MIXED, LABELS),
+    (
+        pr.NaiveBayes({"text": f.Text("multinomial", 0.1, Tokenizer(ngram_range=(1, 2)))}, estimate="mean"),
+        MIXED,
+        LABELS,
+    ),
     (pr.NaiveBayes(f.Histogram(alpha=1.0)), NUMBERS.astype(np.float32), GROUPS),
     (pr.NaiveBayes(f.Binomial(trials=50)), COUNTS, GROUPS == "no"),
     (nb.GaussianNB(priors=[0.2, 0.3, 0.5]), NUMBERS, GROUPS),
@@ -59,10 +63,10 @@ TABLES = [
 ]
 WRITINGS = [
     (pr.TextClassifier(), TEXTS, LABELS),
-    (pr.TextClassifier("multinomial", ngrams=(1, 2), alpha="evidence", min_df=2, stop_words="en"), TEXTS, LABELS),
+    (pr.TextClassifier("multinomial", ngram_range=(1, 2), alpha="evidence", min_df=2, stop_words="en"), TEXTS, LABELS),
     (pr.TextClassifier("bernoulli", vocabulary=["free", "meeting", "now"], unknown=True), TEXTS, LABELS),
     (pr.TextClassifier("complement", buckets=64), TEXTS, LABELS),
-    (pr.TextClassifier("poisson", unit="char_wb", ngrams=(2, 3), most=20_000), TEXTS, LABELS),
+    (pr.TextClassifier("poisson", analyzer="char_wb", ngram_range=(2, 3), max_tokens=20_000), TEXTS, LABELS),
 ]
 LINES = [
     (pr.BayesianLinearRegression(), NUMBERS[:, 1:], NUMBERS[:, 0]),
@@ -76,14 +80,14 @@ ANY_NUMBER = boolean_dtypes() | WHOLE | floating_dtypes(endianness="<", sizes=(1
 
 
 def through_a_file(value):
-    sections = Sections()
-    tree = encoded(value, sections)
+    sections = ArraySections()
+    tree = encode_value(value, sections)
     with tempfile.TemporaryFile() as file:
-        file.writelines(packed(tree, sections))
+        file.writelines(pack_model_file(tree, sections))
         file.seek(0)
-        contents = Contents(file)
-    back = Decoder(contents, built_record, built_estimator).decoded(contents.tree)
-    contents.finish()
+        contents = FileContents(file)
+    back = ModelDecoder(contents, build_record, build_estimator).decode_node(contents.tree)
+    contents.check_all_read()
     return back
 
 
@@ -147,7 +151,7 @@ def test_a_faded_model_keeps_its_clock(path):
     pr.save(model, path)
     loaded = pr.load(path)
     assert loaded.clock_ == 0.5
-    with pytest.raises(Stale, match="learned_at"):
+    with pytest.raises(StaleModelError, match="learned_at"):
         loaded.forget(TEXTS[:1], LABELS[:1])
     for each in (model, loaded):
         each.forget(TEXTS[:1], LABELS[:1], learned_at=1.0)
@@ -155,7 +159,7 @@ def test_a_faded_model_keeps_its_clock(path):
 
 
 def test_a_model_that_learned_nothing_yet_keeps_its_parameters(path):
-    pr.save(pr.TextClassifier("poisson", ngrams=(1, 2)), path)
+    pr.save(pr.TextClassifier("poisson", ngram_range=(1, 2)), path)
     assert pr.load(path).fit(TEXTS, LABELS).ngrams == (1, 2)
 
 
@@ -244,12 +248,12 @@ def subclasses(kind):
 
 @pytest.mark.parametrize(
     "kind",
-    sorted((k for k in subclasses(Statistics) | subclasses(Columns) if k.__name__ != "Support"), key=str),
+    sorted((k for k in subclasses(Statistics) | subclasses(ColumnFamily) if k.__name__ != "Support"), key=str),
     ids=lambda k: k.__name__,
 )
 def test_every_record_and_family_of_the_package_has_a_name_in_files(kind):
-    if kind.__module__.startswith("priory.") and not inspect.isabstract(kind) and kind is not Rows:
-        assert class_of(name_of(kind)) is kind
+    if kind.__module__.startswith("priory.") and not inspect.isabstract(kind) and kind is not RowCounts:
+        assert import_stored_class(find_stored_name(kind)) is kind
 
 
 @pytest.mark.parametrize("name", ["texts", "table", "numbers"])
@@ -321,7 +325,7 @@ def test_counts_of_words_lie_in_the_file_as_narrow_as_they_are(path):
     words = [f"word{i:03}" for i in range(100)]
     pr.save(pr.TextClassifier().fit([" ".join(words), "other text"], ["a", "b"]), path)
     assert pr.storage.inspect(path).sections == {"<i8": 64, "|u1": 64 + 128 + 768 + 256, "<f8": 128}
-    assert pr.load(path).seen_.parts[0].counts.dtype == float
+    assert pr.load(path).statistics_.parts[0].counts.dtype == float
 
 
 @given(st.lists(st.text()), st.sampled_from(["O", "U"]))

@@ -10,35 +10,35 @@ from priory.data import inbox
 from priory.errors import DataError
 from priory.estimators.naive_bayes import NaiveBayes
 from priory.estimators.text_classifier import TextClassifier
-from priory.sources.chunk import Chunk
-from priory.sources.column_types import Columns, Labels, Said
-from priory.sources.prefetch import ahead
+from priory.sources.chunk import RowChunk
+from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns
+from priory.sources.prefetch import read_ahead
 from priory.workflows import out_of_core as streaming
-from priory.workflows.out_of_core import Batch, Sample, learn
+from priory.workflows.out_of_core import LabelledBatch, RowSample, learn_batches
 
 ROWS, LABELS = inbox()
 TABLE = pa.Table.from_pylist([{**row, "label": label} for row, label in zip(ROWS, LABELS, strict=True)])
-MIXED = Columns({"sender": "label", "hour": "number", "links": "number", "text": "text"})
-TEXT = Columns({"text": "text"})
+MIXED = ModelColumns({"sender": "label", "hour": "number", "links": "number", "text": "text"})
+TEXT = ModelColumns({"text": "text"})
 FAMILIES = {"sender": "categorical", "text": "text"}
 
 
 def cut(columns, sizes):
     """The inbox in chunks of these sizes, over and over."""
-    labels, at, turn = Labels("label", Said("label")), 0, 0
+    labels, at, turn = LabelReader("label", ColumnOptions("label")), 0, 0
     whole = TABLE.combine_chunks().to_batches()[0]
     while at < len(whole):
         size = sizes[turn % len(sizes)]
-        chunk = Chunk(whole.slice(at, size), None, at)
+        chunk = RowChunk(whole.slice(at, size), None, at)
         group, chunk = labels.read(chunk)
-        yield Batch(columns.read(chunk), group, labels.names)
+        yield LabelledBatch(columns.read(chunk), group, labels.names)
         at, turn = at + size, turn + 1
 
 
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=4), st.integers(1, 4))
 def test_texts_are_counted_alike_whatever_the_chunks(sizes, threads):
     model = TextClassifier()
-    learn(model, cut(TEXT, sizes), threads)
+    learn_batches(model, cut(TEXT, sizes), threads)
     whole = TextClassifier().fit([row["text"] for row in ROWS], LABELS)
     assert model.classes_.tolist() == whole.classes_.tolist()
     assert model.class_count_.tolist() == whole.class_count_.tolist()
@@ -50,7 +50,7 @@ def test_texts_are_counted_alike_whatever_the_chunks(sizes, threads):
 @given(st.lists(st.integers(20, 200), min_size=1, max_size=3), st.integers(1, 3))
 def test_tables_are_counted_alike_whatever_the_chunks(sizes, threads):
     model = NaiveBayes(FAMILIES)
-    learn(model, cut(MIXED, sizes), threads)
+    learn_batches(model, cut(MIXED, sizes), threads)
     whole = NaiveBayes(FAMILIES).fit(ROWS, LABELS)
     assert model.class_count_.tolist() == whole.class_count_.tolist()
     assert {name: report.family for name, report in model.schema_.items()} == {
@@ -64,21 +64,21 @@ def test_tables_are_counted_alike_whatever_the_chunks(sizes, threads):
 def test_what_goes_wrong_on_a_lane_is_raised():
     def batches():
         yield from cut(TEXT, [50])
-        yield Batch([b"\xff\xfe broken"], np.zeros(1, np.int32), np.array(["a"], dtype=object))
+        yield LabelledBatch([b"\xff\xfe broken"], np.zeros(1, np.int32), np.array(["a"], dtype=object))
 
     with pytest.raises(DataError, match="not UTF-8"):
-        learn(TextClassifier(), batches(), 2)
+        learn_batches(TextClassifier(), batches(), 2)
 
 
 def test_of_no_rows_nothing_is_learned():
     with pytest.raises(DataError, match="no rows to learn from"):
-        learn(TextClassifier(), iter([]))
+        learn_batches(TextClassifier(), iter([]))
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=5))
 def test_the_sample_does_not_depend_on_the_chunks(sizes):
     def sampled(sizes):
-        sample, at, turn = Sample(50), 0, 0
+        sample, at, turn = RowSample(50), 0, 0
         while at < 1000:
             size = min(sizes[turn % len(sizes)], 1000 - at)
             sample.add(pa.RecordBatch.from_pydict({"x": np.arange(at, at + size)}))
@@ -91,8 +91,8 @@ def test_the_sample_does_not_depend_on_the_chunks(sizes):
 
 
 def test_the_sample_of_long_documents_is_small(monkeypatch):
-    monkeypatch.setattr(streaming, "MOST_BYTES", 100_000)
-    sample = Sample(1000)
+    monkeypatch.setattr(streaming, "MAX_SAMPLE_BYTES", 100_000)
+    sample = RowSample(1000)
     for _ in range(100):
         sample.add(pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 50}))
     assert 20 < sample.batch().num_rows <= 100
@@ -101,7 +101,7 @@ def test_the_sample_of_long_documents_is_small(monkeypatch):
 def test_the_sample_is_uniform():
     hits = np.zeros(100)
     for seed in range(300):
-        sample = Sample(10, seed)
+        sample = RowSample(10, seed)
         for start in range(0, 100, 7):
             sample.add(pa.RecordBatch.from_pydict({"x": np.arange(start, min(start + 7, 100))}))
         hits[sample.batch().column("x").to_numpy()] += 1
@@ -110,16 +110,16 @@ def test_the_sample_is_uniform():
 
 
 def test_reading_ahead_gives_the_same_items_and_the_same_error():
-    assert list(ahead(iter(range(100)), 3)) == list(range(100))
+    assert list(read_ahead(iter(range(100)), 3)) == list(range(100))
 
     def broken():
         yield 1
         raise DataError("here")
 
-    items = ahead(broken())
+    items = read_ahead(broken())
     assert next(items) == 1
     with pytest.raises(DataError, match="here"):
         next(items)
-    endless = ahead(iter(int, 1))
+    endless = read_ahead(iter(int, 1))
     assert next(endless) == 0
     endless.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-FAR = 1e140  # the square of anything farther out would overflow; the verdict is the same
+MAX_KERNEL_Z = 1e140  # the square of anything farther out would overflow; the verdict is the same
 
 
 def group_sums(x: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int) -> np.ndarray:
@@ -29,7 +29,7 @@ def moments(
     return n, group_sums(z, group, weight, groups), group_sums(z * z, group, weight, groups)
 
 
-def tally(
+def code_counts(
     codes: np.ndarray, starts: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int
 ) -> np.ndarray:
     """How often each class showed each value; column j's value v is cell ``starts[j] + v``; negative is missing."""
@@ -60,7 +60,7 @@ def quadratic(
     """Sum over columns of ``constant - precision / 2 * (x / unit - centre)^2`` per row and class; NaN adds nothing."""
     scores = np.zeros((len(x), len(centre)))
     for c in range(len(centre)):
-        z = np.clip(x * inverse_unit - centre[c], -FAR, FAR)
+        z = np.clip(x * inverse_unit - centre[c], -MAX_KERNEL_Z, MAX_KERNEL_Z)
         scores[:, c] = np.where(np.isnan(z), 0.0, constant[c] - 0.5 * precision[c] * z * z).sum(axis=1)
     return scores
 
@@ -76,28 +76,28 @@ def student(
     """Sum over columns of ``constant - power * log(1 + precision * (x / unit - centre)^2)``; NaN adds nothing."""
     scores = np.zeros((len(x), len(centre)))
     for c in range(len(centre)):
-        z = np.clip(x * inverse_unit - centre[c], -FAR, FAR)
+        z = np.clip(x * inverse_unit - centre[c], -MAX_KERNEL_Z, MAX_KERNEL_Z)
         scores[:, c] = np.where(np.isnan(z), 0.0, constant[c] - power[c] * np.log1p(precision[c] * z * z)).sum(axis=1)
     return scores
 
 
-def blended(
+def student_mixture(
     x: np.ndarray,
     inverse_unit: np.ndarray,
     centre: np.ndarray,
     precision: np.ndarray,
     power: np.ndarray,
     constant: np.ndarray,
-    matters: np.ndarray,
+    inclusion: np.ndarray,
 ) -> np.ndarray:
     """Sum over columns of ``log(1 - r + r p(x | class) / p(x))``, r how far the column matters; NaN adds nothing.
 
     The densities are those of `student`; the last row of each table is that of all classes together.
     """
-    z = np.clip((x * inverse_unit)[:, None] - centre, -FAR, FAR)
+    z = np.clip((x * inverse_unit)[:, None] - centre, -MAX_KERNEL_Z, MAX_KERNEL_Z)
     terms = np.where(np.isnan(z), 0.0, constant - power * np.log1p(precision * z * z))
     apart = terms[:, :-1] - terms[:, -1:]
-    return np.asarray(np.logaddexp(np.log(matters) + apart, np.log1p(-matters)).sum(axis=-1))
+    return np.asarray(np.logaddexp(np.log(inclusion) + apart, np.log1p(-inclusion)).sum(axis=-1))
 
 
 def lookup(codes: np.ndarray, starts: np.ndarray, table: np.ndarray) -> np.ndarray:

@@ -62,7 +62,7 @@ def moments(const double[:, ::1] x, const int32_t[::1] group, weight,
     return tuple(np.asarray(sums))
 
 
-def tally(const int32_t[:, ::1] codes, const int64_t[::1] starts, const int32_t[::1] group, weight, Py_ssize_t groups):
+def code_counts(const int32_t[:, ::1] codes, const int64_t[::1] starts, const int32_t[::1] group, weight, Py_ssize_t groups):
     cdef Py_ssize_t n = codes.shape[0], d = codes.shape[1], i, j
     cdef double[:, ::1] counts = np.zeros((groups, starts[d]))
     cdef const double[::1] w = weight
@@ -275,7 +275,7 @@ cdef void blend(const double* apart, const double* shared, Py_ssize_t n, double 
         collect(product, n, scores, step)
 
 
-def blended(const double[:, ::1] x, const double[::1] inverse_unit, const double[:, ::1] centre,
+def student_mixture(const double[:, ::1] x, const double[::1] inverse_unit, const double[:, ::1] centre,
             const double[:, ::1] precision, const double[:, ::1] power, const double[:, ::1] constant,
             const double[::1] matters):
     """Factors are multiplied up, and their logarithm taken once."""

@@ -1,7 +1,7 @@
 # Counting: every token gets a number when it is first met, and a row of cells: the count of each class and, where rare
 # tokens are dropped on the way, how much of it may have been missed before.
 
-cdef int64_t MOST_BYTES = _reference.MOST_BYTES
+cdef int64_t MOST_BYTES = _reference.MAX_COUNTER_BYTES
 
 
 cdef class Counter(Trie):

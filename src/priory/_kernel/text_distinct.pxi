@@ -4,7 +4,7 @@ cdef enum:
     PILE = 4096  # hashes, about
 
 
-def distinct(const uint8_t[::1] arena, const int64_t[::1] ends):
+def are_tokens_distinct(const uint8_t[::1] arena, const int64_t[::1] ends):
     """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
     cdef int64_t n = ends.shape[0], size = arena.shape[0], start, k, mean, room = 64
     cdef Piles piles
@@ -34,7 +34,7 @@ def distinct(const uint8_t[::1] arena, const int64_t[::1] ends):
     with nogil:
         for k in range(count):
             differ = differ and all_differ(piles.hashes + k * piles.room, piles.sizes[k], &slots[0], room)
-    return differ or _reference.distinct(np.asarray(arena), np.asarray(ends))  # hashes may agree where tokens do not
+    return differ or _reference.are_tokens_distinct(np.asarray(arena), np.asarray(ends))  # hashes may agree where tokens do not
 
 
 cdef struct Piles:

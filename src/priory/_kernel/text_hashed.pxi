@@ -2,7 +2,7 @@
 # salt alone, so that a model means the same in every process.
 
 
-cdef class Buckets:
+cdef class TokenHasher:
     cdef Seeds seeds
     cdef int64_t size
 
@@ -75,7 +75,7 @@ cdef class Buckets:
         return np.asarray(scores)
 
 
-cdef int64_t bucketed(Reader r, Buckets b, int64_t k) noexcept nogil:
+cdef int64_t bucketed(Reader r, TokenHasher b, int64_t k) noexcept nogil:
     """The buckets of all tokens of a block, in `r.nodes`; an n-gram is hashed from its beginning and its last word."""
     cdef int64_t i, n, total, found = 0
     cdef uint64_t h

@@ -47,7 +47,7 @@ cdef class Index(Trie):
         if problem == UNKNOWN:
             raise ValueError(f"token {i} is in the vocabulary twice")
 
-    def places(self, const uint8_t[::1] arena, const int64_t[::1] ends):
+    def find_columns(self, const uint8_t[::1] arena, const int64_t[::1] ends):
         """The column of each of these tokens; -1 where it is not there. The index must hold its tokens whole."""
         cdef int64_t i, n = ends.shape[0], start = 0
         cdef Piece piece

@@ -13,14 +13,16 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-LONGEST = 1024  # code points of a word that tell it from others; the longest in a dozen real collections has 304
-LENGTH = (1 << 24) - 1  # bytes of a token
-MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 33
-MOST_BYTES = MEMORY // 4  # of counts: they are copied while they grow, so more would not fit
+MAX_WORD_LENGTH = (
+    1024  # code points of a word that tell it from others; the longest in a dozen real collections has 304
+)
+MAX_TOKEN_BYTES = (1 << 24) - 1  # bytes of a token
+TOTAL_MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 33
+MAX_COUNTER_BYTES = TOTAL_MEMORY_BYTES // 4  # of counts: they are copied while they grow, so more would not fit
 
 SEPARATOR, WORD, SINGLE, SCRIPT, SPACE = range(5)  # kinds of code points
 
-Document = str | bytes
+StrOrBytes = str | bytes
 
 
 class Rule:
@@ -28,51 +30,51 @@ class Rule:
 
     def __init__(
         self,
-        unit: str,
-        least: int,
-        ngrams: tuple[int, int],
+        analyzer: str,
+        min_token_length: int,
+        ngram_range: tuple[int, int],
         kinds: np.ndarray,
         lowered: np.ndarray,
         rewrites: Mapping[str, str | None] | None = None,
     ) -> None:
-        self.unit, self.least, self.ngrams = unit, least, ngrams
+        self.analyzer, self.min_token_length, self.ngram_range = analyzer, min_token_length, ngram_range
         self.kinds, self.lowered, self.rewrites = kinds, lowered, rewrites or {}
 
     def kind(self, character: str) -> int:
         return int(self.kinds[ord(character)])
 
 
-def folded(document: Document, rule: Rule, number: int = 0) -> str:
+def lowercase_text(document: StrOrBytes, rule: Rule, number: int = 0) -> str:
     """The text in lower case, character by character: what needs its neighbours is lowered before it comes here."""
     try:
-        text = text_of(document)
+        text = decode_document(document)
     except UnicodeError as error:
         raise UnicodeError(number, error.start) from None  # type: ignore[attr-defined]  # a decoding error has it
     return "".join(chr(rule.lowered[ord(c)]) for c in text)
 
 
-def text_of(document: Document) -> str:
+def decode_document(document: StrOrBytes) -> str:
     """The document as a string that is Unicode text."""
     text = document.decode() if isinstance(document, bytes) else document
     text.encode()
     return text
 
 
-def pieces(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
+def iter_pieces(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
     """The pieces of a folded text: (piece, start, end)."""
-    if rule.unit == "word":
-        return words(text, rule)
-    return padded(text, rule) if rule.unit == "char_wb" else squeezed(text, rule)
+    if rule.analyzer == "word":
+        return iter_words(text, rule)
+    return iter_char_wb_ngrams(text, rule) if rule.analyzer == "char_wb" else iter_char_ngrams(text, rule)
 
 
-def words(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
+def iter_words(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
     """Runs of word characters, characters that stand alone, and pairs of characters of scripts without spaces."""
     at = 0
     for kind, run in groupby(text, rule.kind):
         word = "".join(run)
         end = at + len(word)
-        if kind == WORD and len(word) >= rule.least:
-            yield word[:LONGEST], at, end
+        if kind == WORD and len(word) >= rule.min_token_length:
+            yield word[:MAX_WORD_LENGTH], at, end
         elif kind == SINGLE or (kind == SCRIPT and len(word) == 1):
             yield from ((c, at + i, at + i + 1) for i, c in enumerate(word))
         elif kind == SCRIPT:
@@ -80,7 +82,7 @@ def words(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
         at = end
 
 
-def squeezed(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
+def iter_char_ngrams(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
     """N-grams of characters, two or more white spaces counting as one space."""
     characters: list[tuple[str, int, int]] = []
     at = 0
@@ -91,19 +93,19 @@ def squeezed(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
         else:
             characters.extend((c, at + i, at + i + 1) for i, c in enumerate(run))
         at += len(run)
-    low, high = rule.ngrams
+    low, high = rule.ngram_range
     for n in range(low, high + 1):
         for i in range(len(characters) - n + 1):
             yield "".join(c for c, _, _ in characters[i : i + n]), characters[i][1], characters[i + n - 1][2]
 
 
-def padded(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
+def iter_char_wb_ngrams(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
     """N-grams of the characters of each word with a space on both sides; a word shorter than n counts once, whole."""
     at = 0
     for space, group in groupby(text, lambda c: rule.kind(c) == SPACE):
         run = "".join(group)
         word, end = f" {run} ", at + len(run)
-        low, high = rule.ngrams
+        low, high = rule.ngram_range
         for n in range(low, high + 1) if not space else ():
             for i in range(max(len(word) - n, 0) + 1):
                 yield word[i : i + n], max(at + i - 1, at), min(at + i - 1 + n, end)
@@ -112,62 +114,62 @@ def padded(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
         at = end
 
 
-def spans(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
+def iter_token_spans(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
     """The tokens of a folded text, each with its start and its end."""
-    if rule.unit != "word":
-        yield from pieces(text, rule)
+    if rule.analyzer != "word":
+        yield from iter_pieces(text, rule)
         return
-    kept = [(rule.rewrites.get(word, word), start, end) for word, start, end in pieces(text, rule)]
+    kept = [(rule.rewrites.get(word, word), start, end) for word, start, end in iter_pieces(text, rule)]
     sequence = [(word, start, end) for word, start, end in kept if word]
-    low, high = rule.ngrams
+    low, high = rule.ngram_range
     for n in range(low, high + 1):
         for i in range(len(sequence) - n + 1):
             gram = sequence[i : i + n]
             yield " ".join(word for word, _, _ in gram), gram[0][1], gram[-1][2]
 
 
-def tokens(document: Document, rule: Rule, number: int = 0) -> list[str]:
-    return [token for token, _, _ in spans(folded(document, rule, number), rule)]
+def list_tokens(document: StrOrBytes, rule: Rule, number: int = 0) -> list[str]:
+    return [token for token, _, _ in iter_token_spans(lowercase_text(document, rule, number), rule)]
 
 
 class Counter:
     """Counts of tokens for each class; with ``most``, the rarest are dropped on the way (lossy counting)."""
 
-    def __init__(self, groups: int, most: int = 0) -> None:
-        self.groups, self.most = groups, most
+    def __init__(self, groups: int, max_tokens: int = 0) -> None:
+        self.groups, self.max_tokens = groups, max_tokens
         self.counts: dict[str, np.ndarray] = {}
-        self.before: dict[str, float] = {}  # how much of a token may have been dropped before it was met again
+        self.max_dropped: dict[str, float] = {}  # how much of a token may have been dropped before it was met again
         self.missed = 0.0
 
     def add(
-        self, documents: Sequence[Document], rule: Rule, group: np.ndarray, weight: np.ndarray | None, once: bool
+        self, documents: Sequence[StrOrBytes], rule: Rule, group: np.ndarray, weight: np.ndarray | None, once: bool
     ) -> None:
         for i, document in enumerate(documents):
-            for token, times in Tally(tokens(document, rule, i)).items():
+            for token, times in Tally(list_tokens(document, rule, i)).items():
                 if token not in self.counts:
                     self.counts[token] = np.zeros(self.groups)
-                    self.before[token] = self.missed
+                    self.max_dropped[token] = self.missed
                 self.counts[token][group[i]] += (1 if once else times) * (1.0 if weight is None else weight[i])
-            if self.most and len(self.counts) > self.most:
-                self.prune(self.most, self.most // 2)
+            if self.max_tokens and len(self.counts) > self.max_tokens:
+                self.prune(self.max_tokens, self.max_tokens // 2)
 
-    def prune(self, most: int, kept: int) -> None:
+    def prune(self, max_tokens: int, n_kept: int) -> None:
         """Nothing that is dropped was seen more than ``missed`` times: its count and what was dropped before."""
-        upper = {t: float(c.sum()) + self.before[t] for t, c in self.counts.items() if c.any()}
-        if len(upper) > most:
-            self.missed = max(self.missed, sorted(upper.values())[len(upper) - kept - 1])
+        upper = {t: float(c.sum()) + self.max_dropped[t] for t, c in self.counts.items() if c.any()}
+        if len(upper) > max_tokens:
+            self.missed = max(self.missed, sorted(upper.values())[len(upper) - n_kept - 1])
             self.counts = {t: self.counts[t] for t, u in upper.items() if u > self.missed}
 
     def merge(self, other: Counter) -> None:
         for token, counts in other.counts.items():
             self.counts[token] = self.counts.get(token, 0.0) + counts
         self.missed += other.missed
-        self.before = dict.fromkeys(self.counts, self.missed)
+        self.max_dropped = dict.fromkeys(self.counts, self.missed)
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """The tokens spelt out one after the other, where each ends, their counts, and what any may lack at most."""
-        if self.most:
-            self.prune(self.most, self.most)
+        if self.max_tokens:
+            self.prune(self.max_tokens, self.max_tokens)
         shown = [token.encode() for token, counts in self.counts.items() if counts.any()]
         counts = [counts for counts in self.counts.values() if counts.any()]
         arena = np.frombuffer(b"".join(shown), dtype=np.uint8)
@@ -179,61 +181,61 @@ class Index:
     """The column of each token. ``split`` says that a space parts the words of an n-gram: nothing to a dictionary."""
 
     def __init__(self, arena: np.ndarray, ends: np.ndarray, split: bool) -> None:
-        self.columns = {token: i for i, token in enumerate(spelt(arena, ends))}
+        self.columns = {token: i for i, token in enumerate(decode_tokens(arena, ends))}
         if len(self.columns) != len(ends) or "" in self.columns:
             raise ValueError("a token is empty or in the vocabulary twice")
         self.size, self.split = len(ends), split
 
-    def places(self, arena: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    def find_columns(self, arena: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """The column of each of these tokens; -1 where it is not there."""
-        return np.array([self.columns.get(token, -1) for token in spelt(arena, ends)], dtype=np.int64)
+        return np.array([self.columns.get(token, -1) for token in decode_tokens(arena, ends)], dtype=np.int64)
 
-    def row(self, document: Document, rule: Rule, number: int) -> Tally[int]:
+    def count_row(self, document: StrOrBytes, rule: Rule, number: int) -> Tally[int]:
         """How often the document shows each column; unknown tokens are one more column."""
-        return Tally(self.columns.get(token, self.size) for token in tokens(document, rule, number))
+        return Tally(self.columns.get(token, self.size) for token in list_tokens(document, rule, number))
 
     def score(
-        self, documents: Sequence[Document], rule: Rule, table: np.ndarray, once: bool, unknown: np.ndarray | None
+        self, documents: Sequence[StrOrBytes], rule: Rule, table: np.ndarray, once: bool, unknown: np.ndarray | None
     ) -> np.ndarray:
         """The sum of the table's rows over the tokens of each document."""
         rows = np.vstack([table, np.zeros(table.shape[1]) if unknown is None else unknown])
         scores = np.zeros((len(documents), table.shape[1]))
         for i, document in enumerate(documents):
-            for column, times in self.row(document, rule, i).items():
+            for column, times in self.count_row(document, rule, i).items():
                 scores[i] += rows[column] * (1 if once else times)
         return scores
 
     def encode(
-        self, documents: Sequence[Document], rule: Rule, unknown: bool
+        self, documents: Sequence[StrOrBytes], rule: Rule, unknown: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows of (column, count): where each document's row ends, and its columns and counts one after the other."""
-        rows = [self.row(document, rule, i) for i, document in enumerate(documents)]
+        rows = [self.count_row(document, rule, i) for i, document in enumerate(documents)]
         pairs = [[(c, n) for c, n in row.items() if unknown or c < self.size] for row in rows]
         ends = np.cumsum([0, *map(len, pairs)], dtype=np.int64)
         flat = np.array([pair for row in pairs for pair in row], dtype=float).reshape(-1, 2)
         return ends, flat[:, 0].astype(np.int32), flat[:, 1].copy()
 
 
-class Buckets:
+class TokenHasher:
     """Tokens hashed into ``size`` buckets; the salt alone decides which."""
 
     def __init__(self, size: int, salt: int) -> None:
-        self.size, self.seeds = size, seeds_from(salt)
+        self.size, self.seeds = size, derive_seeds(salt)
 
-    def row(self, document: Document, rule: Rule, number: int) -> Tally[int]:
-        return Tally(self.bucket(token, rule) for token in tokens(document, rule, number))
+    def count_row(self, document: StrOrBytes, rule: Rule, number: int) -> Tally[int]:
+        return Tally(self.find_bucket(token, rule) for token in list_tokens(document, rule, number))
 
-    def bucket(self, token: str, rule: Rule) -> int:
+    def find_bucket(self, token: str, rule: Rule) -> int:
         _, b, c = self.seeds
-        first, *rest = token.split(" ") if rule.unit == "word" else [token]
-        h = hash_of(first.encode(), self.seeds)
+        first, *rest = token.split(" ") if rule.analyzer == "word" else [token]
+        h = hash_word(first.encode(), self.seeds)
         for word in rest:
-            h = product_folded(h ^ b, hash_of(word.encode(), self.seeds) ^ c)
+            h = fold_product(h ^ b, hash_word(word.encode(), self.seeds) ^ c)
         return h % self.size
 
     def count(
         self,
-        documents: Sequence[Document],
+        documents: Sequence[StrOrBytes],
         rule: Rule,
         group: np.ndarray,
         weight: np.ndarray | None,
@@ -243,59 +245,59 @@ class Buckets:
         """How often each class showed each bucket."""
         counts = np.zeros((self.size, groups))
         for i, document in enumerate(documents):
-            for bucket, times in self.row(document, rule, i).items():
+            for bucket, times in self.count_row(document, rule, i).items():
                 counts[bucket, group[i]] += (1 if once else times) * (1.0 if weight is None else weight[i])
         return counts
 
-    def score(self, documents: Sequence[Document], rule: Rule, table: np.ndarray, once: bool) -> np.ndarray:
+    def score(self, documents: Sequence[StrOrBytes], rule: Rule, table: np.ndarray, once: bool) -> np.ndarray:
         """The sum of the table's rows over the buckets of each document."""
         scores = np.zeros((len(documents), table.shape[1]))
         for i, document in enumerate(documents):
-            for bucket, times in self.row(document, rule, i).items():
+            for bucket, times in self.count_row(document, rule, i).items():
                 scores[i] += table[bucket] * (1 if once else times)
         return scores
 
 
-def spelt(arena: np.ndarray, ends: np.ndarray) -> list[str]:
+def decode_tokens(arena: np.ndarray, ends: np.ndarray) -> list[str]:
     """The tokens as strings."""
     text = arena.tobytes()
     return [text[start:end].decode() for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=False)]
 
 
-def distinct(arena: np.ndarray, ends: np.ndarray) -> bool:
+def are_tokens_distinct(arena: np.ndarray, ends: np.ndarray) -> bool:
     """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
     text, stops = arena.tobytes(), [0, *ends.tolist()]
-    if stops[-1] != len(text) or not all(0 < b - a < LENGTH for a, b in pairwise(stops)):
+    if stops[-1] != len(text) or not all(0 < b - a < MAX_TOKEN_BYTES for a, b in pairwise(stops)):
         return False
     if any(text[a] & 0xC0 == 0x80 for a in stops[:-1]):
         return False
     return len({text[a:b] for a, b in pairwise(stops)}) == len(ends)
 
 
-WHOLE = (1 << 64) - 1
+UINT64_MAX = (1 << 64) - 1
 
 
-def product_folded(a: int, b: int) -> int:
+def fold_product(a: int, b: int) -> int:
     """Both halves of the product of two 64-bit words, one laid over the other."""
-    return (a * b & WHOLE) ^ (a * b >> 64)
+    return (a * b & UINT64_MAX) ^ (a * b >> 64)
 
 
-def hash_of(word: bytes, seeds: tuple[int, int, int]) -> int:
+def hash_word(word: bytes, seeds: tuple[int, int, int]) -> int:
     """Sixteen bytes at a time, then the length."""
     a, b, c = seeds
     h = 0
     for at in range(0, max(len(word), 1), 16):
         head, tail = (int.from_bytes(word[i : i + 8], "little") for i in (at, at + 8))
-        h = product_folded(head ^ a ^ h, tail ^ b)
-    return product_folded(h ^ len(word), c)
+        h = fold_product(head ^ a ^ h, tail ^ b)
+    return fold_product(h ^ len(word), c)
 
 
-def seeds_from(salt: int) -> tuple[int, int, int]:
+def derive_seeds(salt: int) -> tuple[int, int, int]:
     """Three odd words from one (splitmix64)."""
     seeds = []
     for _ in range(3):
-        salt = salt + 0x9E3779B97F4A7C15 & WHOLE
-        z = (salt ^ salt >> 30) * 0xBF58476D1CE4E5B9 & WHOLE
-        z = (z ^ z >> 27) * 0x94D049BB133111EB & WHOLE
+        salt = salt + 0x9E3779B97F4A7C15 & UINT64_MAX
+        z = (salt ^ salt >> 30) * 0xBF58476D1CE4E5B9 & UINT64_MAX
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & UINT64_MAX
         seeds.append((z ^ z >> 31) | 1)
     return seeds[0], seeds[1], seeds[2]

@@ -9,7 +9,7 @@ cdef enum:
     SPACE = 4
     BLOCK = 16384
 
-cdef int64_t LONGEST = _reference.LONGEST
+cdef int64_t LONGEST = _reference.MAX_WORD_LENGTH
 
 cdef struct Document:
     const uint8_t* data

@@ -20,249 +20,261 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.special import betaln, expit, gammaln
 
-from priory.bag_of_words.models import STRENGTHS, Bag, Rows, Weights
-from priory.bag_of_words.token_counts import Words
+from priory.bag_of_words.models import TOKEN_ALPHA_GRID, BagOfWords, DocumentRows, TokenWeights
+from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.typing import Array
 from priory.errors import DataError
 
 
-class Chances(NamedTuple):
+class Exposure(NamedTuple):
     """How often each class could have shown a token, and the second parameter of the prior on its rate."""
 
     n: Array  # (classes,)
     b: float
 
-    def together(self) -> Chances:
-        return Chances(self.n.sum(keepdims=True), self.b)
+    def pool_classes(self) -> Exposure:
+        return Exposure(self.n.sum(keepdims=True), self.b)
 
 
-class Averaged(Bag):
+class AveragedBag(BagOfWords):
     """A bag of words averaged over all sets of tokens."""
 
     @abstractmethod
-    def chances(self, words: Words) -> Chances:
+    def exposure(self, words: TokenCounts) -> Exposure:
         """Documents or tokens of each class."""
 
     @abstractmethod
-    def chances_without(self, words: Words, rows: Rows) -> tuple[Array, Array]:
+    def exposure_left_out(self, words: TokenCounts, rows: DocumentRows) -> tuple[Array, Array]:
         """What each document takes from the chances of its class, and the parameter of the prior without it."""
 
     @abstractmethod
-    def untold(self, counts: Array, chances: Chances) -> Array:
+    def exposure_log_evidence(self, counts: Array, exposure: Exposure) -> Array:
         """Log evidence of each token, all classes taken together, but for Γ(count + alpha) / Γ(alpha)."""
 
     @abstractmethod
-    def mean(self, counts: Array, chances: Chances) -> Array:
+    def expected_rates(self, counts: Array, exposure: Exposure) -> Array:
         """The expected rates."""
 
     @abstractmethod
-    def silent(self, rate: Array) -> Array:
+    def total_term(self, rate: Array) -> Array:
         """What a token adds to the total of a class whether or not the document shows it."""
 
     @abstractmethod
-    def spoken(self, rate: Array) -> Array:
+    def occurrence_term(self, rate: Array) -> Array:
         """What an occurrence says, so far as the token speaks alone."""
 
     @abstractmethod
-    def joined(self, spoken: Array, length: Array, total: Array) -> Array:
+    def document_log_likelihood(self, token_terms: Array, length: Array, class_total: Array) -> Array:
         """log p(document | c) from what its tokens say, how many they are, and the total of the class."""
 
     # -- how far a token matters ---------------------------------------------------------------------------------
 
-    def told(self, counts: Array) -> Array:
+    def count_log_odds(self, counts: Array) -> Array:
         """The part of the log-odds of apart against together that only the counts decide."""
         a, groups = self.alpha, counts.shape[1]
         together = gammaln(counts.sum(axis=1) + a)
         return np.asarray(gammaln(counts + a).sum(axis=1) - together - (groups - 1) * gammaln(a))
 
-    def log_odds(self, counts: Array, chances: Chances, told: Array | None = None) -> Array:
+    def inclusion_log_odds(self, counts: Array, exposure: Exposure, count_log_odds: Array | None = None) -> Array:
         """Evidence of each token with the classes apart, less that with the classes together."""
         pooled = counts.sum(axis=1, keepdims=True)
-        apart = self.untold(counts, chances) - self.untold(pooled, chances.together())
-        return apart + (self.told(counts) if told is None else told)
+        apart = self.exposure_log_evidence(counts, exposure) - self.exposure_log_evidence(
+            pooled, exposure.pool_classes()
+        )
+        return apart + (self.count_log_odds(counts) if count_log_odds is None else count_log_odds)
 
-    def rates(self, counts: Array, chances: Chances, told: Array | None = None) -> Array:
+    def averaged_rates(self, counts: Array, exposure: Exposure, count_log_odds: Array | None = None) -> Array:
         """The expected rate of each token in each class, over all sets."""
-        matters = expit(self.log_odds(counts, chances, told))[:, None]
-        shared = self.mean(counts.sum(axis=1, keepdims=True), chances.together())
-        return matters * self.mean(counts, chances) + (1 - matters) * shared
+        matters = expit(self.inclusion_log_odds(counts, exposure, count_log_odds))[:, None]
+        shared = self.expected_rates(counts.sum(axis=1, keepdims=True), exposure.pool_classes())
+        return matters * self.expected_rates(counts, exposure) + (1 - matters) * shared
 
-    def total(self, counts: Array, times: Array, chances: Chances, told: Array | None = None) -> Array:
+    def class_totals(
+        self, counts: Array, n_tokens: Array, exposure: Exposure, count_log_odds: Array | None = None
+    ) -> Array:
         """What the tokens add to each class whether or not a document shows them; so many have these counts."""
-        return np.asarray(times @ self.silent(self.rates(counts, chances, told)))
+        return np.asarray(n_tokens @ self.total_term(self.averaged_rates(counts, exposure, count_log_odds)))
 
-    def inclusion(self, words: Words) -> Array:
+    def inclusion_probability(self, words: TokenCounts) -> Array:
         """The probability that each token depends on the class."""
-        kinds, back, _ = _alike(words)
-        return np.asarray(expit(self.log_odds(kinds, self.chances(words)))[back])
+        kinds, back, _ = _group_equal_counts(words)
+        return np.asarray(expit(self.inclusion_log_odds(kinds, self.exposure(words)))[back])
 
     @classmethod
-    def strength(cls, words: Words) -> float:
+    def choose_alpha(cls, words: TokenCounts) -> float:
         """The alpha under which the tokens are most probable, averaged over all sets."""
-        kinds, _, times = _alike(words)
-        evidence = [times @ cls(float(a)).log_evidence(kinds, words) for a in STRENGTHS]
-        return float(STRENGTHS[int(np.argmax(evidence))])
+        kinds, _, times = _group_equal_counts(words)
+        evidence = [times @ cls(float(a)).log_evidence(kinds, words) for a in TOKEN_ALPHA_GRID]
+        return float(TOKEN_ALPHA_GRID[int(np.argmax(evidence))])
 
-    def log_evidence(self, counts: Array, words: Words) -> Array:
+    def log_evidence(self, counts: Array, words: TokenCounts) -> Array:
         """Log evidence of tokens with these counts: half of it apart, half of it together."""
-        chances, pooled = self.chances(words), counts.sum(axis=1, keepdims=True)
-        together = gammaln(pooled[:, 0] + self.alpha) - gammaln(self.alpha) + self.untold(pooled, chances.together())
-        return together + np.logaddexp(self.log_odds(counts, chances), 0.0) - np.log(2)
+        chances, pooled = self.exposure(words), counts.sum(axis=1, keepdims=True)
+        together = (
+            gammaln(pooled[:, 0] + self.alpha)
+            - gammaln(self.alpha)
+            + self.exposure_log_evidence(pooled, chances.pool_classes())
+        )
+        return together + np.logaddexp(self.inclusion_log_odds(counts, chances), 0.0) - np.log(2)
 
     # -- what a bag is asked -------------------------------------------------------------------------------------
 
-    def weights(self, words: Words) -> Weights:
-        kinds, back, times = _alike(words)
-        rate = self.rates(kinds, self.chances(words))
+    def compute_weights(self, words: TokenCounts) -> TokenWeights:
+        kinds, back, times = _group_equal_counts(words)
+        rate = self.averaged_rates(kinds, self.exposure(words))
         nothing = np.zeros((1, rate.shape[1]))
-        total = self.total(kinds, times, self.chances(words))
-        constant = self.joined(nothing, np.zeros(1), total)
-        return Weights((self.joined(self.spoken(rate), np.ones(1), total) - constant)[back], constant[0])
+        total = self.class_totals(kinds, times, self.exposure(words))
+        constant = self.document_log_likelihood(nothing, np.zeros(1), total)
+        return TokenWeights(
+            (self.document_log_likelihood(self.occurrence_term(rate), np.ones(1), total) - constant)[back], constant[0]
+        )
 
-    def without(self, words: Words, rows: Rows) -> Array:
+    def leave_one_out(self, words: TokenCounts, rows: DocumentRows) -> Array:
         """Documents that take the same from the same class are judged by the same rates, but for their own tokens."""
-        kinds, _, times = _alike(words)
-        told, (n, _) = self.told(kinds), self.chances(words)
+        kinds, _, times = _group_equal_counts(words)
+        told, (n, _) = self.count_log_odds(kinds), self.exposure(words)
         scores = np.empty((len(rows.group), len(n)))
         settings, of = np.unique(
-            np.stack([rows.group, *self.chances_without(words, rows)]), axis=1, return_inverse=True
+            np.stack([rows.group, *self.exposure_left_out(words, rows)]), axis=1, return_inverse=True
         )
         by_setting = np.argsort(of[rows.row], kind="stable")
         cuts = np.searchsorted(of[rows.row][by_setting], np.arange(settings.shape[1] + 1))
         for s, (g, taken, b) in enumerate(settings.T):
-            chances = Chances(n - taken * (np.arange(len(n)) == g), b)
+            chances = Exposure(n - taken * (np.arange(len(n)) == g), b)
             documents, own = np.flatnonzero(of == s), by_setting[cuts[s] : cuts[s + 1]]
             place, ids, x = np.searchsorted(documents, rows.row[own]), rows.ids[own], rows.x[own]
             left = words.counts[ids]
-            before = self.rates(self._possible(left, chances), chances, self.told(left))
+            before = self.averaged_rates(self._clip_counts(left, chances), chances, self.count_log_odds(left))
             left[:, int(g)] -= x
             stays = left.any(axis=1)
-            rate = self.rates(left[stays], chances)
-            everything = self.total(self._possible(kinds, chances), times, chances, told)
+            rate = self.averaged_rates(left[stays], chances)
+            everything = self.class_totals(self._clip_counts(kinds, chances), times, chances, told)
             total = np.tile(everything, (len(documents), 1))
-            np.add.at(total, place, -self.silent(before))
-            np.add.at(total, place[stays], self.silent(rate))
+            np.add.at(total, place, -self.total_term(before))
+            np.add.at(total, place[stays], self.total_term(rate))
             spoken = np.zeros_like(total)
-            np.add.at(spoken, place[stays], x[stays, None] * self.spoken(rate))
-            scores[documents] = self.joined(spoken, rows.left[documents], total)
+            np.add.at(spoken, place[stays], x[stays, None] * self.occurrence_term(rate))
+            scores[documents] = self.document_log_likelihood(spoken, rows.remaining_length[documents], total)
         return scores
 
-    def _possible(self, counts: Array, chances: Chances) -> Array:
+    def _clip_counts(self, counts: Array, exposure: Exposure) -> Array:
         """Counts that the chances allow; only a document's own tokens can have more, and they are replaced."""
         return counts
 
 
 @final
-class AveragedBernoulli(Averaged):
+class AveragedBernoulliBag(AveragedBag):
     """Each token is there or not, with a probability that is Beta(alpha, alpha)."""
 
-    once = True
+    binary = True
 
-    def chances(self, words: Words) -> Chances:
-        return Chances(words.n, self.alpha)
+    def exposure(self, words: TokenCounts) -> Exposure:
+        return Exposure(words.n, self.alpha)
 
-    def chances_without(self, words: Words, rows: Rows) -> tuple[Array, Array]:
+    def exposure_left_out(self, words: TokenCounts, rows: DocumentRows) -> tuple[Array, Array]:
         return np.ones(len(rows.group)), np.full(len(rows.group), self.alpha)
 
-    def untold(self, counts: Array, chances: Chances) -> Array:
-        n, b = chances
+    def exposure_log_evidence(self, counts: Array, exposure: Exposure) -> Array:
+        n, b = exposure
         lacking = gammaln(n - counts + b).sum(axis=1) - gammaln(n + self.alpha + b).sum()
         return np.asarray(lacking + len(n) * (gammaln(self.alpha) - betaln(self.alpha, b)))
 
-    def mean(self, counts: Array, chances: Chances) -> Array:
-        return np.asarray((counts + self.alpha) / (chances.n + self.alpha + chances.b))
+    def expected_rates(self, counts: Array, exposure: Exposure) -> Array:
+        return np.asarray((counts + self.alpha) / (exposure.n + self.alpha + exposure.b))
 
-    def silent(self, rate: Array) -> Array:
+    def total_term(self, rate: Array) -> Array:
         return np.log1p(-rate)
 
-    def spoken(self, rate: Array) -> Array:
+    def occurrence_term(self, rate: Array) -> Array:
         return np.log(rate) - np.log1p(-rate)
 
-    def joined(self, spoken: Array, length: Array, total: Array) -> Array:
-        return spoken + total
+    def document_log_likelihood(self, token_terms: Array, length: Array, class_total: Array) -> Array:
+        return token_terms + class_total
 
-    def _possible(self, counts: Array, chances: Chances) -> Array:
-        return np.minimum(counts, chances.n)
+    def _clip_counts(self, counts: Array, exposure: Exposure) -> Array:
+        return np.minimum(counts, exposure.n)
 
 
-class AveragedRates(Averaged):
+class AveragedRateBag(AveragedBag):
     """Tokens that occur at a rate, so much for each chance, that is Gamma(alpha, b)."""
 
-    def untold(self, counts: Array, chances: Chances) -> Array:
-        n, b = chances
+    def exposure_log_evidence(self, counts: Array, exposure: Exposure) -> Array:
+        n, b = exposure
         wait = np.log(n + b)
         return np.asarray(len(n) * self.alpha * np.log(b) - counts @ wait - self.alpha * wait.sum())
 
-    def mean(self, counts: Array, chances: Chances) -> Array:
-        return np.asarray((counts + self.alpha) / (chances.n + chances.b))
+    def expected_rates(self, counts: Array, exposure: Exposure) -> Array:
+        return np.asarray((counts + self.alpha) / (exposure.n + exposure.b))
 
-    def silent(self, rate: Array) -> Array:
+    def total_term(self, rate: Array) -> Array:
         return rate
 
-    def spoken(self, rate: Array) -> Array:
+    def occurrence_term(self, rate: Array) -> Array:
         return np.log(rate)
 
-    def total(self, counts: Array, times: Array, chances: Chances, told: Array | None = None) -> Array:
+    def class_totals(
+        self, counts: Array, n_tokens: Array, exposure: Exposure, count_log_odds: Array | None = None
+    ) -> Array:
         """Rates are added as they are: no need to have them one by one."""
-        apart = times * expit(self.log_odds(counts, chances, told))
-        shared = (times - apart) @ (counts.sum(axis=1) + self.alpha) / (chances.n.sum() + chances.b)
-        return np.asarray((apart @ counts + self.alpha * apart.sum()) / (chances.n + chances.b) + shared)
+        apart = n_tokens * expit(self.inclusion_log_odds(counts, exposure, count_log_odds))
+        shared = (n_tokens - apart) @ (counts.sum(axis=1) + self.alpha) / (exposure.n.sum() + exposure.b)
+        return np.asarray((apart @ counts + self.alpha * apart.sum()) / (exposure.n + exposure.b) + shared)
 
 
 @final
-class AveragedPoisson(AveragedRates):
+class AveragedPoissonBag(AveragedRateBag):
     """Occurrences at a rate for each document."""
 
-    def chances(self, words: Words) -> Chances:
-        return Chances(words.n, 1.0)
+    def exposure(self, words: TokenCounts) -> Exposure:
+        return Exposure(words.n, 1.0)
 
-    def chances_without(self, words: Words, rows: Rows) -> tuple[Array, Array]:
+    def exposure_left_out(self, words: TokenCounts, rows: DocumentRows) -> tuple[Array, Array]:
         return np.ones(len(rows.group)), np.ones(len(rows.group))
 
-    def joined(self, spoken: Array, length: Array, total: Array) -> Array:
-        return spoken - total
+    def document_log_likelihood(self, token_terms: Array, length: Array, class_total: Array) -> Array:
+        return token_terms - class_total
 
 
-class AveragedDraws(AveragedRates):
+class AveragedTokenDrawBag(AveragedRateBag):
     """Tokens drawn one by one: a rate for each token drawn, and shares that are the rates over their sum."""
 
-    def chances(self, words: Words) -> Chances:
-        return Chances(words.counts.sum(axis=0), self.alpha * max(len(words), 1))
+    def exposure(self, words: TokenCounts) -> Exposure:
+        return Exposure(words.counts.sum(axis=0), self.alpha * max(len(words), 1))
 
-    def chances_without(self, words: Words, rows: Rows) -> tuple[Array, Array]:
-        return rows.length, self.alpha * np.maximum(len(words) - rows.vanished, 1)
+    def exposure_left_out(self, words: TokenCounts, rows: DocumentRows) -> tuple[Array, Array]:
+        return rows.length, self.alpha * np.maximum(len(words) - rows.n_vanished, 1)
 
-    def joined(self, spoken: Array, length: Array, total: Array) -> Array:
-        return spoken - length[:, None] * np.log(np.where(total > 0, total, 1.0))
+    def document_log_likelihood(self, token_terms: Array, length: Array, class_total: Array) -> Array:
+        return token_terms - length[:, None] * np.log(np.where(class_total > 0, class_total, 1.0))
 
 
 @final
-class AveragedBinary(AveragedDraws):
+class AveragedBinaryBag(AveragedTokenDrawBag):
     """Each token once a document, drawn one by one."""
 
-    once = True
+    binary = True
 
 
 @final
-class AveragedMultinomial(AveragedDraws):
+class AveragedMultinomialBag(AveragedTokenDrawBag):
     """Every occurrence drawn one by one."""
 
 
-AVERAGED: dict[str, type[Averaged]] = {
-    "binary": AveragedBinary,
-    "multinomial": AveragedMultinomial,
-    "bernoulli": AveragedBernoulli,
-    "poisson": AveragedPoisson,
+AVERAGED_BAG_MODELS: dict[str, type[AveragedBag]] = {
+    "binary": AveragedBinaryBag,
+    "multinomial": AveragedMultinomialBag,
+    "bernoulli": AveragedBernoulliBag,
+    "poisson": AveragedPoissonBag,
 }
 
 
-def averaged(model: str) -> type[Averaged]:
+def get_averaged_bag(model: str) -> type[AveragedBag]:
     """The bag of this name averaged over all sets of tokens, if it has an evidence."""
-    if model not in AVERAGED:
-        raise DataError(f"model {model!r} has no evidence to average by; use one of {', '.join(AVERAGED)}.")
-    return AVERAGED[model]
+    if model not in AVERAGED_BAG_MODELS:
+        raise DataError(f"model {model!r} has no evidence to average by; use one of {', '.join(AVERAGED_BAG_MODELS)}.")
+    return AVERAGED_BAG_MODELS[model]
 
 
-def _alike(words: Words) -> tuple[Array, Array, Array]:
+def _group_equal_counts(words: TokenCounts) -> tuple[Array, Array, Array]:
     """The distinct rows of counts, which of them each token has, and how many tokens have it: far fewer than tokens."""
-    return words.derived("alike", lambda w: np.unique(w.counts, axis=0, return_inverse=True, return_counts=True))
+    return words.derive("alike", lambda w: np.unique(w.counts, axis=0, return_inverse=True, return_counts=True))

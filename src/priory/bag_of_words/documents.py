@@ -16,20 +16,22 @@ from priory.core import sharding
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 
-BATCH = 1 << 26  # characters of a stream read before they are counted: what an endless one takes in memory
-SHARD = 1 << 17  # characters worth a thread of their own
-CONTEXT = ("Σ", "İ")  # the letters whose lower case depends on their neighbours, or is two letters
+CHARACTERS_PER_BATCH = (
+    1 << 26
+)  # characters of a stream read before they are counted: what an endless one takes in memory
+CHARACTERS_PER_THREAD = 1 << 17  # characters worth a thread of their own
+CONTEXT_DEPENDENT_LETTERS = ("Σ", "İ")  # the letters whose lower case depends on their neighbours, or is two letters
 
 Document = str | bytes
 is_ascii: Callable[[Document], bool] = methodcaller("isascii")
-T = TypeVar("T")
+BatchResultT = TypeVar("BatchResultT")
 
 
 @final
-class Packed(Sequence[bytes]):
+class PackedDocuments(Sequence[bytes]):
     """Documents one after the other in one piece of memory, as Arrow keeps a column; the kernel reads them there.
 
-    >>> texts = Packed(np.frombuffer(b"win cashlunch", np.uint8), np.array([0, 8, 13]))
+    >>> texts = PackedDocuments(np.frombuffer(b"win cashlunch", np.uint8), np.array([0, 8, 13]))
     >>> texts[1], len(texts[:1]), list(texts)
     (b'lunch', 1, [b'win cash', b'lunch'])
     """
@@ -43,7 +45,7 @@ class Packed(Sequence[bytes]):
     def __getitem__(self, which: Any) -> Any:
         if isinstance(which, slice):
             start, stop, _ = which.indices(len(self))
-            return Packed(self.memory, self.edges[start : stop + 1])
+            return PackedDocuments(self.memory, self.edges[start : stop + 1])
         start = range(len(self))[which]
         return self.memory[self.edges[start] : self.edges[start + 1]].tobytes()
 
@@ -57,12 +59,12 @@ class Packed(Sequence[bytes]):
         return self.memory[self.edges[0] : self.edges[-1]]
 
 
-Batch = list[Document] | Packed
+DocumentBatch = list[Document] | PackedDocuments
 
 
-def documents_of(X: Any) -> Batch:
+def check_documents(X: Any) -> DocumentBatch:
     """What was given as documents; paths are replaced by what the files hold."""
-    if isinstance(X, Packed):
+    if isinstance(X, PackedDocuments):
         return X
     if isinstance(X, (str, bytes, Path, Mapping)) or not hasattr(X, "__iter__"):
         raise KindError(f"X is a {type(X).__name__}; give a list of texts: [text].")
@@ -72,46 +74,50 @@ def documents_of(X: Any) -> Batch:
     return [document.read_bytes() if isinstance(document, Path) else document for document in documents]
 
 
-def letters(documents: Batch) -> Array:
+def count_code_points(documents: DocumentBatch) -> Array:
     """How many code points each document has: the same in every form."""
-    if isinstance(documents, Packed):
+    if isinstance(documents, PackedDocuments):
         begun = np.concatenate([[0], np.cumsum((documents.text & 0xC0) != 0x80)])
         return np.diff(begun[documents.edges - documents.edges[0]])
     plain = (len(d) if isinstance(d, str) or d.isascii() else len(d.decode("utf-8", "replace")) for d in documents)
     return np.fromiter(plain, np.int64, len(documents))
 
 
-def batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, Batch]]:
+def iter_document_batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, DocumentBatch]]:
     """Documents ready to be read, a batch at a time, each batch with the number of its first document."""
     if isinstance(documents, str | bytes):
         raise KindError(f"documents is one {type(documents).__name__}; give a list of documents: [text].")
     start = 0
-    for batch in [documents] if isinstance(documents, list | Packed) and len(documents) else _read_ahead(documents):
-        yield start, all_prepared(batch, start, lowercase)
+    for batch in (
+        [documents]
+        if isinstance(documents, list | PackedDocuments) and len(documents)
+        else _iter_stream_batches(documents)
+    ):
+        yield start, prepare_batch(batch, start, lowercase)
         start += len(batch)
 
 
-def _read_ahead(documents: Iterable[Document]) -> Iterator[list[Document]]:
+def _iter_stream_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
     batch: list[Document] = []
     size = 0
     for document in documents:
         batch.append(document)
         size += len(document) if isinstance(document, str | bytes) else 0
-        if size >= BATCH:
+        if size >= CHARACTERS_PER_BATCH:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
 
 
-def all_ascii(batch: Batch) -> bool:
-    return bool(batch.text.max(initial=0) < 0x80) if isinstance(batch, Packed) else all(map(is_ascii, batch))
+def is_ascii_batch(batch: DocumentBatch) -> bool:
+    return bool(batch.text.max(initial=0) < 0x80) if isinstance(batch, PackedDocuments) else all(map(is_ascii, batch))
 
 
-def all_prepared(batch: Batch, start: int, lowercase: bool) -> Batch:
+def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> DocumentBatch:
     """The batch with those documents replaced that the kernel cannot lower by itself; most are ASCII, and stay."""
-    if isinstance(batch, Packed):
-        if not (lowercase and any((batch.text == letter.encode()[0]).any() for letter in CONTEXT)):
+    if isinstance(batch, PackedDocuments):
+        if not (lowercase and any((batch.text == letter.encode()[0]).any() for letter in CONTEXT_DEPENDENT_LETTERS)):
             return batch
         batch = list(batch)
     texts = set(map(type, batch)) <= {str, bytes}
@@ -120,33 +126,42 @@ def all_prepared(batch: Batch, start: int, lowercase: bool) -> Batch:
         return batch
     ready = list(batch)
     for i in odd:
-        ready[i] = prepared(batch[i], start + i, lowercase)
+        ready[i] = prepare_document(batch[i], start + i, lowercase)
     return ready
 
 
-def prepared(document: Document, number: int, lowercase: bool) -> Document:
+def prepare_document(document: Document, number: int, lowercase: bool) -> Document:
     """The document as it is, unless its lower case needs Python's knowledge of neighbours."""
     if not isinstance(document, str | bytes):
         raise KindError(f"document {number} is {type(document).__name__}; give str or UTF-8 bytes.")
     if document.isascii() or not lowercase:
         return document
     if isinstance(document, str):
-        return document.lower() if CONTEXT[0] in document or CONTEXT[1] in document else document
-    if not any(letter.encode() in document for letter in CONTEXT):
+        return (
+            document.lower()
+            if CONTEXT_DEPENDENT_LETTERS[0] in document or CONTEXT_DEPENDENT_LETTERS[1] in document
+            else document
+        )
+    if not any(letter.encode() in document for letter in CONTEXT_DEPENDENT_LETTERS):
         return document
     try:
         return document.decode().lower()
     except UnicodeError as error:
-        raise malformed(document, number) from error
+        raise make_decoding_error(document, number) from error
 
 
-def over(batch: Batch, start: int, function: Callable[[int, Batch, slice], T], most: int | None = None) -> list[T]:
+def map_batch(
+    batch: DocumentBatch,
+    start: int,
+    function: Callable[[int, DocumentBatch, slice], BatchResultT],
+    max_threads: int | None = None,
+) -> list[BatchResultT]:
     """``function(shard, documents, rows)`` for each shard of the batch, in order, on as many threads."""
-    edges = shards(batch, most or sharding.THREADS)
+    edges = split_batch(batch, max_threads or sharding.N_THREADS)
     parts = [(k, batch[a:b], slice(start + a, start + b)) for k, (a, b) in enumerate(pairwise(edges))]
 
-    def run(part: tuple[int, Batch, slice]) -> T:
-        with located(part[1], part[2].start):
+    def run(part: tuple[int, DocumentBatch, slice]) -> BatchResultT:
+        with locate_decoding_errors(part[1], part[2].start):
             return function(*part)
 
     if len(parts) == 1:
@@ -155,32 +170,36 @@ def over(batch: Batch, start: int, function: Callable[[int, Batch, slice], T], m
         return list(pool.map(run, parts))
 
 
-def shards(batch: Batch, most: int) -> list[int]:
+def split_batch(batch: DocumentBatch, max_shards: int) -> list[int]:
     """Where the batch is cut so that every thread has as many characters to read.
 
-    >>> shards(["a short one", "another"], 2)
+    >>> split_batch(["a short one", "another"], 2)
     [0, 2]
     """
-    if most == 1:
+    if max_shards == 1:
         return [0, len(batch)]
-    lengths = np.diff(batch.edges) if isinstance(batch, Packed) else np.fromiter(map(len, batch), np.int64, len(batch))
+    lengths = (
+        np.diff(batch.edges)
+        if isinstance(batch, PackedDocuments)
+        else np.fromiter(map(len, batch), np.int64, len(batch))
+    )
     sizes = np.cumsum(lengths)
-    threads = max(1, min(most, int(sizes[-1]) // SHARD))
+    threads = max(1, min(max_shards, int(sizes[-1]) // CHARACTERS_PER_THREAD))
     cuts = np.searchsorted(sizes, sizes[-1] * np.arange(1, threads) / threads, side="right")
     return [0, *cuts.tolist(), len(batch)]
 
 
 @contextmanager
-def located(documents: Batch, start: int) -> Iterator[None]:
+def locate_decoding_errors(documents: DocumentBatch, start: int) -> Iterator[None]:
     """What the kernel cannot read, said with the number of the document."""
     try:
         yield
     except UnicodeError as error:
         number = int(error.args[0])
-        raise malformed(documents[number], start + number) from None
+        raise make_decoding_error(documents[number], start + number) from None
 
 
-def malformed(document: Document, number: int) -> DataError:
+def make_decoding_error(document: Document, number: int) -> DataError:
     try:
         document.decode() if isinstance(document, bytes) else document.encode()
     except UnicodeError as error:
@@ -191,7 +210,7 @@ def malformed(document: Document, number: int) -> DataError:
     return DataError(f"document {number} cannot be read.")
 
 
-def grouped(group: Array, groups: int, weight: Array | None) -> tuple[Array, Array | None]:
+def check_classes_and_weights(group: Array, groups: int, weight: Array | None) -> tuple[Array, Array | None]:
     """The class and the weight of each document, as the kernel takes them."""
     classes = np.ascontiguousarray(group, dtype=np.int32)
     if classes.size and not (classes.min() >= 0 and classes.max() < groups):
@@ -204,6 +223,6 @@ def grouped(group: Array, groups: int, weight: Array | None) -> tuple[Array, Arr
     return classes, weights
 
 
-def same_number(documents: int, classes: Array) -> None:
+def check_document_count(documents: int, classes: Array) -> None:
     if documents != len(classes):
         raise DataError(f"{documents} documents but {len(classes)} classes; give one for each.")

@@ -12,10 +12,10 @@ from priory.core.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Buckets(Statistics):
+class HashedCounts(Statistics):
     """Documents of each class, and how often each class showed a token of each bucket; no word is kept."""
 
-    tallied: ClassVar[tuple[str, ...]] = ("n", "counts")
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "counts")
 
     n: Array
     counts: Array  # (buckets, classes)
@@ -23,10 +23,10 @@ class Buckets(Statistics):
     def __len__(self) -> int:
         return len(self.counts)
 
-    def regrouped(self, index: Array, size: int) -> Buckets:
+    def regroup_classes(self, index: Array, size: int) -> HashedCounts:
         n, counts = np.zeros(size), np.zeros((len(self), size))
         n[index], counts[:, index] = self.n, self.counts
         return replace(self, n=n, counts=counts)
 
-    def pooled(self) -> Buckets:
-        return Buckets(self.n.sum(keepdims=True), self.counts.sum(axis=1, keepdims=True))
+    def pool_classes(self) -> HashedCounts:
+        return HashedCounts(self.n.sum(keepdims=True), self.counts.sum(axis=1, keepdims=True))

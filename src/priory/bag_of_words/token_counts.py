@@ -10,14 +10,14 @@ import numpy as np
 
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.documents import Document
-from priory.bag_of_words.tokenizer import Index, Tokens
-from priory.core.statistics import Statistics, remaining
+from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer
+from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
-from priory.errors import NotSeen
+from priory.errors import NotLearnedError
 
 
 @dataclass(frozen=True, eq=False)
-class Words(Statistics):
+class TokenCounts(Statistics):
     """Counts of tokens. Tokens that nobody showed are not there: they vanish when forgotten.
 
     The vocabulary is ``arena``, the tokens in UTF-8 one after the other, and ``ends``, where each stops. If rare tokens
@@ -25,7 +25,7 @@ class Words(Statistics):
     most ``missed`` times; else ``missed`` is nought and everything is exact.
     """
 
-    frame: ClassVar[tuple[str, ...]] = ("arena", "ends", "missed")
+    frame_fields: ClassVar[tuple[str, ...]] = ("arena", "ends", "missed")
 
     n: Array  # documents of each class
     arena: Array  # uint8
@@ -38,104 +38,108 @@ class Words(Statistics):
 
     def tokens(self) -> list[str]:
         """The tokens, in the order of the counts."""
-        return self.derived("tokens", lambda words: reading.spelt(words.arena, words.ends))
+        return self.derive("tokens", lambda words: reading.decode_vocabulary(words.arena, words.ends))
 
     def vocabulary(self) -> list[str]:
         """The tokens, sorted."""
-        return self.ordered().tokens()
+        return self.sort_tokens().tokens()
 
-    def ordered(self) -> Words:
+    def sort_tokens(self) -> TokenCounts:
         """The same record with its tokens sorted."""
-        return self.derived("ordered", lambda words: words.taken(np.argsort(np.array(words.tokens(), dtype=object))))
+        return self.derive(
+            "ordered", lambda words: words.take_tokens(np.argsort(np.array(words.tokens(), dtype=object)))
+        )
 
-    def index(self, unit: str = "word") -> Index:
+    def index(self, analyzer: str = "word") -> TokenIndex:
         """For looking up: the column of a token is its row here."""
-        return self.derived(f"index of {unit}", lambda words: Index(words.arena, words.ends, unit))
+        return self.derive(f"index of {analyzer}", lambda words: TokenIndex(words.arena, words.ends, analyzer))
 
-    def taken(self, rows: Array) -> Words:
+    def take_tokens(self, rows: Array) -> TokenCounts:
         """These tokens alone, in this order: by a mask or by their numbers."""
         numbers = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
-        arena, ends = reading.taken(self.arena, self.ends, numbers)
+        arena, ends = reading.take_tokens(self.arena, self.ends, numbers)
         return replace(self, arena=arena, ends=ends, counts=self.counts[numbers])
 
-    def aligned(self, other: Words) -> tuple[Words, Words]:
+    def align(self, other: TokenCounts) -> tuple[TokenCounts, TokenCounts]:
         """Over the tokens of both."""
         missed = self.missed + other.missed
         if np.array_equal(self.ends, other.ends) and np.array_equal(self.arena, other.arena):
             return replace(self, missed=missed), replace(other, missed=missed)
-        place = self.index("whole").places(other.arena, other.ends)
+        place = self.index("whole").find_columns(other.arena, other.ends)
         new = place < 0
         place[new] = len(self) + np.arange(new.sum())
-        more_arena, more_ends = reading.taken(other.arena, other.ends, np.flatnonzero(new))
+        more_arena, more_ends = reading.take_tokens(other.arena, other.ends, np.flatnonzero(new))
         arena = np.concatenate([self.arena, more_arena])
         ends = np.concatenate([self.ends, len(self.arena) + more_ends])
 
-        def over(words: Words, rows: Array) -> Words:
+        def over(words: TokenCounts, rows: Array) -> TokenCounts:
             counts = np.zeros((len(ends), words.counts.shape[1]))
             counts[rows] = words.counts
             return replace(words, arena=arena, ends=ends, counts=counts, missed=missed)
 
         return over(self, np.arange(len(self))), over(other, place)
 
-    def guarded(self, total: Words, part: Words) -> Words:
+    def check_subtraction(self, total: TokenCounts, part: TokenCounts) -> TokenCounts:
         """As every record, with the token named; tokens with nothing left vanish."""
-        n = remaining(total.n, part.n)
+        n = subtract_counts(total.n, part.n)
         try:
-            counts = remaining(total.counts, part.counts)
-        except NotSeen as error:
+            counts = subtract_counts(total.counts, part.counts)
+        except NotLearnedError as error:
             row, group = error.index
-            token = self.taken(np.array([row])).tokens()[0]
+            token = self.take_tokens(np.array([row])).tokens()[0]
             what = str(error).split(" (cell")[0]
-            raise NotSeen(f"{what} of {token!r}: only what was learned can be forgotten.", (group, row)) from None
-        return replace(self, n=n, counts=np.where(n == 0, 0.0, counts)).shown()
+            raise NotLearnedError(
+                f"{what} of {token!r}: only what was learned can be forgotten.", (group, row)
+            ) from None
+        return replace(self, n=n, counts=np.where(n == 0, 0.0, counts)).drop_absent_tokens()
 
-    def shown(self) -> Words:
+    def drop_absent_tokens(self) -> TokenCounts:
         """Without the tokens that have no counts."""
         some = np.asarray(self.counts.any(axis=1))
-        return self if some.all() else self.taken(some)
+        return self if some.all() else self.take_tokens(some)
 
-    def __mul__(self, weight: float) -> Words:
+    def __mul__(self, weight: float) -> TokenCounts:
         scaled = replace(self, n=self.n * weight, counts=self.counts * weight, missed=self.missed * weight)
-        return scaled if weight else scaled.shown()
+        return scaled if weight else scaled.drop_absent_tokens()
 
     __rmul__ = __mul__
 
-    def regrouped(self, index: Array, size: int) -> Words:
+    def regroup_classes(self, index: Array, size: int) -> TokenCounts:
         n, counts = np.zeros(size), np.zeros((len(self), size))
         n[index], counts[:, index] = self.n, self.counts
         return replace(self, n=n, counts=counts)
 
-    def pooled(self) -> Words:
+    def pool_classes(self) -> TokenCounts:
         return replace(self, n=self.n.sum(keepdims=True), counts=self.counts.sum(axis=1, keepdims=True))
 
 
-def count(
+def count_tokens(
     documents: Iterable[Document],
     group: Array,
     groups: int,
-    tokens: Tokens | None = None,
+    tokenizer: Tokenizer | None = None,
     weight: Array | None = None,
     *,
-    once: bool = True,
-    most: int | None = None,
-) -> Words:
+    binary: bool = True,
+    max_tokens: int | None = None,
+) -> TokenCounts:
     """The statistics of labelled texts; ``group`` is the class of each document, 0 .. groups-1.
 
     ``once`` counts a token once a document, else every occurrence. ``most`` bounds the number of distinct tokens kept
-    while learning (lossy counting): see ``Words.missed`` for what that costs.
+    while learning (lossy counting): see ``TokenCounts.missed`` for what that costs.
 
-    >>> words = count(["win cash now", "cash later"], np.array([0, 1]), 2)
-    >>> words.vocabulary(), words.ordered().counts.tolist()
+    >>> words = count_tokens(["win cash now", "cash later"], np.array([0, 1]), 2)
+    >>> words.vocabulary(), words.sort_tokens().counts.tolist()
     (['cash', 'later', 'now', 'win'], [[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     """
     classes = np.asarray(group, dtype=np.int32)
-    counting = reading.Counting(groups, tokens or Tokens(), once, most)
+    counting = reading.TokenCounter(groups, tokenizer or Tokenizer(), binary, max_tokens)
     counting.add(documents, classes, weight)
     arena, ends, counts, missed = counting.result()
     n = np.bincount(classes, None if weight is None else np.asarray(weight, dtype=float), groups).astype(float)
-    return Words(n, arena, ends, counts, missed)
+    return TokenCounts(n, arena, ends, counts, missed)
 
 
-def nothing(groups: int) -> Words:
+def make_empty_token_counts(groups: int) -> TokenCounts:
     """The zero of the algebra."""
-    return Words(np.zeros(groups), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros((0, groups)))
+    return TokenCounts(np.zeros(groups), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros((0, groups)))

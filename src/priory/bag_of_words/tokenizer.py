@@ -3,7 +3,7 @@
 The default tokens are those of scikit-learn's ``CountVectorizer()``, in every script. Documents are ``str`` or UTF-8
 ``bytes``, in any iterable; they are read in batches, split over the threads by size, and never copied.
 
->>> [token for token, _, _ in spans("It's a PRIORY, after all!", Tokens(extra="!"))]
+>>> [token for token, _, _ in find_token_spans("It's a PRIORY, after all!", Tokenizer(extra="!"))]
 ['it', 'priory', 'after', 'all', '!']
 """
 
@@ -22,44 +22,46 @@ import numpy as np
 from priory._kernel import text as kernel
 from priory._kernel import text_reference as reference
 from priory.bag_of_words.documents import (
-    CONTEXT,
-    Batch,
+    CONTEXT_DEPENDENT_LETTERS,
     Document,
-    all_ascii,
-    batches,
-    grouped,
-    located,
-    over,
-    prepared,
-    same_number,
+    DocumentBatch,
+    check_classes_and_weights,
+    check_document_count,
+    is_ascii_batch,
+    iter_document_batches,
+    locate_decoding_errors,
+    map_batch,
+    prepare_document,
 )
 from priory.core.typing import Array
-from priory.errors import DataError, PrioryError, TooLarge
+from priory.errors import DataError, ModelTooLargeError, PrioryError
 
-ALL = 0x110000  # code points
-LETTERS = {"Lo", "Lm", "Mn", "Mc", "Nl"}  # and marks, by Unicode's categories
-WITHOUT_SPACES = {  # scripts written without spaces between words
+N_CODE_POINTS = 0x110000  # code points
+LETTER_CATEGORIES = {"Lo", "Lm", "Mn", "Mc", "Nl"}  # and marks, by Unicode's categories
+SCRIPTS_WITHOUT_SPACES = {  # scripts written without spaces between words
     "Han": [(0x3005, 0x3008), (0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00), (0x20000, 0x33480)],
     "Hiragana, Katakana": [(0x3041, 0x30FB), (0x30FC, 0x3100), (0x31F0, 0x3200), (0xFF66, 0xFFA0), (0x1B000, 0x1B170)],
     "Thai, Lao": [(0x0E01, 0x0F00)],
     "Khmer, Myanmar": [(0x1000, 0x10A0), (0x1780, 0x1800), (0xA9E0, 0xAA00), (0xAA60, 0xAA80)],
 }
-SCRIPT = "[" + "".join(f"{chr(a)}-{chr(b - 1)}" for spans in WITHOUT_SPACES.values() for a, b in spans) + "]"
+SPACELESS_LETTER_PATTERN = (
+    "[" + "".join(f"{chr(a)}-{chr(b - 1)}" for spans in SCRIPTS_WITHOUT_SPACES.values() for a, b in spans) + "]"
+)
 
-T = TypeVar("T")
+TokenResultT = TypeVar("TokenResultT")
 
 
-def words_in(text: str) -> int:
+def estimate_word_count(text: str) -> int:
     """About how many words a text has: by its spaces, and two letters to a word where a script has none.
 
-    >>> words_in("lunch at noon"), words_in("送餐很快")
+    >>> estimate_word_count("lunch at noon"), estimate_word_count("送餐很快")
     (3, 3)
     """
-    return 1 + text.count(" ") + (0 if text.isascii() else len(re.findall(SCRIPT, text)) // 2)
+    return 1 + text.count(" ") + (0 if text.isascii() else len(re.findall(SPACELESS_LETTER_PATTERN, text)) // 2)
 
 
 @dataclass(frozen=True)
-class Tokens:
+class Tokenizer:
     """What a token is, declared before any text is seen.
 
     A word is a run of letters, digits and underscores of at least ``least`` code points; a word longer than 1,024 code
@@ -68,44 +70,46 @@ class Tokens:
     """
 
     lowercase: bool = True
-    unit: Literal["word", "char", "char_wb"] = "word"
-    least: int = 2
-    ngrams: tuple[int, int] = (1, 1)
+    analyzer: Literal["word", "char", "char_wb"] = "word"
+    min_token_length: int = 2
+    ngram_range: tuple[int, int] = (1, 1)
     stop_words: frozenset[str] | None = None
     stem: str | None = None  # a language of Snowball: needs PyStemmer
-    extra: str = ""  # characters that are tokens of their own
+    extra_tokens: str = ""  # characters that are tokens of their own
     cjk: bool = False  # runs of scripts without spaces become pairs of characters
 
     def __post_init__(self) -> None:
-        if self.unit not in ("word", "char", "char_wb"):
-            raise DataError(f'unit={self.unit!r}: choose "word", "char" or "char_wb".')
-        if not 1 <= self.least <= reference.LONGEST:
-            raise DataError(f"least={self.least!r}: the shortest word has 1 to {reference.LONGEST} code points.")
-        if len(self.ngrams) != 2 or not 1 <= self.ngrams[0] <= self.ngrams[1] <= 32:
-            raise DataError(f"ngrams={self.ngrams!r}: give the shortest and the longest, from (1, 1) to (32, 32).")
-        if any(c.isspace() or "\ud800" <= c <= "\udfff" for c in self.extra):
-            raise DataError(f"extra={self.extra!r}: white space parts tokens and cannot be one.")
-        if self.unit != "word" and (self.stop_words or self.stem or self.extra or self.cjk):
+        if self.analyzer not in ("word", "char", "char_wb"):
+            raise DataError(f'unit={self.analyzer!r}: choose "word", "char" or "char_wb".')
+        if not 1 <= self.min_token_length <= reference.MAX_WORD_LENGTH:
+            raise DataError(
+                f"least={self.min_token_length!r}: the shortest word has 1 to {reference.MAX_WORD_LENGTH} code points."
+            )
+        if len(self.ngram_range) != 2 or not 1 <= self.ngram_range[0] <= self.ngram_range[1] <= 32:
+            raise DataError(f"ngrams={self.ngram_range!r}: give the shortest and the longest, from (1, 1) to (32, 32).")
+        if any(c.isspace() or "\ud800" <= c <= "\udfff" for c in self.extra_tokens):
+            raise DataError(f"extra={self.extra_tokens!r}: white space parts tokens and cannot be one.")
+        if self.analyzer != "word" and (self.stop_words or self.stem or self.extra_tokens or self.cjk):
             raise DataError("stop_words, stem, extra and cjk are for words; n-grams of characters have none of them.")
         if self.stem is not None:
-            _stemmer(self.stem)
+            _load_stemmer(self.stem)
 
-    def rule(self, documents: Batch) -> kernel.Rule:
+    def build_rule(self, documents: DocumentBatch) -> kernel.Rule:
         """The tables by which these documents are read."""
-        wide = not all_ascii(documents)
-        return _rule(self, wide) if self.stem is None else self._stemming(documents, wide)
+        wide = not is_ascii_batch(documents)
+        return _cached_rule(self, wide) if self.stem is None else self._build_stemming_rule(documents, wide)
 
-    def _stemming(self, documents: Batch, wide: bool) -> kernel.Rule:
+    def _build_stemming_rule(self, documents: DocumentBatch, wide: bool) -> kernel.Rule:
         """Each distinct word of the batch is stemmed once."""
         surface = kernel.Counter(1)
-        plain = replace(self, stem=None, stop_words=None, ngrams=(1, 1))
-        surface.add(documents, _rule(plain, wide), np.zeros(len(documents), dtype=np.int32), None, False)
-        words = reference.spelt(*surface.result()[:2])
-        stems: dict[str, str | None] = dict(zip(words, _stemmer(self.stem).stemWords(words), strict=True))
-        return _new_rule(self, wide, {word: stem for word, stem in stems.items() if stem != word})
+        plain = replace(self, stem=None, stop_words=None, ngram_range=(1, 1))
+        surface.add(documents, _cached_rule(plain, wide), np.zeros(len(documents), dtype=np.int32), None, False)
+        words = reference.decode_tokens(*surface.result()[:2])
+        stems: dict[str, str | None] = dict(zip(words, _load_stemmer(self.stem).stemWords(words), strict=True))
+        return _build_rule(self, wide, {word: stem for word, stem in stems.items() if stem != word})
 
 
-def _stemmer(language: str | None) -> Any:
+def _load_stemmer(language: str | None) -> Any:
     try:
         import Stemmer
     except ImportError:
@@ -116,20 +120,20 @@ def _stemmer(language: str | None) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _rule(tokens: Tokens, wide: bool) -> kernel.Rule:
-    return _new_rule(tokens, wide, {})
+def _cached_rule(tokenizer: Tokenizer, wide: bool) -> kernel.Rule:
+    return _build_rule(tokenizer, wide, {})
 
 
-def _new_rule(tokens: Tokens, wide: bool, stems: dict[str, str | None]) -> kernel.Rule:
-    kinds, lowered = _tables(tokens.lowercase, tokens.extra, tokens.cjk, wide)
-    rewrites = {**stems, **dict.fromkeys(tokens.stop_words or ())}
-    return kernel.Rule(tokens.unit, tokens.least, tokens.ngrams, kinds, lowered, rewrites)
+def _build_rule(tokenizer: Tokenizer, wide: bool, stems: dict[str, str | None]) -> kernel.Rule:
+    kinds, lowered = _character_tables(tokenizer.lowercase, tokenizer.extra_tokens, tokenizer.cjk, wide)
+    rewrites = {**stems, **dict.fromkeys(tokenizer.stop_words or ())}
+    return kernel.Rule(tokenizer.analyzer, tokenizer.min_token_length, tokenizer.ngram_range, kinds, lowered, rewrites)
 
 
 @lru_cache(maxsize=8)
-def _tables(lowercase: bool, extra: str, cjk: bool, wide: bool) -> tuple[Array, Array]:
+def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool) -> tuple[Array, Array]:
     """What each code point is, by Python's own rules, and its lower case; of ASCII alone where that is enough."""
-    size = ALL if wide else 128
+    size = N_CODE_POINTS if wide else 128
     lowered = np.arange(size, dtype="<u4")
     everything = lowered.tobytes().decode("utf-32-le", "surrogatepass")
     kinds = np.zeros(size, dtype=np.uint8)
@@ -137,55 +141,57 @@ def _tables(lowercase: bool, extra: str, cjk: bool, wide: bool) -> tuple[Array, 
         for run in re.finditer(pattern, everything):
             kinds[run.start() : run.end()] = kind
     if cjk and wide:
-        for start, end in (span for spans in WITHOUT_SPACES.values() for span in spans):
-            letters = [c for c in range(start, end) if unicodedata.category(chr(c)) in LETTERS]
+        for start, end in (span for spans in SCRIPTS_WITHOUT_SPACES.values() for span in spans):
+            letters = [c for c in range(start, end) if unicodedata.category(chr(c)) in LETTER_CATEGORIES]
             kinds[letters] = reference.SCRIPT
-    kinds[[ord(c) for c in extra if ord(c) < size]] = reference.SINGLE
+    kinds[[ord(c) for c in extra_tokens if ord(c) < size]] = reference.SINGLE
     if lowercase:
-        one_by_one = everything.replace(CONTEXT[0], "σ").replace(CONTEXT[1], "i").lower()
+        one_by_one = (
+            everything.replace(CONTEXT_DEPENDENT_LETTERS[0], "σ").replace(CONTEXT_DEPENDENT_LETTERS[1], "i").lower()
+        )
         lowered = np.frombuffer(one_by_one.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     return kinds, lowered.astype(np.uint32)
 
 
-class Index:
+class TokenIndex:
     """The column of every token of a vocabulary, for looking up.
 
-    >>> index = Index.of(["money", "send"])
-    >>> encode(["Send money, money!"], index, Tokens())[1].tolist()
+    >>> index = TokenIndex.of(["money", "send"])
+    >>> encode_documents(["Send money, money!"], index, Tokenizer())[1].tolist()
     [1, 0]
     """
 
-    def __init__(self, arena: Array, ends: Array, unit: str = "word") -> None:
-        self.ends, self.unit = ends, unit
-        self.kernel = kernel.Index(arena, ends, unit == "word")
+    def __init__(self, arena: Array, ends: Array, analyzer: str = "word") -> None:
+        self.ends, self.analyzer = ends, analyzer
+        self.kernel = kernel.Index(arena, ends, analyzer == "word")
 
     @classmethod
-    def of(cls, vocabulary: Iterable[str], unit: str = "word") -> Index:
+    def of(cls, vocabulary: Iterable[str], analyzer: str = "word") -> TokenIndex:
         """A fixed dictionary, its columns in the order given."""
         words = list(vocabulary)
         if "" in words or len(set(words)) < len(words):
             raise DataError("a token of the vocabulary is empty or given twice; give each token once.")
-        return cls(*packed(words), unit)
+        return cls(*encode_vocabulary(words), analyzer)
 
     def __len__(self) -> int:
         return len(self.ends)
 
-    def places(self, arena: Array, ends: Array) -> Array:
+    def find_columns(self, arena: Array, ends: Array) -> Array:
         """The column of each of these tokens, or -1; for an index of ``unit="whole"``."""
-        return self.kernel.places(arena, ends)
+        return self.kernel.find_columns(arena, ends)
 
 
-def spelt(arena: Array, ends: Array) -> list[str]:
+def decode_vocabulary(arena: Array, ends: Array) -> list[str]:
     """The tokens of an arena as strings."""
-    return reference.spelt(arena, ends)
+    return reference.decode_tokens(arena, ends)
 
 
-def distinct(arena: Array, ends: Array) -> bool:
+def is_valid_vocabulary(arena: Array, ends: Array) -> bool:
     """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
-    return kernel.distinct(np.ascontiguousarray(arena), np.ascontiguousarray(ends))
+    return kernel.are_tokens_distinct(np.ascontiguousarray(arena), np.ascontiguousarray(ends))
 
 
-def taken(arena: Array, ends: Array, numbers: Array) -> tuple[Array, Array]:
+def take_tokens(arena: Array, ends: Array, numbers: Array) -> tuple[Array, Array]:
     """The arena and the ends of these tokens alone, in this order."""
     starts = np.concatenate([[0], ends[:-1]])[numbers] if len(ends) else np.zeros(0, dtype=np.int64)
     sizes = ends[numbers] - starts
@@ -193,73 +199,75 @@ def taken(arena: Array, ends: Array, numbers: Array) -> tuple[Array, Array]:
     return arena[np.repeat(starts - (stops - sizes), sizes) + np.arange(sizes.sum())], stops
 
 
-def packed(vocabulary: list[str]) -> tuple[Array, Array]:
+def encode_vocabulary(vocabulary: list[str]) -> tuple[Array, Array]:
     """Strings one after the other in UTF-8, and where each ends."""
     words = [word.encode() for word in vocabulary]
     return np.frombuffer(b"".join(words), dtype=np.uint8), np.cumsum([len(w) for w in words], dtype=np.int64)
 
 
-def each(
+def map_document_shards(
     documents: Iterable[Document],
-    tokens: Tokens,
-    function: Callable[[kernel.Rule, int, Batch, slice], T],
-    shards: int | None = None,
-) -> Iterator[T]:
+    tokenizer: Tokenizer,
+    function: Callable[[kernel.Rule, int, DocumentBatch, slice], TokenResultT],
+    max_shards: int | None = None,
+) -> Iterator[TokenResultT]:
     """``function(rule, shard, documents, rows)`` for every shard of every batch, in order."""
-    for start, batch in batches(documents, tokens.lowercase):
-        with located(batch, start):
-            rule = tokens.rule(batch)
-        yield from over(batch, start, partial(function, rule), shards)
+    for start, batch in iter_document_batches(documents, tokenizer.lowercase):
+        with locate_decoding_errors(batch, start):
+            rule = tokenizer.build_rule(batch)
+        yield from map_batch(batch, start, partial(function, rule), max_shards)
 
 
-class Counting:
+class TokenCounter:
     """Tokens counted as documents come, in as many calls as it takes; the classes are 0 .. groups-1."""
 
-    def __init__(self, groups: int, tokens: Tokens, once: bool = True, most: int | None = None) -> None:
-        self.groups, self.tokens, self.once, self.most = groups, tokens, once, most
+    def __init__(self, groups: int, tokenizer: Tokenizer, binary: bool = True, max_tokens: int | None = None) -> None:
+        self.groups, self.tokenizer, self.binary, self.max_tokens = groups, tokenizer, binary, max_tokens
         self.counters: dict[int, kernel.Counter] = {}
 
     def add(
         self, documents: Iterable[Document], group: Array, weight: Array | None = None, threads: int | None = None
     ) -> None:
-        classes, weights = grouped(group, self.groups, weight)
+        classes, weights = check_classes_and_weights(group, self.groups, weight)
 
-        def add(rule: kernel.Rule, shard: int, part: Batch, rows: slice) -> int:
-            same_number(max(rows.stop, len(classes)), classes)
-            counter = self.counters.setdefault(shard, kernel.Counter(self.groups, self.most or 0))
-            counter.add(part, rule, classes[rows], None if weights is None else weights[rows], self.once)
+        def add(rule: kernel.Rule, shard: int, part: DocumentBatch, rows: slice) -> int:
+            check_document_count(max(rows.stop, len(classes)), classes)
+            counter = self.counters.setdefault(shard, kernel.Counter(self.groups, self.max_tokens or 0))
+            counter.add(part, rule, classes[rows], None if weights is None else weights[rows], self.binary)
             return len(part)
 
         # Sums of fractions depend on their order, and the order must not depend on the number of threads.
         whole = weights is None or bool((weights == np.rint(weights)).all())
-        with self._in_memory():
-            same_number(sum(each(documents, self.tokens, add, threads if whole else 1)), classes)
+        with self._raise_if_too_large():
+            check_document_count(
+                sum(map_document_shards(documents, self.tokenizer, add, threads if whole else 1)), classes
+            )
 
     def result(self) -> tuple[Array, Array, Array, float]:
         """The tokens one after the other, where each ends, their counts for each class, and how much any may lack."""
-        with self._in_memory():
-            total = self.counters.pop(0, None) or kernel.Counter(self.groups, self.most or 0)
+        with self._raise_if_too_large():
+            total = self.counters.pop(0, None) or kernel.Counter(self.groups, self.max_tokens or 0)
             for shard in sorted(self.counters):
                 total.merge(self.counters.pop(shard))
             return total.result()
 
     @contextmanager
-    def _in_memory(self) -> Iterator[None]:
+    def _raise_if_too_large(self) -> Iterator[None]:
         try:
             yield
         except MemoryError:
-            raise TooLarge(
+            raise ModelTooLargeError(
                 f"the counts of {self.groups} classes do not fit into memory; set most, or hash the tokens."
             ) from None
 
 
-def score(
+def score_documents(
     documents: Iterable[Document],
-    index: Index,
+    index: TokenIndex,
     table: Array,
-    tokens: Tokens,
+    tokenizer: Tokenizer,
     *,
-    once: bool = True,
+    binary: bool = True,
     unknown: Array | None = None,
 ) -> Array:
     """The sum of ``table[token]`` over the known tokens of each document: (documents, columns of the table).
@@ -268,35 +276,41 @@ def score(
     """
     rows = np.ascontiguousarray(table, dtype=np.float64)
     slot = None if unknown is None else np.ascontiguousarray(unknown, dtype=np.float64)
-    parts = each(documents, tokens, lambda rule, _, part, __: index.kernel.score(part, rule, rows, once, slot))
+    parts = map_document_shards(
+        documents, tokenizer, lambda rule, _, part, __: index.kernel.score(part, rule, rows, binary, slot)
+    )
     return np.concatenate([np.zeros((0, rows.shape[1])), *parts])
 
 
-def encode(
-    documents: Iterable[Document], index: Index, tokens: Tokens, *, unknown: bool = False
+def encode_documents(
+    documents: Iterable[Document], index: TokenIndex, tokenizer: Tokenizer, *, unknown: bool = False
 ) -> tuple[Array, Array, Array]:
     """The documents as sparse rows: ``(indptr, columns, occurrences)``; ``unknown`` adds a last column for the rest."""
-    parts = list(each(documents, tokens, lambda rule, _, part, __: index.kernel.encode(part, rule, unknown)))
+    parts = list(
+        map_document_shards(documents, tokenizer, lambda rule, _, part, __: index.kernel.encode(part, rule, unknown))
+    )
     sizes = [np.diff(ends) for ends, _, _ in parts]
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]) if sizes else np.zeros(1)
     columns = np.concatenate([np.zeros(0, dtype=np.int32), *(columns for _, columns, _ in parts)])
     return indptr.astype(np.int64), columns, np.concatenate([np.zeros(0), *(counts for _, _, counts in parts)])
 
 
-def spans(document: Document, tokens: Tokens) -> list[tuple[str, int, int]]:
+def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str, int, int]]:
     """The tokens of one document, each with its start and end in code points of the original text.
 
-    >>> spans("Cheap flights to Rome", Tokens(ngrams=(1, 2), stop_words=frozenset({"to", "cheap"})))
+    >>> find_token_spans("Cheap flights to Rome", Tokenizer(ngrams=(1, 2), stop_words=frozenset({"to", "cheap"})))
     [('flights', 6, 13), ('rome', 17, 21), ('flights rome', 6, 21)]
     """
-    ready = prepared(document, 0, tokens.lowercase)
-    with located([ready], 0):
-        rewrites = tokens.rule([ready]).rewrites
-        text = reference.text_of(ready)
-    whole = reference.text_of(document)
-    kinds, lowered = _tables(tokens.lowercase, tokens.extra, tokens.cjk, True)
-    rule = reference.Rule(tokens.unit, tokens.least, tokens.ngrams, kinds, lowered, rewrites)
-    found = reference.spans(reference.folded(text, rule), rule)
+    ready = prepare_document(document, 0, tokenizer.lowercase)
+    with locate_decoding_errors([ready], 0):
+        rewrites = tokenizer.build_rule([ready]).rewrites
+        text = reference.decode_document(ready)
+    whole = reference.decode_document(document)
+    kinds, lowered = _character_tables(tokenizer.lowercase, tokenizer.extra_tokens, tokenizer.cjk, True)
+    rule = reference.Rule(
+        tokenizer.analyzer, tokenizer.min_token_length, tokenizer.ngram_range, kinds, lowered, rewrites
+    )
+    found = reference.iter_token_spans(reference.lowercase_text(text, rule), rule)
     if len(text) == len(whole):
         return list(found)
     # One letter became two: where each letter of the lowered text stood before.
@@ -304,41 +318,43 @@ def spans(document: Document, tokens: Tokens) -> list[tuple[str, int, int]]:
     return [(token, stood[start], stood[end - 1] + 1) for token, start, end in found]
 
 
-def count_hashed(
+def count_hashed_tokens(
     documents: Iterable[Document],
     group: Array,
     groups: int,
-    tokens: Tokens,
+    tokenizer: Tokenizer,
     buckets: int,
     salt: int,
     weight: Array | None = None,
     *,
-    once: bool = True,
+    binary: bool = True,
 ) -> Array:
     """Counts (buckets, classes) of tokens hashed with the model's salt. They merge by addition.
 
     Tokens that share a bucket are one token: ``once`` counts the bucket once a document.
     """
-    hashed = kernel.Buckets(buckets, salt)
-    classes, weights = grouped(group, groups, weight)
+    hashed = kernel.TokenHasher(buckets, salt)
+    classes, weights = check_classes_and_weights(group, groups, weight)
 
-    def add(rule: kernel.Rule, _: int, part: Batch, rows: slice) -> tuple[int, Array]:
-        same_number(max(rows.stop, len(classes)), classes)
+    def add(rule: kernel.Rule, _: int, part: DocumentBatch, rows: slice) -> tuple[int, Array]:
+        check_document_count(max(rows.stop, len(classes)), classes)
         return len(part), hashed.count(
-            part, rule, classes[rows], None if weights is None else weights[rows], groups, once
+            part, rule, classes[rows], None if weights is None else weights[rows], groups, binary
         )
 
     total, read = np.zeros((buckets, groups)), 0
-    for documents_read, counts in each(documents, tokens, add):
+    for documents_read, counts in map_document_shards(documents, tokenizer, add):
         total += counts
         read += documents_read
-    same_number(read, classes)
+    check_document_count(read, classes)
     return total
 
 
-def score_hashed(documents: Iterable[Document], table: Array, tokens: Tokens, salt: int, *, once: bool = True) -> Array:
+def score_hashed_tokens(
+    documents: Iterable[Document], table: Array, tokenizer: Tokenizer, salt: int, *, binary: bool = True
+) -> Array:
     """The sum of ``table[bucket]`` over the tokens of each document."""
     rows = np.ascontiguousarray(table, dtype=np.float64)
-    hashed = kernel.Buckets(len(rows), salt)
-    parts = each(documents, tokens, lambda rule, _, part, __: hashed.score(part, rule, rows, once))
+    hashed = kernel.TokenHasher(len(rows), salt)
+    parts = map_document_shards(documents, tokenizer, lambda rule, _, part, __: hashed.score(part, rule, rows, binary))
     return np.concatenate([np.zeros((0, rows.shape[1])), *parts])

@@ -21,35 +21,35 @@ from priory.core.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs(Statistics):
+class PairCounts(Statistics):
     """How often each class showed each pair of values; ``sizes`` says how many values each column has."""
 
-    frame: ClassVar[tuple[str, ...]] = ("sizes",)
-    tallied: ClassVar[tuple[str, ...]] = ("n", "counts")
+    frame_fields: ClassVar[tuple[str, ...]] = ("sizes",)
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "counts")
 
     sizes: Array
     n: Array
     counts: Array  # (classes, values, values), the columns' values one after the other
 
     @classmethod
-    def of(cls, codes: Array, sizes: Array, group: Array, groups: int, weight: Array) -> Pairs:
+    def of(cls, codes: Array, sizes: Array, group: Array, groups: int, weight: Array) -> PairCounts:
         """Of rows whose cells are codes ``0 .. size-1``."""
-        shown = one_hot(codes, sizes)
+        shown = encode_one_hot(codes, sizes)
         counts = [(shown[group == c].T * weight[group == c]) @ shown[group == c] for c in range(groups)]
         n = np.bincount(group, weight, minlength=groups).astype(float)
         return cls(sizes, n, np.stack([c.toarray() for c in counts]))
 
-    def regrouped(self, index: Array, size: int) -> Pairs:
+    def regroup_classes(self, index: Array, size: int) -> PairCounts:
         wide = replace(self, n=np.zeros(size), counts=np.zeros((size, *self.counts.shape[1:])))
         wide.n[index], wide.counts[index] = self.n, self.counts
         return wide
 
-    def log_joint(self, codes: Array, own: Array | None = None) -> Array:
+    def log_joint(self, codes: Array, own_class: Array | None = None) -> Array:
         """log p(c, x) for each row and class; with ``own`` classes, from the record without the row (of weight one)."""
         rows, classes = np.arange(len(codes)), len(self.n)
         less = np.zeros((len(codes), classes))
-        if own is not None:
-            less[rows, own] = 1.0
+        if own_class is not None:
+            less[rows, own_class] = 1.0
         place = codes + np.cumsum(self.sizes) - self.sizes
         n = self.n - less
         shown = [self.counts[:, at, at].T - less for at in place.T]
@@ -64,7 +64,7 @@ class Pairs(Statistics):
         return log_sum_exp(np.stack(parents, axis=-1)) - np.log(len(parents))
 
 
-def one_hot(codes: Array, sizes: Array) -> csr_array:
+def encode_one_hot(codes: Array, sizes: Array) -> csr_array:
     """A one for the value of each column, the columns' values one after the other."""
     rows, columns = codes.shape
     ids = codes + np.cumsum(sizes) - sizes
@@ -72,7 +72,7 @@ def one_hot(codes: Array, sizes: Array) -> csr_array:
     return csr_array((np.ones(ids.size), ids.ravel(), ends), shape=(rows, int(sizes.sum())))
 
 
-def paired(codes: Array, sizes: Array) -> tuple[Array, Array]:
+def pair_columns(codes: Array, sizes: Array) -> tuple[Array, Array]:
     """Each pair of columns as one column, and how many values it has."""
     first, second = np.triu_indices(len(sizes), 1)
     return codes[:, first] * sizes[second] + codes[:, second], sizes[first] * sizes[second]

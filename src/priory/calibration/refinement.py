@@ -15,49 +15,54 @@ from scipy.linalg import helmert
 from scipy.sparse import csr_array
 
 from priory.core.logspace import log_normalise
-from priory.core.optimize import lowest
+from priory.core.optimize import minimise_lbfgs
 from priory.core.typing import Array
 
-STRENGTHS = (300.0, 30.0, 3.0, 0.3, 0.03, 0.003)
-STEPS, SEARCH = 100, 40  # of L-BFGS: for good, and while strengths are compared from one to the next
+REFINEMENT_PRIOR_STRENGTHS = (300.0, 30.0, 3.0, 0.3, 0.03, 0.003)
+MAX_REFINEMENT_STEPS, MAX_SEARCH_STEPS = (
+    100,
+    40,
+)  # of L-BFGS: for good, and while strengths are compared from one to the next
 
 
-class Refined(NamedTuple):
+class Refinement(NamedTuple):
     """The corrections D (features, classes), and what is said of each row by corrections not fitted to that row."""
 
     corrections: Array
     strength: float
-    honest: Array
+    out_of_fold: Array
 
 
-def corrected(
+def fit_refinement(
     x: csr_array,
-    model: Array,
+    base_logits: Array,
     group: Array,
     weight: Array,
     strength: float,
     start: Array | None = None,
-    steps: int = STEPS,
+    max_steps: int = MAX_REFINEMENT_STEPS,
 ) -> Array:
     """The most probable corrections: one convex problem, solved by L-BFGS on the cross-entropy."""
     rows, turned = np.arange(len(group)), x.T.tocsr()
-    spread = np.asarray(helmert(model.shape[1]).T)  # differences between the classes: no correction is there twice
+    spread = np.asarray(
+        helmert(base_logits.shape[1]).T
+    )  # differences between the classes: no correction is there twice
     shape = (x.shape[1], spread.shape[1])
 
     def cost(flat: Array) -> tuple[float, Array]:
         d = flat.reshape(shape)
-        answer = log_normalise(model + (x @ d) @ spread.T)
+        answer = log_normalise(base_logits + (x @ d) @ spread.T)
         wrong = np.exp(answer)
         wrong[rows, group] -= 1
         slope = turned @ ((wrong * weight[:, None]) @ spread) + strength * d
         return float(0.5 * strength * (d * d).sum() - weight @ answer[rows, group]), slope.ravel()
 
     first = np.zeros(shape) if start is None else start @ spread
-    best = lowest(cost, first.ravel(), steps)
+    best = minimise_lbfgs(cost, first.ravel(), max_steps)
     return np.asarray(best.reshape(shape) @ spread.T)
 
 
-def refined(x: csr_array, model: Array, group: Array, weight: Array, fold: Array) -> Refined:
+def choose_refinement(x: csr_array, base_logits: Array, group: Array, weight: Array, fold: Array) -> Refinement:
     """Corrections of the strength that judges rows of another fold best, from strong to weak until that gets worse.
 
     Rows of a fold below nought are never judged: of many rows, a part is enough to choose by.
@@ -67,19 +72,21 @@ def refined(x: csr_array, model: Array, group: Array, weight: Array, fold: Array
     rows, folds = np.flatnonzero(fold >= 0), np.unique(fold[fold >= 0])
     starts: dict[int, Array | None] = dict.fromkeys(folds.tolist())
     best: tuple[float, float, Array] | None = None
-    for strength in STRENGTHS:
-        honest = np.full(model.shape, np.nan)
+    for strength in REFINEMENT_PRIOR_STRENGTHS:
+        honest = np.full(base_logits.shape, np.nan)
         for k in folds.tolist():
             out = fold == k
-            d = corrected(x[~out], model[~out], group[~out], weight[~out], strength, starts[k], SEARCH)
+            d = fit_refinement(
+                x[~out], base_logits[~out], group[~out], weight[~out], strength, starts[k], MAX_SEARCH_STEPS
+            )
             starts[k] = d
-            honest[out] = log_normalise(model[out] + x[out] @ d)
+            honest[out] = log_normalise(base_logits[out] + x[out] @ d)
         loss = -float(weight[rows] @ honest[rows, group[rows]])
         if best is None or loss < best[0]:
             best = (loss, strength, honest)
         else:
             break
     assert best is not None
-    corrections = np.zeros((features, model.shape[1]))
-    corrections[shown] = corrected(x, model, group, weight, best[1], starts[int(folds[-1])])
-    return Refined(corrections, best[1], best[2])
+    corrections = np.zeros((features, base_logits.shape[1]))
+    corrections[shown] = fit_refinement(x, base_logits, group, weight, best[1], starts[int(folds[-1])])
+    return Refinement(corrections, best[1], best[2])

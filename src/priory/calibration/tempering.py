@@ -20,41 +20,41 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from priory.bag_of_words.documents import letters
+from priory.bag_of_words.documents import count_code_points
 from priory.core.logspace import log_normalise
-from priory.core.optimize import lowest
+from priory.core.optimize import minimise_lbfgs
 from priory.core.typing import Array
 
-STRENGTHS = (1000.0, 30.0, 1.0)  # how near the weights are to their common one
-SHORTEST = 50  # letters
-LEAST = -1e4  # what is called impossible may still be true
+TEMPERING_PRIOR_STRENGTHS = (1000.0, 30.0, 1.0)  # how near the weights are to their common one
+MIN_TEXT_LETTERS = 50  # letters
+MIN_RELATIVE_LOG_LIKELIHOOD = -1e4  # what is called impossible may still be true
 
 
-def text_lengths(texts: Any) -> Array:
+def measure_text_lengths(texts: Any) -> Array:
     """In thousands of letters, so that a weight keeps its meaning; a few words are not believed more for being few."""
-    return np.maximum(letters(texts), SHORTEST) / 1000
+    return np.maximum(count_code_points(texts), MIN_TEXT_LETTERS) / 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class EvidenceTerms:
     """What each part of a model says of some rows: log p(x_b | c), the first part being the class prior."""
 
     values: Array  # (rows, classes, parts)
     lengths: Array  # (rows, parts): the tokens of a text, one for everything else
 
-    def __getitem__(self, rows: Array) -> Terms:
-        return Terms(self.values[rows], self.lengths[rows])
+    def __getitem__(self, rows: Array) -> EvidenceTerms:
+        return EvidenceTerms(self.values[rows], self.lengths[rows])
 
     @property
-    def plain(self) -> Array:
+    def log_joint(self) -> Array:
         """Naive Bayes: their sum."""
         return np.asarray(self.values.sum(axis=2))
 
     @cached_property
-    def relative(self) -> Array:
+    def relative_to_best(self) -> Array:
         """Each part less what it says of its best class, and never that anything is impossible."""
         best = self.values.max(axis=1, keepdims=True)
-        return np.maximum(self.values - np.where(np.isfinite(best), best, 0.0), LEAST)
+        return np.maximum(self.values - np.where(np.isfinite(best), best, 0.0), MIN_RELATIVE_LOG_LIKELIHOOD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +74,18 @@ class Tempering:
         precision[parts:, parts:] = np.eye(parts)
         return cls(np.ones(parts), np.zeros(parts), precision)
 
-    def logits(self, terms: Terms) -> Array:
+    def logits(self, terms: EvidenceTerms) -> Array:
         """log p(c | x), up to what all classes of a row share."""
-        return np.einsum("ncb,nb->nc", terms.relative, self.scale(terms.lengths))
+        return np.einsum("ncb,nb->nc", terms.relative_to_best, self.part_weights(terms.lengths))
 
-    def scale(self, lengths: Array) -> Array:
+    def part_weights(self, lengths: Array) -> Array:
         """How far each part of each row is believed."""
         return np.asarray(self.weights * lengths**-self.exponents)
 
-    def learned(self, terms: Terms, group: Array, weight: Array) -> Tempering:
+    def update_belief(self, terms: EvidenceTerms, group: Array, weight: Array) -> Tempering:
         """The belief after rows whose terms were given by a model that had not seen them."""
         parts, rows = len(self.weights), np.arange(len(group))
-        values = terms.relative - terms.relative.mean(axis=1, keepdims=True)
+        values = terms.relative_to_best - terms.relative_to_best.mean(axis=1, keepdims=True)
         logs = np.log(terms.lengths)
         mean = np.concatenate([self.weights, self.exponents])
         root = np.linalg.cholesky(self.precision)
@@ -103,7 +103,7 @@ class Tempering:
             slope = np.concatenate([by_part.sum(axis=0), -theta[:parts] * (by_part * logs).sum(axis=0)])
             return float(0.5 * z @ z - weight @ answer[rows, group]), z + solve_triangular(root, slope, lower=True)
 
-        best = lowest(cost, np.zeros(2 * parts), 200, exact=True)
+        best = minimise_lbfgs(cost, np.zeros(2 * parts), 200, exact=True)
         theta, shrink, answer = at(best)
         felt = np.concatenate([values * shrink[:, None], -values * (shrink * theta[:parts] * logs)[:, None]], axis=2)
         felt -= np.einsum("nc,ncb->nb", np.exp(answer), felt)[:, None]
@@ -112,33 +112,33 @@ class Tempering:
         return replace(self, weights=theta[:parts], exponents=theta[parts:], precision=self.precision + flat.T @ flat)
 
 
-class Chosen(NamedTuple):
+class ChosenTempering(NamedTuple):
     """A tempering, and what it says of each row when it has not been fitted to that row."""
 
     tempering: Tempering
-    honest: Array
+    out_of_fold: Array
 
 
-def chosen(terms: Terms, group: Array, weight: Array, fold: Array) -> Chosen:
+def choose_tempering(terms: EvidenceTerms, group: Array, weight: Array, fold: Array) -> ChosenTempering:
     """The tempering of the strength that judges rows of another fold best; if in doubt, the stronger prior."""
     parts, rows = terms.values.shape[2], np.arange(len(group))
     if parts <= 2:  # three numbers fitted to many rows know none of them by heart
-        few = Tempering.prior(parts).learned(terms, group, weight)
-        return Chosen(few, log_normalise(few.logits(terms)))
+        few = Tempering.prior(parts).update_belief(terms, group, weight)
+        return ChosenTempering(few, log_normalise(few.logits(terms)))
     answers, losses = [], []
-    for strength in STRENGTHS:
+    for strength in TEMPERING_PRIOR_STRENGTHS:
         prior, honest = Tempering.prior(parts, strength), np.empty(terms.values.shape[:2])
         for k in np.unique(fold):
             out = fold == k
-            fitted = prior.learned(terms[~out], group[~out], weight[~out])
+            fitted = prior.update_belief(terms[~out], group[~out], weight[~out])
             honest[out] = log_normalise(fitted.logits(terms[out]))
         answers.append((strength, honest))
         losses.append(-honest[rows, group])
-    strength, honest = answers[simplest(losses, weight)]
-    return Chosen(Tempering.prior(parts, strength).learned(terms, group, weight), honest)
+    strength, honest = answers[choose_simplest(losses, weight)]
+    return ChosenTempering(Tempering.prior(parts, strength).update_belief(terms, group, weight), honest)
 
 
-def simplest(losses: list[Array], weight: Array) -> int:
+def choose_simplest(losses: list[Array], weight: Array) -> int:
     """The first whose mean loss is within half a standard error (of the difference) of the best."""
     best = int(np.argmin([weight @ loss for loss in losses]))
     for k, loss in enumerate(losses):

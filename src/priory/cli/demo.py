@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import click
 
-from priory.cli.terminal import heading, invoke
+from priory.cli.terminal import format_heading, invoke_command
 
 
 @click.command(epilog="Example: priory demo --out tour", short_help="The tour: every step a command to be typed.")
@@ -19,11 +19,11 @@ def demo(context: click.Context, out: str, data_only: bool) -> None:
     import os
     from pathlib import Path
 
-    from priory.workflows.demo import STEPS, left_behind
+    from priory.workflows.demo import TOUR_STEPS, write_tour_files
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    files = left_behind(folder)
+    files = write_tour_files(folder)
     if data_only:
         click.echo(f"wrote {', '.join(files)} to {folder}")
         return
@@ -32,10 +32,12 @@ def demo(context: click.Context, out: str, data_only: bool) -> None:
     click.echo("posterior = prior + statistics(data)")
     os.chdir(folder)
     try:
-        for why, line in STEPS:
-            click.echo(f"\n{heading(why)}\n$ priory {line}")
+        for why, line in TOUR_STEPS:
+            click.echo(f"\n{format_heading(why)}\n$ priory {line}")
             with suppress(click.exceptions.Exit):  # an audit that found something says so by its exit code
-                invoke(app, shlex.split(line))
+                invoke_command(app, shlex.split(line))
     finally:
         os.chdir(here)
-    click.echo(f"\n{heading('The report')} is {folder / 'inbox.html'}; the data and models of the tour are beside it.")
+    click.echo(
+        f"\n{format_heading('The report')} is {folder / 'inbox.html'}; the data and models of the tour are beside it."
+    )

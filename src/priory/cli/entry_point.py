@@ -16,19 +16,19 @@ from priory.cli.demo import demo
 from priory.cli.evaluate import audit, evaluate, report
 from priory.cli.explain import explain
 from priory.cli.inspect import completion, inspect
-from priory.cli.options import Commands
+from priory.cli.options import OrderedGroup
 from priory.cli.predict import predict
 from priory.cli.sign import sign
-from priory.cli.terminal import invoke, note, one_line
+from priory.cli.terminal import format_one_line, invoke_command, print_note
 from priory.cli.train import train
 from priory.cli.update import forget, learn, merge
-from priory.errors import BadModel, Missing, PrioryError, PrioryWarning, TooLarge
+from priory.errors import MissingDependencyError, ModelFileError, ModelTooLargeError, PrioryError, PrioryWarning
 
-USAGE, DATA, MODEL, FILES, LIMIT, PIPE, INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
+EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
 
 
 @click.group(
-    cls=Commands,
+    cls=OrderedGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Every command has --help with an example.",
 )
@@ -68,53 +68,53 @@ def main(arguments: list[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", PrioryWarning)
-            warnings.showwarning = lambda message, *_, **__: note(str(message))
+            warnings.showwarning = lambda message, *_, **__: print_note(str(message))
             if "_PRIORY_COMPLETE" in os.environ:
                 app.main(prog_name="priory")  # the shell asks
-            invoke(app, sys.argv[1:] if arguments is None else arguments)
+            invoke_command(app, sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
         return 0
     except click.exceptions.Exit as done:
         return done.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer has no reader
-        return PIPE
+        return EXIT_PIPE
     except KeyboardInterrupt:
         click.echo("priory: interrupted; nothing was changed", err=True)
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except Exception as error:
         if "PRIORY_DEBUG" in os.environ:
             raise
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             click.echo(error.format_message(), err=True)
-            return USAGE
-        click.echo(f"priory: {one_line(message_of(error))}", err=True)
-        return code_of(error)
+            return EXIT_USAGE
+        click.echo(f"priory: {format_one_line(format_error_message(error))}", err=True)
+        return find_exit_code(error)
 
 
-def code_of(error: Exception) -> int:
+def find_exit_code(error: Exception) -> int:
     """The exit code that says what kind of thing went wrong."""
     if isinstance(error, click.ClickException):
-        return USAGE
-    if isinstance(error, BadModel):
-        return MODEL
+        return EXIT_USAGE
+    if isinstance(error, ModelFileError):
+        return EXIT_MODEL
     if isinstance(error, MemoryError):
-        return LIMIT
-    if isinstance(error, Missing):
-        return USAGE
+        return EXIT_LIMIT
+    if isinstance(error, MissingDependencyError):
+        return EXIT_USAGE
     if isinstance(error, OSError):
-        return FILES
-    return DATA if isinstance(error, PrioryError) else 1
+        return EXIT_FILES
+    return EXIT_DATA if isinstance(error, PrioryError) else 1
 
 
-def message_of(error: Exception) -> str:
+def format_error_message(error: Exception) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, OSError) and not isinstance(error, PrioryError):
         where = error.filename2 or error.filename
         reason = (error.strerror or str(error)).lower()
         return f"{os.fspath(where)}: {reason}" if isinstance(where, str | os.PathLike) else reason
-    if isinstance(error, TooLarge) or not isinstance(error, MemoryError):
+    if isinstance(error, ModelTooLargeError) or not isinstance(error, MemoryError):
         known = isinstance(error, PrioryError)
         return (
             str(error) if known else f"{type(error).__name__}: {error}; set PRIORY_DEBUG=1 to see where, and report it"

@@ -6,37 +6,44 @@ from typing import Any
 
 import click
 
-from priory.cli.options import FILE, asked, command, json_option, model_argument, reading
-from priory.cli.terminal import as_json, lines
+from priory.cli.options import (
+    FILE_PATH_TYPE,
+    add_reading_options,
+    json_option,
+    model_argument,
+    pop_read_options,
+    sectioned_command,
+)
+from priory.cli.terminal import print_json, print_lines
 
 
-@command(
+@sectioned_command(
     short_help="Why a model says what it says.", epilog='Example: priory explain mail.priory "Free entry, text WIN now"'
 )
 @model_argument
 @click.argument("what", nargs=-1, metavar="[TEXT...|COLUMN=VALUE...]")
-@click.option("--from", "path", type=FILE, metavar="FILE", help="Explain rows of a file.")
+@click.option("--from", "path", type=FILE_PATH_TYPE, metavar="FILE", help="Explain rows of a file.")
 @click.option(
     "--row", "numbers", multiple=True, type=click.IntRange(1), help="Which rows of it, from 1; else the first."
 )
 @json_option
-@reading
+@add_reading_options
 def explain(model: str, what: tuple[str, ...], path: str | None, numbers: tuple[int, ...], **given: Any) -> None:
     """Show the ledger of a prediction: the prior, what every word or column said, and the sum."""
-    how = asked(given)
+    how = pop_read_options(given)
     if bool(what) == bool(path):
         raise click.UsageError("give what is to be explained: a text, COLUMN=VALUE pairs, or --from FILE")
-    from priory.cli.model_files import columns_of, loaded
-    from priory.workflows.explain import as_dict, rows_from, rows_given
+    from priory.cli.model_files import get_model_columns, load_classifier
+    from priory.workflows.explain import convert_ledger_to_dict, parse_typed_rows, read_file_rows
 
-    trained = loaded(model)
-    columns = columns_of(trained)
-    rows = rows_from(path, numbers or (1,), columns, how) if path else rows_given(what, columns)
+    trained = load_classifier(model)
+    columns = get_model_columns(trained)
+    rows = read_file_rows(path, numbers or (1,), columns, how) if path else parse_typed_rows(what, columns)
     ledgers = trained.explain(rows)
     if given["json_"]:
-        as_json([as_dict(ledger) for ledger in ledgers])
+        print_json([convert_ledger_to_dict(ledger) for ledger in ledgers])
         return
     for number, ledger in enumerate(ledgers):
         if number:
             click.echo()
-        lines(str(ledger), indent="")
+        print_lines(str(ledger), indent="")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from priory.cli.options import json_option, model_argument
-from priory.cli.sign import required
-from priory.cli.terminal import as_json, lines
+from priory.cli.sign import get_required_key
+from priory.cli.terminal import print_json, print_lines
 
 
 @click.command(short_help="What a model file holds and would reveal.", epilog="Example: priory inspect mail.priory")
@@ -16,8 +16,8 @@ def inspect(model: str, json_: bool) -> None:
     """Show what MODEL holds, and what it would reveal to whoever gets it. Nothing in it is run."""
     from priory.storage import inspect as inspected
 
-    told = inspected(model, key=required())
-    as_json(told.as_dict()) if json_ else lines(str(told), indent="")
+    told = inspected(model, key=get_required_key())
+    print_json(told.as_dict()) if json_ else print_lines(str(told), indent="")
 
 
 @click.command(short_help="Completion for a shell.", epilog="Example: priory completion bash >> ~/.bashrc")

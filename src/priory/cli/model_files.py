@@ -7,95 +7,103 @@ from typing import Any
 
 import numpy as np
 
-from priory.cli.sign import required
-from priory.cli.terminal import note, saying
+from priory.cli.sign import get_required_key
+from priory.cli.terminal import print_note, show_activity
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.estimators.naive_bayes import NaiveBayes
 from priory.estimators.text_classifier import TextClassifier
-from priory.sources import Asked, Chunk, Rows, open_files
-from priory.sources.byte_streams import shown
-from priory.sources.column_types import Columns, Labels, Said
-from priory.sources.discovery import listed
-from priory.sources.document_files import LABEL, TEXT
-from priory.sources.prefetch import ahead
+from priory.sources import FileRows, ReadOptions, RowChunk, open_files
+from priory.sources.byte_streams import format_path
+from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns
+from priory.sources.discovery import format_names
+from priory.sources.document_files import LABEL_COLUMN, TEXT_COLUMN
+from priory.sources.prefetch import read_ahead
 from priory.storage import load
-from priory.workflows.out_of_core import Sample
+from priory.workflows.out_of_core import RowSample
 
-Model = NaiveBayes | TextClassifier
+TableOrTextClassifier = NaiveBayes | TextClassifier
 
 
-def loaded(path: str) -> Model:
+def load_classifier(path: str) -> TableOrTextClassifier:
     """The model of a file, if it is one the commands know how to feed."""
-    return known(load(path, key=required()), path)
+    return check_model_type(load(path, key=get_required_key()), path)
 
 
-def known(model: Any, path: str) -> Model:
+def check_model_type(model: Any, path: str) -> TableOrTextClassifier:
     if not isinstance(model, NaiveBayes | TextClassifier):
         raise KindError(
-            f"{shown(path)}: is a {type(model).__name__}; the command line knows NaiveBayes and TextClassifier"
+            f"{format_path(path)}: is a {type(model).__name__}; the command line knows NaiveBayes and TextClassifier"
         )
     return model
 
 
-def remember(model: Model, columns: Columns, target: str) -> None:
+def set_training_columns(model: TableOrTextClassifier, columns: ModelColumns, target: str) -> None:
     """The model knows by name what it was learned from, and goes into its file with it."""
     model.feature_names_in_ = np.array(columns.names, dtype=object)
     model.target_, model.missing_ = target, tuple(sorted(columns.missing))
 
 
-def target_of(model: Model, said: Said) -> Said:
+def fill_target(model: TableOrTextClassifier, column_options: ColumnOptions) -> ColumnOptions:
     """What was said, with the target the model was trained for where nothing was."""
     from dataclasses import replace
 
-    return said if said.target else replace(said, target=getattr(model, "target_", LABEL))
+    return (
+        column_options
+        if column_options.target
+        else replace(column_options, target=getattr(model, "target_", LABEL_COLUMN))
+    )
 
 
-def columns_of(model: Model) -> Columns:
+def get_model_columns(model: TableOrTextClassifier) -> ModelColumns:
     """The columns a model was trained on."""
     missing = frozenset(getattr(model, "missing_", ()))
     if isinstance(model, TextClassifier):
-        names = getattr(model, "feature_names_in_", [TEXT])
-        return Columns({str(names[0]): "text"}, missing)
+        names = getattr(model, "feature_names_in_", [TEXT_COLUMN])
+        return ModelColumns({str(names[0]): "text"}, missing)
     kinds = {name: block.kind for block in model._schema.blocks for name in block.names}
     declared = model.families if isinstance(model.families, dict) else {}
-    return Columns({name: kinds.get(name, "label") for name in model._schema.names}, missing, declared)
+    return ModelColumns({name: kinds.get(name, "label") for name in model._schema.names}, missing, declared)
 
 
-def wanted(rows: Rows, columns: Columns, *more: str) -> tuple[str, ...]:
+def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tuple[str, ...]:
     """The columns of the files that a model needs, and these; what is there beside them is said once."""
     absent = [name for name in columns.names if name not in rows.names]
     if absent:
-        where = shown(rows.files[0].path)
-        raise DataError(f"{where}: has no column {listed(absent)}, which the model needs; it has {listed(rows.names)}")
+        where = format_path(rows.files[0].path)
+        raise DataError(
+            f"{where}: has no column {format_names(absent)}, which the model needs; it has {format_names(rows.names)}"
+        )
     return tuple(dict.fromkeys([*more, *columns.names]))
 
 
-def note_extra(rows: Rows, columns: Columns, *more: str) -> None:
+def note_unknown_columns(rows: FileRows, columns: ModelColumns, *more: str) -> None:
     extra = [name for name in rows.names if name not in {*columns.names, *more}]
     if extra and not rows.is_documents:
-        note(f"columns the model does not know are left out: {listed(extra)}")
+        print_note(f"columns the model does not know are left out: {format_names(extra)}")
 
 
-def labelled(rows: Rows, columns: Columns, said: Said) -> Iterator[tuple[Any, Array]]:
+def read_labelled_rows(
+    rows: FileRows, columns: ModelColumns, column_options: ColumnOptions
+) -> Iterator[tuple[Any, Array]]:
     """Chunk by chunk rows as the library takes them, and their labels."""
-    target = said.target_in(rows)
-    labels = Labels(target, said)
-    for chunk in ahead(rows.chunks(wanted(rows, columns, target))):
+    target = column_options.find_target(rows)
+    labels = LabelReader(target, column_options)
+    for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
         group, kept = labels.read(chunk)
         if len(group):
-            yield columns.rows(kept), labels.names[group]
+            yield columns.read_input_rows(kept), labels.names[group]
 
 
-def joined(parts: Iterator[tuple[Any, Array]]) -> list[tuple[Any, Array]]:
+def join_labelled_rows(parts: Iterator[tuple[Any, Array]]) -> list[tuple[Any, Array]]:
     """Several pieces of rows and labels as one, or none."""
     pairs = list(parts)
     if not pairs:
         return []
-    return [(together([rows for rows, _ in pairs]), np.concatenate([labels for _, labels in pairs]))]
+    return [(concatenate_rows([rows for rows, _ in pairs]), np.concatenate([labels for _, labels in pairs]))]
 
 
-def together(parts: list[Any]) -> Any:
+def concatenate_rows(parts: list[Any]) -> Any:
     """Lists of texts, or Arrow tables of the same columns, as one."""
     if isinstance(parts[0], list):
         return [document for part in parts for document in part]
@@ -104,21 +112,27 @@ def together(parts: list[Any]) -> Any:
     return pa.concat_tables(parts)
 
 
-def drawn(sample: Sample, columns: Columns, said: Said, rows: Rows) -> tuple[Any, Array]:
+def read_sample_rows(
+    sample: RowSample, columns: ModelColumns, column_options: ColumnOptions, rows: FileRows
+) -> tuple[Any, Array]:
     """A sample as the library takes it: rows, and their labels."""
-    labels = Labels(str(said.target), said)
-    group, kept = labels.read(Chunk(sample.batch(), rows.files[0], 0))
-    return columns.rows(kept), labels.names[group]
+    labels = LabelReader(str(column_options.target), column_options)
+    group, kept = labels.read(RowChunk(sample.batch(), rows.files[0], 0))
+    return columns.read_input_rows(kept), labels.names[group]
 
 
-def refreshed(model: Model, paths: tuple[str, ...], how: Asked, said: Said) -> None:
+def refresh_corrections(
+    model: TableOrTextClassifier, paths: tuple[str, ...], read_options: ReadOptions, column_options: ColumnOptions
+) -> None:
     """Corrections fitted again to rows the model knows; if there are none, it says that it lost them."""
     if paths:
-        rows, columns, sample = open_files(list(paths), how), columns_of(model), Sample()
-        labels = Labels(said.target_in(rows), said)
-        for chunk in ahead(rows.chunks(wanted(rows, columns, str(said.target)))):
+        rows, columns, sample = open_files(list(paths), read_options), get_model_columns(model), RowSample()
+        labels = LabelReader(column_options.find_target(rows), column_options)
+        for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, str(column_options.target)))):
             sample.add(labels.read(chunk)[1].batch)
-        with saying(f"judging {len(sample.keys):,} rows"):
-            model.set_params(calibrate="loo").refresh(*drawn(sample, columns, said, rows))
+        with show_activity(f"judging {len(sample.keys):,} rows"):
+            model.set_params(calibrate="loo").refresh(*read_sample_rows(sample, columns, column_options, rows))
     elif model.stale_:
-        note(f"no longer corrected by what rows said of it ({', '.join(model.stale_)}); --refresh FILE does it again")
+        print_note(
+            f"no longer corrected by what rows said of it ({', '.join(model.stale_)}); --refresh FILE does it again"
+        )

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from priory.sources import Asked
-    from priory.sources.column_types import Said
+    from priory.sources import ReadOptions
+    from priory.sources.column_types import ColumnOptions
 
-F = TypeVar("F", bound=Callable[..., Any])
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail")
-TYPES = ("numeric", "label", "text", "bernoulli", "categorical", "gamma", "gaussian", "histogram", "poisson")
-BAGS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
-FILE = click.Path(readable=False)  # the shell completes it; whoever opens it says what is wrong
+FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail")
+COLUMN_TYPES = ("numeric", "label", "text", "bernoulli", "categorical", "gamma", "gaussian", "histogram", "poisson")
+TEXT_MODELS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
+FILE_PATH_TYPE = click.Path(readable=False)  # the shell completes it; whoever opens it says what is wrong
 
 
-class Option(click.Option):
+class SectionedOption(click.Option):
     """An option that belongs to a section of the help."""
 
     def __init__(self, *names: Any, section: str = "Options", **given: Any) -> None:
@@ -34,7 +34,7 @@ class Option(click.Option):
         return {name: told for name, told in super().get_help_extra(ctx).items() if name != "range"}
 
 
-class Command(click.Command):
+class SectionedCommand(click.Command):
     """A command whose help has its options in sections, its own first."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -48,69 +48,86 @@ class Command(click.Command):
                 formatter.write_dl(listed)
 
 
-class Commands(click.Group):
+class OrderedGroup(click.Group):
     """Commands in the order one needs them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
-command = partial(click.command, cls=Command)
+sectioned_command = partial(click.command, cls=SectionedCommand)
 
 
-def section(name: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> Callable[[F], F]:
+def make_section(name: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> Callable[[CommandT], CommandT]:
     """Several options as one decorator, shown together in this order."""
-    made = [click.option(*names, cls=Option, section=name, **given) for names, given in options]
-    return combined(*made)
+    made = [click.option(*names, cls=SectionedOption, section=name, **given) for names, given in options]
+    return combine_decorators(*made)
 
 
-def combined(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
+def combine_decorators(*decorators: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
     """Several decorators as one."""
     return lambda function: reduce(lambda done, decorator: decorator(done), reversed(decorators), function)
 
 
-def option(*names: str, **given: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+def define_option(*names: str, **given: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
     return names, given
 
 
-reading = section(
+add_reading_options = make_section(
     "How files are read",
-    option("--format", type=click.Choice(FORMATS), metavar="FORMAT", help=f"{', '.join(FORMATS)}; else found out."),
-    option("--delimiter", metavar="C", help="Between the cells of a CSV; else found in the header."),
-    option("--encoding", default="utf-8", metavar="NAME", help="Of texts; utf-8, or 'auto' to go by the BOM."),
-    option("--errors", type=click.Choice(["strict", "replace"]), default="strict", help="At bytes that are no text."),
-    option("--ragged", type=click.Choice(["error", "pad", "skip"]), default="error", help="At rows of another length."),
-    option("--no-quotes", is_flag=True, help="Quotation marks in a CSV are text like any other."),
-    option("--skip-bad", type=click.IntRange(0), default=0, metavar="N", help="Leave out up to N bad lines of JSON."),
-    option("--keep-going", is_flag=True, help="Leave out files that may not be read."),
+    define_option(
+        "--format",
+        type=click.Choice(FORMAT_CHOICES),
+        metavar="FORMAT",
+        help=f"{', '.join(FORMAT_CHOICES)}; else found out.",
+    ),
+    define_option("--delimiter", metavar="C", help="Between the cells of a CSV; else found in the header."),
+    define_option("--encoding", default="utf-8", metavar="NAME", help="Of texts; utf-8, or 'auto' to go by the BOM."),
+    define_option(
+        "--errors", type=click.Choice(["strict", "replace"]), default="strict", help="At bytes that are no text."
+    ),
+    define_option(
+        "--ragged", type=click.Choice(["error", "pad", "skip"]), default="error", help="At rows of another length."
+    ),
+    define_option("--no-quotes", is_flag=True, help="Quotation marks in a CSV are text like any other."),
+    define_option(
+        "--skip-bad", type=click.IntRange(0), default=0, metavar="N", help="Leave out up to N bad lines of JSON."
+    ),
+    define_option("--keep-going", is_flag=True, help="Leave out files that may not be read."),
 )
 
-columns = section(
+add_column_options = make_section(
     "What the columns are",
-    option("--target", metavar="COLUMN", help="The column to be learned."),
-    option("--type", "types", multiple=True, metavar="COLUMN=TYPE", help=f"One of {', '.join(TYPES)}."),
-    option("--text", metavar="A,B", help="Columns that are texts."),
-    option("--ignore", multiple=True, metavar="A,B", help="Columns to leave out."),
-    option("--missing", multiple=True, metavar="A,B", help="Cells that mean nothing, such as NA or ?."),
-    option("--skip-unlabelled", is_flag=True, help="Leave out rows without a label."),
-    option("--labels-as-text", is_flag=True, help="Even if the labels look like numbers to predict."),
+    define_option("--target", metavar="COLUMN", help="The column to be learned."),
+    define_option("--type", "types", multiple=True, metavar="COLUMN=TYPE", help=f"One of {', '.join(COLUMN_TYPES)}."),
+    define_option("--text", metavar="A,B", help="Columns that are texts."),
+    define_option("--ignore", multiple=True, metavar="A,B", help="Columns to leave out."),
+    define_option("--missing", multiple=True, metavar="A,B", help="Cells that mean nothing, such as NA or ?."),
+    define_option("--skip-unlabelled", is_flag=True, help="Leave out rows without a label."),
+    define_option("--labels-as-text", is_flag=True, help="Even if the labels look like numbers to predict."),
 )
 
-how_to_learn = section(
+add_learning_options = make_section(
     "How it is learned",
-    option(
+    define_option(
         "--refine/--no-refine",
         default=None,
         help="Correct naive Bayes by a logistic regression; else tables where it helps, texts not.",
     ),
-    option("--average", is_flag=True, help="Average over all sets of columns or words: each counts as it matters."),
-    option("--alpha", type=float, metavar="A", help="Virtual examples of each value or word; else as fits (texts: 1)."),
-    option("--model", type=click.Choice(BAGS), metavar="NAME", help=f"Texts: {', '.join(BAGS)}; else binary."),
-    option(
+    define_option(
+        "--average", is_flag=True, help="Average over all sets of columns or words: each counts as it matters."
+    ),
+    define_option(
+        "--alpha", type=float, metavar="A", help="Virtual examples of each value or word; else as fits (texts: 1)."
+    ),
+    define_option(
+        "--model", type=click.Choice(TEXT_MODELS), metavar="NAME", help=f"Texts: {', '.join(TEXT_MODELS)}; else binary."
+    ),
+    define_option(
         "--ngrams", type=click.IntRange(1, 5), default=1, metavar="N", help="Texts: runs of up to N words (1 to 5)."
     ),
-    option("--most", type=click.IntRange(1), metavar="N", help="Texts: keep no more than N different words."),
-    option(
+    define_option("--most", type=click.IntRange(1), metavar="N", help="Texts: keep no more than N different words."),
+    define_option(
         "--sample",
         type=click.IntRange(50),
         default=5000,
@@ -119,15 +136,15 @@ how_to_learn = section(
     ),
 )
 
-model_argument = click.argument("model", type=FILE, metavar="MODEL")
-files_argument = click.argument("paths", nargs=-1, required=True, type=FILE, metavar="FILE...")
+model_argument = click.argument("model", type=FILE_PATH_TYPE, metavar="MODEL")
+files_argument = click.argument("paths", nargs=-1, required=True, type=FILE_PATH_TYPE, metavar="FILE...")
 json_option = click.option("--json", "json_", is_flag=True, help="Answer in JSON.")
 force_option = click.option("--force", is_flag=True, help="Replace a file that is there.")
 
 
-def asked(given: dict[str, Any]) -> Asked:
-    """The options of `reading`, taken out of what a command was given."""
-    from priory.sources import Asked, Faults
+def pop_read_options(given: dict[str, Any]) -> ReadOptions:
+    """The options of `add_reading_options`, taken out of what a command was given."""
+    from priory.sources import BadRowPolicy, ReadOptions
     from priory.sources.byte_streams import Decoding
 
     delimiter = given.pop("delimiter")
@@ -135,23 +152,23 @@ def asked(given: dict[str, Any]) -> Asked:
         delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
         if len(delimiter) != 1 or not delimiter.isascii():
             raise click.BadParameter(f"{delimiter!r} is not one ASCII character.", param_hint="--delimiter")
-    return Asked(
+    return ReadOptions(
         given.pop("format"),
         delimiter,
         Decoding(given.pop("encoding"), given.pop("errors")),
-        Faults(given.pop("ragged"), given.pop("skip_bad"), not given.pop("no_quotes")),
+        BadRowPolicy(given.pop("ragged"), given.pop("skip_bad"), not given.pop("no_quotes")),
         given.pop("keep_going"),
     )
 
 
-def said(given: dict[str, Any]) -> Said:
-    """The options of `columns`, taken out of what a command was given."""
-    from priory.sources.column_types import Said
+def pop_column_options(given: dict[str, Any]) -> ColumnOptions:
+    """The options of `add_column_options`, taken out of what a command was given."""
+    from priory.sources.column_types import ColumnOptions
 
-    types = dict(_pair(pair) for pair in given.pop("types"))
-    types |= dict.fromkeys(_listed(given.pop("text")), "text")
+    types = dict(_parse_column_type(pair) for pair in given.pop("types"))
+    types |= dict.fromkeys(_split_names(given.pop("text")), "text")
     ignore = given.pop("ignore")
-    return Said(
+    return ColumnOptions(
         given.pop("target"),
         types,
         tuple(name for item in ignore for name in (item.split(",") if item else [""])),
@@ -161,20 +178,20 @@ def said(given: dict[str, Any]) -> Said:
     )
 
 
-def _listed(text: str | None) -> list[str]:
+def _split_names(text: str | None) -> list[str]:
     return text.split(",") if text else []
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _parse_column_type(text: str) -> tuple[str, str]:
     name, _, kind = text.rpartition("=")
-    if not name or kind not in TYPES:
+    if not name or kind not in COLUMN_TYPES:
         raise click.BadParameter(
-            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(TYPES)}.", param_hint="--type"
+            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(COLUMN_TYPES)}.", param_hint="--type"
         )
     return name, kind
 
 
-def output(path: str | None, inputs: list[str], force: bool) -> str | None:
+def check_output_path(path: str | None, inputs: list[str], force: bool) -> str | None:
     """A path that may be written: not an input, not there unless forced, in a folder that is there."""
     if path is None or path == "-":
         return None

@@ -8,26 +8,28 @@ from typing import Any
 import click
 
 from priory.cli.options import (
-    FILE,
-    asked,
-    command,
+    FILE_PATH_TYPE,
+    add_reading_options,
+    check_output_path,
     files_argument,
     force_option,
     json_option,
     model_argument,
-    output,
-    reading,
+    pop_read_options,
+    sectioned_command,
 )
-from priory.cli.terminal import note, progress
+from priory.cli.terminal import print_note, show_progress
 
 
-@command(short_help="Label the rows of files.", epilog="Example: priory predict mail.priory new.csv -o out.csv")
+@sectioned_command(
+    short_help="Label the rows of files.", epilog="Example: priory predict mail.priory new.csv -o out.csv"
+)
 @model_argument
 @files_argument
 @click.option(
     "-o",
     "--out",
-    type=FILE,
+    type=FILE_PATH_TYPE,
     metavar="FILE",
     help="Where to write: .csv, .tsv, .jsonl, .parquet or .arrow; else a CSV here.",
 )
@@ -35,32 +37,35 @@ from priory.cli.terminal import note, progress
 @click.option("--threshold", type=float, help="Leave the label empty where it is less probable than this.")
 @force_option
 @json_option
-@reading
+@add_reading_options
 def predict(model: str, paths: tuple[str, ...], **given: Any) -> None:
     """Label the rows of FILEs by MODEL.
 
     The columns stay; label, probability and certainty are added (as predicted_label and so on where a column has that
     name). Certainty is the log-odds of the label in decibans: +10 is ten to one, +20 a hundred to one.
     """
-    how = asked(given)
+    how = pop_read_options(given)
     threshold = given["threshold"]
     if threshold is not None and not 0 <= threshold <= 1:
         raise click.BadParameter(f"{threshold} is not allowed; use a number from 0 to 1.", param_hint="--threshold")
-    place = output(given["out"], [model, *paths], given["force"])
-    from priory.cli.model_files import columns_of, loaded, note_extra, wanted
+    place = check_output_path(given["out"], [model, *paths], given["force"])
+    from priory.cli.model_files import find_needed_columns, get_model_columns, load_classifier, note_unknown_columns
     from priory.sources import open_files
-    from priory.sources.prefetch import ahead
-    from priory.sources.writers import written
-    from priory.workflows.predict import predicted
+    from priory.sources.prefetch import read_ahead
+    from priory.sources.writers import write_batches
+    from priory.workflows.predict import add_predictions
 
-    trained = loaded(model)
-    columns = columns_of(trained)
-    with progress(list(paths)) as told:
+    trained = load_classifier(model)
+    columns = get_model_columns(trained)
+    with show_progress(list(paths)) as told:
         rows = open_files(list(paths), how, told)
-        wanted(rows, columns)
-        note_extra(rows, columns, getattr(trained, "target_", ""))
+        find_needed_columns(rows, columns)
+        note_unknown_columns(rows, columns, getattr(trained, "target_", ""))
         counts: Counter[str] = Counter()
-        batches = (predicted(trained, columns, chunk, threshold, counts) for chunk in ahead(rows.chunks(rows.names)))
-        written(batches, place, "jsonl" if given["json_"] else None, safe=not given["raw"])
+        batches = (
+            add_predictions(trained, columns, chunk, threshold, counts)
+            for chunk in read_ahead(rows.read_chunks(rows.names))
+        )
+        write_batches(batches, place, "jsonl" if given["json_"] else None, safe=not given["raw"])
     if counts["never seen"]:
-        note(f"{counts['never seen']:,} cells hold labels the model has never seen; they were smoothed")
+        print_note(f"{counts['never seen']:,} cells hold labels the model has never seen; they were smoothed")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from priory.cli.options import FILE, command, json_option, model_argument
-from priory.cli.terminal import as_json
+from priory.cli.options import FILE_PATH_TYPE, json_option, model_argument, sectioned_command
+from priory.cli.terminal import print_json
 
 
-@command(short_help="Sign a model file.", epilog="Example: priory sign mail.priory --key private.pem")
+@sectioned_command(short_help="Sign a model file.", epilog="Example: priory sign mail.priory --key private.pem")
 @model_argument
 @click.option(
     "--key",
     required=True,
-    type=FILE,
+    type=FILE_PATH_TYPE,
     metavar="FILE",
     help="A private Ed25519 key in PEM, or a secret of 32 bytes or more.",
 )
@@ -29,13 +29,13 @@ def sign(model: str, key: str, json_: bool) -> None:
     from priory.storage import inspect
     from priory.storage import sign as signed
 
-    inspect(model, key=required())
+    inspect(model, key=get_required_key())
     signed(model, key)
     kind = inspect(model, key=key).signature
-    as_json({"model": model, "signature": kind}) if json_ else click.echo(f"signed {model}: {kind}")
+    print_json({"model": model, "signature": kind}) if json_ else click.echo(f"signed {model}: {kind}")
 
 
-def required() -> str | None:
+def get_required_key() -> str | None:
     """The key that models must be signed by, if one was given."""
     key: str | None = click.get_current_context().find_root().params.get("require_signature")
     return key

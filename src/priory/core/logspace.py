@@ -27,7 +27,7 @@ def log_sum_exp(log_terms: ArrayLike, axis: int = -1) -> Array:
     return np.asarray(np.squeeze(total, axis=axis))
 
 
-def log_normalise(log_joint: ArrayLike, otherwise: ArrayLike | None = None) -> Array:
+def log_normalise(log_joint: ArrayLike, fallback: ArrayLike | None = None) -> Array:
     """Scale each row to sum to one: log p(c, x) becomes log p(c | x).
 
     The largest term is taken out *before* the sum is subtracted, so that rows near -1e17 still sum to one.
@@ -38,30 +38,30 @@ def log_normalise(log_joint: ArrayLike, otherwise: ArrayLike | None = None) -> A
     >>> np.exp(log_normalise([[-np.inf, -np.inf]], otherwise=np.log([0.9, 0.1]))).round(3).tolist()
     [[0.9, 0.1]]
     """
-    joint = _below_the_top(log_joint, otherwise)
+    joint = _subtract_row_max(log_joint, fallback)
     joint -= np.log(np.exp(joint).sum(axis=0))
     return np.moveaxis(joint, 0, -1)
 
 
-def normalise(log_joint: ArrayLike, otherwise: ArrayLike | None = None) -> Array:
+def normalise(log_joint: ArrayLike, fallback: ArrayLike | None = None) -> Array:
     """The same as probabilities: p(c | x), with one exponential for each and no logarithm.
 
     >>> normalise([[-120.0, -121.0]]).round(4).tolist()
     [[0.7311, 0.2689]]
     """
-    joint = _below_the_top(log_joint, otherwise)
+    joint = _subtract_row_max(log_joint, fallback)
     np.exp(joint, out=joint)
     joint /= joint.sum(axis=0)
     return np.moveaxis(joint, 0, -1)
 
 
-def _below_the_top(log_joint: ArrayLike, otherwise: ArrayLike | None) -> Array:
+def _subtract_row_max(log_joint: ArrayLike, fallback: ArrayLike | None) -> Array:
     """Each row less its largest term; classes first, so that maximum and sum run along the rows: twice as fast."""
     joint = np.array(np.moveaxis(np.asarray(log_joint, dtype=float), -1, 0), order="C")
     top = joint.max(axis=0)
     if not np.isfinite(top).all():
         ruled_out = np.isneginf(top)
-        prior = np.zeros(len(joint)) if otherwise is None else np.asarray(otherwise, dtype=float)
+        prior = np.zeros(len(joint)) if fallback is None else np.asarray(fallback, dtype=float)
         joint[:, ruled_out] = prior[:, None]
         top = joint.max(axis=0)
     joint -= top

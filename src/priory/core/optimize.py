@@ -11,14 +11,16 @@ from scipy.optimize import minimize
 from priory.core.typing import Array
 
 
-def lowest(cost: Callable[[Array], tuple[float, Array]], start: Array, steps: int, exact: bool = False) -> Array:
+def minimise_lbfgs(
+    cost: Callable[[Array], tuple[float, Array]], initial: Array, max_iter: int, exact: bool = False
+) -> Array:
     """``cost`` gives height and slope; ``exact`` goes on until rounding stops it.
 
-    >>> lowest(lambda x: (float(((x - 3) ** 2).sum()), 2 * (x - 3)), np.zeros(2), 10).round(6).tolist()
+    >>> minimise_lbfgs(lambda x: (float(((x - 3) ** 2).sum()), 2 * (x - 3)), np.zeros(2), 10).round(6).tolist()
     [3.0, 3.0]
     """
-    options: dict[str, Any] = {"maxiter": steps, "maxcor": 8}
+    options: dict[str, Any] = {"maxiter": max_iter, "maxcor": 8}
     if exact:
         options |= {"ftol": 1e-12, "gtol": 1e-7}
     found: Any = minimize
-    return np.asarray(found(cost, start, jac=True, method="L-BFGS-B", options=options).x)
+    return np.asarray(found(cost, initial, jac=True, method="L-BFGS-B", options=options).x)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from priory.errors import DataError
 
-ROUNDING = 1e-9  # probabilities typed in by hand sum to one up to this
+PROBABILITY_TOLERANCE = 1e-9  # probabilities typed in by hand sum to one up to this
 
 
 def product_rule(p_a_given_b: float, p_b: float) -> float:
@@ -19,7 +19,7 @@ def product_rule(p_a_given_b: float, p_b: float) -> float:
     >>> product_rule(0.5, 0.5)
     0.25
     """
-    return probability("P(A|B)", p_a_given_b) * probability("P(B)", p_b)
+    return check_probability("P(A|B)", p_a_given_b) * check_probability("P(B)", p_b)
 
 
 def sum_rule(p_a: float, p_b: float, p_both: float) -> float:
@@ -28,12 +28,12 @@ def sum_rule(p_a: float, p_b: float, p_both: float) -> float:
     >>> sum_rule(0.5, 0.5, 0.25)
     0.75
     """
-    a, b, both = probability("P(A)", p_a), probability("P(B)", p_b), probability("P(A∧B)", p_both)
-    if both > min(a, b) + ROUNDING:
+    a, b, both = check_probability("P(A)", p_a), check_probability("P(B)", p_b), check_probability("P(A∧B)", p_both)
+    if both > min(a, b) + PROBABILITY_TOLERANCE:
         raise DataError(
             f"P(A∧B) = {both:g} is more than P(A) = {a:g} or P(B) = {b:g}: both cannot be likelier than one."
         )
-    return probability("P(A∨B)", a + b - both)
+    return check_probability("P(A∨B)", a + b - both)
 
 
 def total_probability(p_b_given: Sequence[float], p_causes: Sequence[float]) -> float:
@@ -46,7 +46,7 @@ def total_probability(p_b_given: Sequence[float], p_causes: Sequence[float]) -> 
     """
     if len(p_b_given) != len(p_causes):
         raise DataError(f"{len(p_b_given)} values of P(B|A) for {len(p_causes)} causes: give one for each.")
-    distribution("P(A)", p_causes)
+    check_distribution("P(A)", p_causes)
     return sum(product_rule(p, cause) for p, cause in zip(p_b_given, p_causes, strict=True))
 
 
@@ -58,24 +58,24 @@ def bayes_rule(p_b_given_a: float, p_a: float, p_b: float) -> float:
     >>> round(bayes_rule(0.8, 0.01, 0.1), 10)
     0.08
     """
-    both, b = product_rule(p_b_given_a, p_a), probability("P(B)", p_b)
+    both, b = product_rule(p_b_given_a, p_a), check_probability("P(B)", p_b)
     if b == 0:
         raise DataError("P(B) = 0: nothing can be learned from what cannot happen.")
-    if both > b + ROUNDING:
+    if both > b + PROBABILITY_TOLERANCE:
         raise DataError(f"P(B|A) P(A) = {both:g} is more than P(B) = {b:g}: the three contradict one another.")
     return min(both / b, 1.0)
 
 
-def probability(name: str, p: float) -> float:
+def check_probability(name: str, p: float) -> float:
     """``p`` itself, if it is a probability."""
-    if not -ROUNDING <= p <= 1 + ROUNDING:
+    if not -PROBABILITY_TOLERANCE <= p <= 1 + PROBABILITY_TOLERANCE:
         raise DataError(f"{name} = {p:g} is no probability: give a number from 0 to 1.")
     return min(max(p, 0.0), 1.0)
 
 
-def distribution(name: str, p: Sequence[float]) -> Sequence[float]:
+def check_distribution(name: str, p: Sequence[float]) -> Sequence[float]:
     """``p`` itself, if it sums to one."""
-    total = sum(probability(name, value) for value in p)
-    if abs(total - 1) > ROUNDING:
+    total = sum(check_probability(name, value) for value in p)
+    if abs(total - 1) > PROBABILITY_TOLERANCE:
         raise DataError(f"{name} sums to {total:g}, not 1: say how probable each of all the cases is.")
     return p

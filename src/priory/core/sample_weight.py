@@ -8,13 +8,13 @@ from numpy.typing import ArrayLike
 from priory.core.typing import Array
 from priory.errors import DataError
 
-LARGEST = 1e100
+MAX_SAMPLE_WEIGHT = 1e100
 
 
-def row_weights(sample_weight: ArrayLike | None, rows: int) -> Array | None:
+def check_sample_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
     """One weight, nought or more, for each row; None where every row counts once.
 
-    >>> row_weights(2, 3).tolist()
+    >>> check_sample_weight(2, 3).tolist()
     [2.0, 2.0, 2.0]
     """
     if sample_weight is None:
@@ -25,10 +25,12 @@ def row_weights(sample_weight: ArrayLike | None, rows: int) -> Array | None:
         raise DataError(f"Sample weights must be 1D array or scalar: got {weight.ndim} dimensions.")
     if weight.shape != (rows,):
         raise DataError(f"sample_weight.shape == {weight.shape}, expected ({rows},)!")
-    right = (weight >= 0) & (weight <= LARGEST)
+    right = (weight >= 0) & (weight <= MAX_SAMPLE_WEIGHT)
     if not right.all():
         row = int(np.argmin(right))
-        raise DataError(f"sample_weight of row {row} is {weight[row]:g}; give a number from 0 to {LARGEST:g}.")
+        raise DataError(
+            f"sample_weight of row {row} is {weight[row]:g}; give a number from 0 to {MAX_SAMPLE_WEIGHT:g}."
+        )
     if not weight.any():
         raise DataError("every sample_weight is zero: there is nothing to learn; give some row a positive weight.")
     return weight

@@ -15,36 +15,36 @@ import numpy as np
 
 from priory.core.typing import Array
 
-SHARD = 1 << 15  # rows
-THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+ROWS_PER_SHARD = 1 << 15  # rows
+N_THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 S = TypeVar("S")
-T = TypeVar("T")
+ShardResultT = TypeVar("ShardResultT")
 
 
-def shards(rows: int) -> Iterator[slice]:
+def split_rows(rows: int) -> Iterator[slice]:
     """The row ranges that are counted one by one.
 
-    >>> [(s.start, s.stop) for s in shards(SHARD + 1)] == [(0, SHARD), (SHARD, SHARD + 1)]
+    >>> [(s.start, s.stop) for s in split_rows(ROWS_PER_SHARD + 1)] == [(0, ROWS_PER_SHARD), (ROWS_PER_SHARD, ROWS_PER_SHARD + 1)]
     True
     """
-    return (slice(start, min(start + SHARD, rows)) for start in range(0, max(rows, 1), SHARD))
+    return (slice(start, min(start + ROWS_PER_SHARD, rows)) for start in range(0, max(rows, 1), ROWS_PER_SHARD))
 
 
-def map_threads(function: Callable[[S], T], items: Sequence[S]) -> Iterable[T]:
+def map_threads(function: Callable[[S], ShardResultT], items: Sequence[S]) -> Iterable[ShardResultT]:
     """``function`` of every item, in order; on all cores where there is more than one of either."""
-    if len(items) == 1 or THREADS == 1:
+    if len(items) == 1 or N_THREADS == 1:
         return map(function, items)
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(N_THREADS) as pool:
         return list(pool.map(function, items))
 
 
-def over_shards(function: Callable[[slice], T], rows: int) -> Iterable[T]:
+def map_shards(function: Callable[[slice], ShardResultT], rows: int) -> Iterable[ShardResultT]:
     """``function`` of every shard, in order."""
-    return map_threads(function, list(shards(rows)))
+    return map_threads(function, list(split_rows(rows)))
 
 
-def totals(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
+def sum_shards(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
     """The sum of the shards' records, field by field."""
     total, *rest = parts
     for part in rest:
@@ -53,35 +53,35 @@ def totals(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
     return total
 
 
-def rows_of(x: Array | Picked, part: slice) -> Array:
+def take_float_rows(x: Array | ColumnSubset, part: slice) -> Array:
     return np.ascontiguousarray(x[part], dtype=np.float64)
 
 
-class Picked:
+class ColumnSubset:
     """Some columns of a block, copied a shard at a time."""
 
-    def __init__(self, x: Array, places: Array) -> None:
-        self._x, self._places = x, places
-        self.shape = (len(x), len(places))
+    def __init__(self, x: Array, columns: Array) -> None:
+        self._x, self._columns = x, columns
+        self.shape = (len(x), len(columns))
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, part: slice) -> Array:
-        return np.take(self._x[part], self._places, axis=1)
+        return np.take(self._x[part], self._columns, axis=1)
 
 
-def weights_of(weight: Array | None, part: slice) -> Array | None:
+def take_weights(weight: Array | None, part: slice) -> Array | None:
     return None if weight is None else np.ascontiguousarray(weight[part], dtype=np.float64)
 
 
-def scored(function: Callable[[slice], Array], rows: int, groups: int) -> Array:
+def score_shards(function: Callable[[slice], Array], rows: int, groups: int) -> Array:
     """Scores (rows, classes) filled shard by shard."""
     scores = np.empty((rows, groups))
 
     def score(part: slice) -> None:
         scores[part] = function(part)
 
-    for _ in over_shards(score, rows):
+    for _ in map_shards(score, rows):
         pass
     return scores

@@ -6,7 +6,7 @@ This module is the right-hand term. A record is a frozen dataclass of arrays; ``
 ``*`` weighs or fades. Two records are first put in the same *frame* (the origin the sums are taken about, the
 values that are counted, the classes), then their sums are combined cell by cell.
 
->>> a, b = Rows(np.array([3.0, 1.0])), Rows(np.array([1.0, 1.0]))
+>>> a, b = RowCounts(np.array([3.0, 1.0])), RowCounts(np.array([1.0, 1.0]))
 >>> (a + b - b).n.tolist(), (0.5 * a).n.tolist()
 ([3.0, 1.0], [1.5, 0.5])
 >>> b - a
@@ -24,11 +24,13 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from priory.core.typing import Array
-from priory.errors import NotSeen
+from priory.errors import NotLearnedError
 
-T = TypeVar("T")
+DerivedT = TypeVar("DerivedT")
 
-DUST = 1e-12  # of a count: what is left after subtracting a part with fractional weights is rounding, not rows
+ROUNDING_TOLERANCE = (
+    1e-12  # of a count: what is left after subtracting a part with fractional weights is rounding, not rows
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,41 +40,43 @@ class Statistics:
     Every record has ``n``, the weight of the rows seen. Where nothing is left of ``n``, nothing is left at all.
     """
 
-    frame: ClassVar[tuple[str, ...]] = ()  # fields that say where the sums are taken, and do not add
-    tallied: ClassVar[tuple[str, ...]] = ("n",)  # fields that can never fall below zero
+    frame_fields: ClassVar[tuple[str, ...]] = ()  # fields that say where the sums are taken, and do not add
+    count_fields: ClassVar[tuple[str, ...]] = ("n",)  # fields that can never fall below zero
 
-    def aligned(self, other: Self) -> tuple[Self, Self]:
+    def align(self, other: Self) -> tuple[Self, Self]:
         """Both records in one frame."""
         return self, other
 
     def __add__(self, other: Self) -> Self:
-        a, b = self.aligned(other)
-        return a.combined(b, np.add)
+        a, b = self.align(other)
+        return a.combine(b, np.add)
 
     def __radd__(self, other: int) -> Self:
         return self  # the start of sum()
 
     def __sub__(self, other: Self) -> Self:
-        a, b = self.aligned(other)
-        return a.combined(b, np.subtract).guarded(a, b)
+        a, b = self.align(other)
+        return a.combine(b, np.subtract).check_subtraction(a, b)
 
     def __mul__(self, weight: float) -> Self:
-        return self.mapped(lambda x: x * weight, lambda record: record * weight)
+        return self.map_fields(lambda x: x * weight, lambda record: record * weight)
 
     __rmul__ = __mul__
 
-    def summed(self) -> tuple[str, ...]:
+    def summed_fields(self) -> tuple[str, ...]:
         """The fields that add."""
-        return tuple(f.name for f in fields(self) if f.name not in self.frame)
+        return tuple(f.name for f in fields(self) if f.name not in self.frame_fields)
 
-    def combined(self, other: Self, op: Callable[[Array, Array], Array]) -> Self:
-        return replace(self, **{f: _both(op, getattr(self, f), getattr(other, f)) for f in self.summed()})
+    def combine(self, other: Self, op: Callable[[Array, Array], Array]) -> Self:
+        return replace(
+            self, **{f: _combine_values(op, getattr(self, f), getattr(other, f)) for f in self.summed_fields()}
+        )
 
-    def mapped(self, array: Callable[[Array], Array], record: Callable[[Statistics], Statistics]) -> Self:
+    def map_fields(self, array: Callable[[Array], Array], record: Callable[[Statistics], Statistics]) -> Self:
         """A copy with ``array`` applied to every sum, and ``record`` to every record inside."""
-        return replace(self, **{f: _each(array, record, getattr(self, f)) for f in self.summed()})
+        return replace(self, **{f: _map_value(array, record, getattr(self, f)) for f in self.summed_fields()})
 
-    def regrouped(self, index: Array, size: int) -> Self:
+    def regroup_classes(self, index: Array, size: int) -> Self:
         """The same record over ``size`` classes, row ``i`` of this one standing at ``index[i]``."""
 
         def spread(x: Array) -> Array:
@@ -80,30 +84,30 @@ class Statistics:
             wide[index] = x
             return wide
 
-        return self.mapped(spread, lambda record: record.regrouped(index, size))
+        return self.map_fields(spread, lambda record: record.regroup_classes(index, size))
 
-    def pooled(self) -> Self:
+    def pool_classes(self) -> Self:
         """All classes together, as one class."""
-        return self.mapped(lambda x: x.sum(axis=0, keepdims=True), lambda record: record.pooled())
+        return self.map_fields(lambda x: x.sum(axis=0, keepdims=True), lambda record: record.pool_classes())
 
-    def guarded(self, total: Self, part: Self) -> Self:
+    def check_subtraction(self, total: Self, part: Self) -> Self:
         """``total - part`` if it can be, else NotSeen. Where no rows are left the sums are nought, not rounding."""
-        left: dict[str, Any] = {f: getattr(self, f) for f in self.summed()}
-        for name in self.tallied:
-            left[name] = remaining(getattr(total, name), getattr(part, name))
+        left: dict[str, Any] = {f: getattr(self, f) for f in self.summed_fields()}
+        for name in self.count_fields:
+            left[name] = subtract_counts(getattr(total, name), getattr(part, name))
         empty = left["n"] == 0
-        for name in self.summed():
-            if name not in self.tallied and isinstance(left[name], np.ndarray):
+        for name in self.summed_fields():
+            if name not in self.count_fields and isinstance(left[name], np.ndarray):
                 nothing = empty.reshape(empty.shape + (1,) * (left[name].ndim - empty.ndim))
                 left[name] = np.where(nothing, 0.0, left[name])
         return replace(self, **left)
 
-    def derived(self, name: str, function: Callable[[Self], T], *by: object) -> T:
+    def derive(self, name: str, function: Callable[[Self], DerivedT], *depends_on: object) -> DerivedT:
         """``function(self)``, computed once for this record and ``by``: what follows from a record never goes stale."""
         memo: dict[str, tuple[tuple[object, ...], Any]] = self.__dict__.setdefault("_memo", {})
-        if name not in memo or memo[name][0] != by:
-            memo[name] = (by, function(self))
-        value: T = memo[name][1]
+        if name not in memo or memo[name][0] != depends_on:
+            memo[name] = (depends_on, function(self))
+        value: DerivedT = memo[name][1]
         return value
 
     def __getstate__(self) -> dict[str, Any]:
@@ -111,33 +115,33 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Statistics):
+class RowCounts(Statistics):
     """How many rows were seen of each class."""
 
     n: Array
 
 
-def remaining(total: Array, part: Array) -> Array:
+def subtract_counts(total: Array, part: Array) -> Array:
     """``total - part`` for counts: the one guard of the library. Never clamps; raises NotSeen."""
     left = np.asarray(total - part)
-    dust = DUST * np.abs(total)
+    dust = ROUNDING_TOLERANCE * np.abs(total)
     if (left < -dust).any():
         cell = tuple(int(i) for i in np.argwhere(left < -dust)[0])
         had, asked = (float(np.broadcast_to(x, left.shape)[cell]) for x in (total, part))
         at = f" (cell {', '.join(map(str, cell))})" if cell else ""
-        raise NotSeen(f"cannot forget {asked:g} of {had:g}{at}: only what was learned can be forgotten.", cell)
+        raise NotLearnedError(f"cannot forget {asked:g} of {had:g}{at}: only what was learned can be forgotten.", cell)
     return np.where(np.abs(left) <= dust, 0.0, left)
 
 
-def _both(op: Callable[[Array, Array], Array], a: Any, b: Any) -> Any:
+def _combine_values(op: Callable[[Array, Array], Array], a: Any, b: Any) -> Any:
     if isinstance(a, tuple):
-        return tuple(_both(op, x, y) for x, y in zip(a, b, strict=True))
+        return tuple(_combine_values(op, x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, Statistics):
         return a + b if op is np.add else a - b
     return op(a, b)
 
 
-def _each(array: Callable[[Array], Array], record: Callable[[Statistics], Statistics], a: Any) -> Any:
+def _map_value(array: Callable[[Array], Array], record: Callable[[Statistics], Statistics], a: Any) -> Any:
     if isinstance(a, tuple):
-        return tuple(_each(array, record, x) for x in a)
+        return tuple(_map_value(array, record, x) for x in a)
     return record(a) if isinstance(a, Statistics) else array(a)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from unicodedata import combining, east_asian_width
 
 
-def width(text: str) -> int:
+def display_width(text: str) -> int:
     """The columns a text takes.
 
-    >>> width("评论"), width("cafe\\u0301")
+    >>> display_width("评论"), display_width("cafe\\u0301")
     (4, 4)
     """
     if text.isascii():
@@ -16,6 +16,6 @@ def width(text: str) -> int:
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def padded(text: str, columns: int) -> str:
+def pad_to_width(text: str, columns: int) -> str:
     """The text, filled up to so many columns."""
-    return text + " " * (columns - width(text))
+    return text + " " * (columns - display_width(text))

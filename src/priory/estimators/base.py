@@ -25,28 +25,28 @@ from sklearn.utils._array_api import _convert_to_numpy, get_namespace
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from priory.core.logspace import log_normalise, normalise
-from priory.core.sample_weight import row_weights
-from priory.core.sharding import scored
+from priory.core.sample_weight import check_sample_weight
+from priory.core.sharding import score_shards
 from priory.core.typing import Array
-from priory.errors import DataError, KindError, NotSeen, Stale, TooLarge
-from priory.models.naive_bayes import Seen, named
+from priory.errors import DataError, KindError, ModelTooLargeError, NotLearnedError, StaleModelError
+from priory.models.naive_bayes import ModelStatistics, add_class_to_error
 
-F = TypeVar("F", bound=Callable[..., Any])
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
 
-def all_or_nothing(method: F) -> F:
+def undo_on_error(method: MethodT) -> MethodT:
     """Whatever goes wrong in ``method``, the estimator is as it was."""
 
     @wraps(method)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with _restored_on_error(self):
+        with _restore_state_on_error(self):
             return method(self, *args, **kwargs)
 
     return guarded  # type: ignore[return-value]  # wraps keeps the signature
 
 
 @contextmanager
-def _restored_on_error(estimator: Any) -> Iterator[None]:
+def _restore_state_on_error(estimator: Any) -> Iterator[None]:
     before = dict(vars(estimator))
     try:
         yield
@@ -56,10 +56,10 @@ def _restored_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-class Classifier(ClassifierMixin, BaseEstimator):
-    """What every Priory classifier can do. ``seen_`` is all it has learned."""
+class BaseClassifier(ClassifierMixin, BaseEstimator):
+    """What every Priory classifier can do. ``statistics_`` is all it has learned."""
 
-    seen_: Seen
+    statistics_: ModelStatistics
 
     # -- what a classifier has to say ----------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """A table this classifier understands; ``reset`` when a model starts anew."""
 
     @abstractmethod
-    def _observe(self, table: Any, classes: Array, group: Array, weight: Array | None) -> Seen:
+    def _observe(self, table: Any, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
         """The statistics of the rows."""
 
     @abstractmethod
@@ -81,42 +81,46 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    @all_or_nothing
+    @undo_on_error
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from all rows, forgetting whatever was learned before."""
         self.__dict__.pop("clock_", None)
         table = self._read(X, reset=True)
-        classes, group = encoded(y)
-        self.seen_ = self._learned(table, classes, group, sample_weight)
-        self._finish(table, group, row_weights(as_numpy(sample_weight), len(group)))
+        classes, group = encode_labels(y)
+        self.statistics_ = self._compute_statistics(table, classes, group, sample_weight)
+        self._finish_fit(table, group, check_sample_weight(convert_to_numpy(sample_weight), len(group)))
         return self
 
-    @all_or_nothing
+    @undo_on_error
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows: the result of all calls together is that of one ``fit``."""
-        first = not hasattr(self, "seen_")
+        first = not hasattr(self, "statistics_")
         if first and isinstance(alpha := getattr(self, "alpha", None), str) and alpha == "loo":
             raise DataError("alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.")
         table = self._read(X, reset=first)
-        known = self._classes_for(classes, first)
-        labels, group = encoded(y) if known is None else encoded(y, known, strict=self._closed)
-        more = self._learned(table, labels, group, sample_weight)
+        known = self._resolve_classes(classes, first)
+        labels, group = (
+            encode_labels(y) if known is None else encode_labels(y, known, strict=self._requires_all_classes)
+        )
+        more = self._compute_statistics(table, labels, group, sample_weight)
         if not first:
-            self._before(table, labels, group, row_weights(as_numpy(sample_weight), len(group)))
-        self.seen_ = more if first else self.seen_ + more
+            self._prepare_partial_fit(
+                table, labels, group, check_sample_weight(convert_to_numpy(sample_weight), len(group))
+            )
+        self.statistics_ = more if first else self.statistics_ + more
         return self
 
-    def _finish(self, table: Any, group: Array, weight: Array | None) -> None:
+    def _finish_fit(self, table: Any, group: Array, weight: Array | None) -> None:
         """What else there is to do in ``fit`` once the rows are learned."""
 
-    def _before(self, table: Any, labels: Array, group: Array, weight: Array | None) -> None:
+    def _prepare_partial_fit(self, table: Any, labels: Array, group: Array, weight: Array | None) -> None:
         """What else there is to do in ``partial_fit`` before the rows are learned."""
 
-    _closed = True  # whether all classes have to be named before the first row of them is seen
+    _requires_all_classes = True  # whether all classes have to be named before the first row of them is seen
 
-    def _classes_for(self, classes: Any, first: bool) -> Array | None:
+    def _resolve_classes(self, classes: Any, is_first_call: bool) -> Array | None:
         """The classes a batch is counted over."""
-        if first:
+        if is_first_call:
             if classes is None:
                 raise DataError("classes must be passed on the first call to partial_fit.")
             return np.unique(column_or_1d(classes))
@@ -124,38 +128,40 @@ class Classifier(ClassifierMixin, BaseEstimator):
             raise DataError(f"`classes={classes}` is not the same as on last call to partial_fit, was: {self.classes_}")
         return self.classes_
 
-    @all_or_nothing
+    @undo_on_error
     def forget(self, X: Any, y: Any, sample_weight: Any = None, learned_at: float | None = None) -> Self:
         """Unlearn rows that were learned: the model is as if it had never seen them.
 
         After ``decay`` a row weighs less than when it was learned: say ``learned_at``, the ``clock_`` of that moment.
         """
-        check_is_fitted(self, "seen_")
+        check_is_fitted(self, "statistics_")
         table = self._read(X, reset=False)
-        labels, group = encoded(y, self.classes_, strict=False)
+        labels, group = encode_labels(y, self.classes_, strict=False)
         strangers = np.setdiff1d(labels, self.classes_)
         if len(strangers):
-            raise NotSeen(f"no row of class {strangers.tolist()[0]!r} was ever learned; there is nothing to forget.")
-        part = self._learned(table, labels, group, sample_weight)
+            raise NotLearnedError(
+                f"no row of class {strangers.tolist()[0]!r} was ever learned; there is nothing to forget."
+            )
+        part = self._compute_statistics(table, labels, group, sample_weight)
         if self.clock_ != 1.0:
             if learned_at is None:
-                raise Stale(
+                raise StaleModelError(
                     f"the model has faded (clock_ is {self.clock_:g}); say forget(..., learned_at=<clock_ then>)."
                 )
             part = (self.clock_ / learned_at) * part
         try:
-            self.seen_ = self.seen_ - part
-        except NotSeen as error:
-            raise named(error, self.classes_) from None
+            self.statistics_ = self.statistics_ - part
+        except NotLearnedError as error:
+            raise add_class_to_error(error, self.classes_) from None
         return self
 
-    @all_or_nothing
+    @undo_on_error
     def decay(self, factor: float) -> Self:
         """Let everything learned so far weigh ``factor`` of what it did: a fading memory."""
-        check_is_fitted(self, "seen_")
+        check_is_fitted(self, "statistics_")
         if not 0 < factor <= 1:
             raise DataError(f"factor is {factor!r}; it must be above 0 and at most 1.")
-        self.seen_ = factor * self.seen_
+        self.statistics_ = factor * self.statistics_
         self.__dict__["clock_"] = self.clock_ * factor
         return self
 
@@ -166,11 +172,11 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def merge(self, *others: Self) -> Self:
         """A new model that has learned what all of them have."""
-        check_is_fitted(self, "seen_")
+        check_is_fitted(self, "statistics_")
         merged = copy.copy(self)
         for other in others:
-            merged._check_alike(other)
-            merged.seen_ = merged.seen_ + other.seen_
+            merged._check_mergeable(other)
+            merged.statistics_ = merged.statistics_ + other.statistics_
         return merged
 
     def __add__(self, other: Self) -> Self:
@@ -179,72 +185,72 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def __radd__(self, other: int) -> Self:
         return self  # the start of sum()
 
-    def _check_alike(self, other: Self) -> None:
+    def _check_mergeable(self, other: Self) -> None:
         """Two models can be merged if they speak of the same columns."""
-        check_is_fitted(other, "seen_")
+        check_is_fitted(other, "statistics_")
         if type(other) is not type(self) or self.n_features_in_ != other.n_features_in_:
             raise DataError(f"{self!r} and {other!r} are not models of the same columns; only such can be merged.")
         if self.clock_ != other.clock_:
-            raise Stale(f"the models have faded differently (clock_ {self.clock_:g} and {other.clock_:g}).")
+            raise StaleModelError(f"the models have faded differently (clock_ {self.clock_:g} and {other.clock_:g}).")
 
-    def _learned(self, table: Any, classes: Array, group: Array, sample_weight: Any) -> Seen:
-        check_room(len(classes), self.n_features_in_)
-        rows = rows_of(table)
+    def _compute_statistics(self, table: Any, classes: Array, group: Array, sample_weight: Any) -> ModelStatistics:
+        check_memory(len(classes), self.n_features_in_)
+        rows = count_table_rows(table)
         if len(group) != rows:
             raise DataError(
                 f"Found input variables with inconsistent numbers of samples: X has {rows}, y {len(group)}."
             )
-        return self._observe(table, classes, group, row_weights(as_numpy(sample_weight), rows))
+        return self._observe(table, classes, group, check_sample_weight(convert_to_numpy(sample_weight), rows))
 
     # -- answering -----------------------------------------------------------------------------------------------
 
     @property
     def classes_(self) -> Array:
         """The labels, sorted."""
-        return self._seen().classes
+        return self._fitted_statistics().classes
 
     @property
     def class_count_(self) -> Array:
         """The weight of the rows seen of each class."""
-        return self._seen().n
+        return self._fitted_statistics().n
 
-    def _seen(self) -> Seen:
-        if "seen_" not in vars(self):
+    def _fitted_statistics(self) -> ModelStatistics:
+        if "statistics_" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has learned nothing yet; call fit first.")
-        return self.seen_
+        return self.statistics_
 
     def predict_joint_log_proba(self, X: Any) -> Array:
         """log p(c, x) for each row and class."""
-        return self._spoken(self._joint_of(X), X)
+        return self._convert_output(self._predict_joint(X), X)
 
     def predict_log_proba(self, X: Any) -> Array:
         """log p(c | x): always finite in sum, each row adding up to one."""
-        return self._spoken(self._posterior_of(X), X)
+        return self._convert_output(self._predict_posterior(X), X)
 
     def predict_proba(self, X: Any) -> Array:
         """p(c | x)."""
-        return self._spoken(self._posterior_of(X, normalise), X)
+        return self._convert_output(self._predict_posterior(X, normalise), X)
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""
-        best = np.argmax(self._posterior_of(X), axis=1)
-        return self._spoken(self.classes_[best], X)
+        best = np.argmax(self._predict_posterior(X), axis=1)
+        return self._convert_output(self.classes_[best], X)
 
-    def _joint_of(self, X: Any) -> Array:
-        check_is_fitted(self, "seen_")
+    def _predict_joint(self, X: Any) -> Array:
+        check_is_fitted(self, "statistics_")
         return self._log_joint(self._read(X, reset=False))
 
-    def _posterior_of(self, X: Any, form: Callable[[Array, Array], Array] = log_normalise) -> Array:
-        joint = self._joint_of(X)
+    def _predict_posterior(self, X: Any, normaliser: Callable[[Array, Array], Array] = log_normalise) -> Array:
+        joint = self._predict_joint(X)
         prior = self._log_prior()
-        return scored(lambda part: form(joint[part], prior), *joint.shape)
+        return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)
 
-    def _spoken(self, answer: Array, X: Any) -> Any:
+    def _convert_output(self, answer: Array, X: Any) -> Any:
         """An answer in the kind of array the question came in; NumPy's, unless a classifier knows others."""
         return answer
 
 
-def as_numpy(array: Any) -> Any:
+def convert_to_numpy(array: Any) -> Any:
     """An array of another library (where scikit-learn is told to accept them) as NumPy's; anything else as it is."""
     if array is None or not hasattr(array, "dtype"):
         return array
@@ -252,23 +258,23 @@ def as_numpy(array: Any) -> Any:
     return _convert_to_numpy(array, xp) if foreign else array
 
 
-def rows_of(table: Any) -> int:
+def count_table_rows(table: Any) -> int:
     return int(table.shape[0]) if hasattr(table, "shape") else int(table.rows)
 
 
-def check_room(classes: int, columns: int) -> None:
+def check_memory(classes: int, columns: int) -> None:
     """A record has some two dozen numbers for each class and column."""
     needed, there = 24 * 8 * classes * columns, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
-        raise TooLarge(
+        raise ModelTooLargeError(
             f"{classes:,} classes x {columns:,} columns need about {needed / 2**30:.0f} GiB, and this machine has "
             f"{there / 2**30:.0f}; use fewer classes or columns."
         )
 
 
-def encoded(y: Any, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
+def encode_labels(y: Any, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
     """Sorted labels, and each row's place among them. New labels join ``classes``, or raise if ``strict``."""
-    labels = checked_labels(y)
+    labels = check_labels(y)
     low = int(labels.min()) if labels.dtype.kind in "iu" and len(labels) else 0
     if labels.dtype.kind in "iu" and len(labels) and int(labels.max()) - low < 1 << 16:
         group = np.subtract(labels, low, dtype=np.int32, casting="unsafe")  # counting sorts small integers in one pass
@@ -289,13 +295,13 @@ def encoded(y: Any, classes: Array | None = None, strict: bool = True) -> tuple[
     return known, np.searchsorted(known, found)[group].astype(np.int32)
 
 
-def checked_labels(y: Any) -> Array:
+def check_labels(y: Any) -> Array:
     """Labels as a 1-D array: whole, of one kind, and not numbers to predict."""
     if y is None:
         raise DataError("requires y to be passed, but the target y is None.")
-    labels = column_or_1d(np.asarray(as_numpy(y)), warn=True)
+    labels = column_or_1d(np.asarray(convert_to_numpy(y)), warn=True)
     if labels.dtype.kind == "O":
-        labels = _objects_of_one_kind(labels)
+        labels = _check_object_labels(labels)
     if labels.dtype.kind == "f":
         if not np.isfinite(labels).all():
             row = int(np.flatnonzero(~np.isfinite(labels))[0])
@@ -309,7 +315,7 @@ def checked_labels(y: Any) -> Array:
     return labels
 
 
-def _objects_of_one_kind(labels: Array) -> Array:
+def _check_object_labels(labels: Array) -> Array:
     first: dict[str, int] = {}
     for row, label in enumerate(labels):
         if label is None or label != label:

@@ -22,10 +22,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from priory.core.logspace import log, log_normalise
-from priory.core.probability import distribution
+from priory.core.probability import check_distribution
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.hypotheses.description_length import log_of_labels
+from priory.hypotheses.description_length import label_log_probabilities
 
 
 class ModelSpace(ClassifierMixin, _BaseComposition):
@@ -56,7 +56,7 @@ class ModelSpace(ClassifierMixin, _BaseComposition):
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        names, models = self._declared()
+        names, models = self._check_estimators()
         validate_data(self, X, skip_check_array=True)
         X, labels = indexable(X, column_or_1d(y, warn=True))
         assert_all_finite(labels, input_name="y")
@@ -65,19 +65,19 @@ class ModelSpace(ClassifierMixin, _BaseComposition):
         if len(labels) < 2:
             raise DataError(f"n_samples = {len(labels)}: give at least two rows, to predict one from another.")
         self.log_likelihood_ = np.zeros(len(models))
-        for train, test in self._unseen(codes):
+        for train, test in self._split_rows(codes):
             seen, new = _safe_indexing(X, train), _safe_indexing(X, test)
             for j, model in enumerate(models):
                 fitted = clone(model).fit(seen, labels[train])
-                terms = log_of_labels(fitted, new, labels[test], self.classes_, len(train))
+                terms = label_log_probabilities(fitted, new, labels[test], self.classes_, len(train))
                 self.log_likelihood_[j] += terms.sum()
         prior = {name: 1 / len(names) for name in names} if self.prior is None else self.prior
-        log_joint = log(distribution("the prior", [prior[name] for name in names])) + self.log_likelihood_
+        log_joint = log(check_distribution("the prior", [prior[name] for name in names])) + self.log_likelihood_
         self.posterior_ = dict(zip(names, np.exp(log_normalise(log_joint)).tolist(), strict=True))
         self.models_ = [clone(model).fit(X, labels) for model in models]
         return self
 
-    def _declared(self) -> tuple[list[str], list[Any]]:
+    def _check_estimators(self) -> tuple[list[str], list[Any]]:
         names, models = [name for name, _ in self.estimators], [model for _, model in self.estimators]
         if len(set(names)) < len(names) or not names:
             raise DataError(f"estimators {names}: give at least one, each with a name of its own.")
@@ -92,10 +92,10 @@ class ModelSpace(ClassifierMixin, _BaseComposition):
             raise DataError(f"weigh={self.weigh!r}: give 'score' or 'evidence'.")
         return names, models
 
-    def _unseen(self, codes: Array) -> Iterator[tuple[Array, Array]]:
+    def _split_rows(self, codes: Array) -> Iterator[tuple[Array, Array]]:
         """Rows to fit on, and rows to predict that were not among them."""
         if self.weigh == "evidence":
-            yield from growing(codes, check_random_state(self.random_state))
+            yield from split_growing_blocks(codes, check_random_state(self.random_state))
         elif isinstance(self.cv, int):
             fewest = int(np.bincount(codes).min())
             kind, folds = (StratifiedKFold, fewest) if fewest > 1 else (KFold, len(codes))
@@ -104,7 +104,7 @@ class ModelSpace(ClassifierMixin, _BaseComposition):
         else:
             yield from check_cv(self.cv, codes, classifier=True).split(codes, codes)
 
-    def _votes(self, X: Any) -> Array:
+    def _predict_each_model(self, X: Any) -> Array:
         """``P(class | row, model)``: models by rows by classes."""
         check_is_fitted(self)
         return np.stack([model.predict_proba(X) for model in self.models_])
@@ -147,7 +147,7 @@ class BayesOptimalClassifier(ModelSpace):
     """
 
     def predict_proba(self, X: Any) -> Array:
-        votes = self._votes(X)
+        votes = self._predict_each_model(X)
         return np.einsum("h,hrc->rc", np.array(list(self.posterior_.values())), votes)
 
 
@@ -160,7 +160,7 @@ class GibbsClassifier(ModelSpace):
     """
 
     def predict_proba(self, X: Any) -> Array:
-        votes = self._votes(X)
+        votes = self._predict_each_model(X)
         chance = np.array(list(self.posterior_.values()))
         drawn = check_random_state(self.random_state).choice(len(chance), size=votes.shape[1], p=chance / chance.sum())
         return np.asarray(votes[drawn, np.arange(votes.shape[1])])
@@ -171,10 +171,10 @@ class GibbsClassifier(ModelSpace):
         return tags
 
 
-def growing(codes: Array, rng: np.random.RandomState) -> Iterator[tuple[Array, Array]]:
+def split_growing_blocks(codes: Array, rng: np.random.RandomState) -> Iterator[tuple[Array, Array]]:
     """Blocks of shuffled rows, each after all rows before it and as many as they; every class comes early on.
 
-    >>> [(len(past), len(block)) for past, block in growing(np.array([0, 1] * 10), np.random.RandomState(0))]
+    >>> [(len(past), len(block)) for past, block in split_growing_blocks(np.array([0, 1] * 10), np.random.RandomState(0))]
     [(4, 4), (8, 8), (16, 4)]
     """
     order = rng.permutation(len(codes))

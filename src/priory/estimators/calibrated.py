@@ -12,12 +12,19 @@ from sklearn.utils import assert_all_finite, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from priory.calibration.calibration_maps import METHODS, Map, bounded, fitted, log_odds, venn_abers
+from priory.calibration.calibration_maps import (
+    CALIBRATION_METHODS,
+    CalibrationMap,
+    fit_calibration_map,
+    log_odds,
+    replace_impossible,
+    venn_abers_bounds,
+)
 from priory.core.logspace import log, log_normalise
 from priory.core.typing import Array
 from priory.errors import DataError
 
-ANSWERS = ("predict_log_proba", "predict_proba", "decision_function")
+PREDICTION_METHODS = ("predict_log_proba", "predict_proba", "decision_function")
 
 
 class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -46,7 +53,7 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     classes_: Array
     estimator_: Any
-    map_: Map
+    map_: CalibrationMap
 
     def __init__(
         self,
@@ -61,8 +68,8 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the classifier on all rows, and the map on what it says of rows left out."""
-        if self.method not in METHODS:
-            raise DataError(f"method is {self.method!r}; use one of {', '.join(METHODS)}.")
+        if self.method not in CALIBRATION_METHODS:
+            raise DataError(f"method is {self.method!r}; use one of {', '.join(CALIBRATION_METHODS)}.")
         validate_data(self, X, skip_check_array=True)
         X, labels = indexable(X, column_or_1d(y, warn=True))
         assert_all_finite(labels, input_name="y")
@@ -70,20 +77,25 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"y has {len(classes)} class(es); a classifier needs rows of at least two.")
-        log_p = out_of_fold(self.estimator, X, labels, self.cv)
+        log_p = predict_out_of_fold(self.estimator, X, labels, self.cv)
         estimator = clone(self.estimator).fit(X, labels)
-        self.map_ = fitted(self.method, log_p, codes)
-        self.estimator_, self.classes_, self._unseen, self._codes = estimator, classes, log_p, codes
+        self.map_ = fit_calibration_map(self.method, log_p, codes)
+        self.estimator_, self.classes_, self._out_of_fold_log_proba, self._class_codes = (
+            estimator,
+            classes,
+            log_p,
+            codes,
+        )
         return self
 
-    def _told(self, X: Any) -> Array:
+    def _uncalibrated_log_proba(self, X: Any) -> Array:
         check_is_fitted(self)
-        answer = _answer(self.estimator_)
+        answer = _find_prediction_method(self.estimator_)
         with np.errstate(divide="ignore"):
-            return _log_probabilities(getattr(self.estimator_, answer)(X), answer)
+            return _convert_to_log_probabilities(getattr(self.estimator_, answer)(X), answer)
 
     def predict_log_proba(self, X: Any) -> Array:
-        told = self._told(X)
+        told = self._uncalibrated_log_proba(X)
         return self.map_(told)
 
     def predict_proba(self, X: Any) -> Array:
@@ -95,8 +107,11 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def interval(self, X: Any) -> tuple[Array, Array]:
         """Venn-Abers bounds on each probability: narrow where many rows like it were seen, wide where few were."""
-        asked, seen = log_odds(bounded(self._told(X))), log_odds(bounded(self._unseen))
-        bounds = [venn_abers(seen[:, c], self._codes == c, asked[:, c]) for c in range(len(self.classes_))]
+        asked, seen = (
+            log_odds(replace_impossible(self._uncalibrated_log_proba(X))),
+            log_odds(replace_impossible(self._out_of_fold_log_proba)),
+        )
+        bounds = [venn_abers_bounds(seen[:, c], self._class_codes == c, asked[:, c]) for c in range(len(self.classes_))]
         return np.column_stack([low for low, _ in bounds]), np.column_stack([high for _, high in bounds])
 
     def __sklearn_tags__(self) -> Any:
@@ -105,7 +120,7 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def out_of_fold(estimator: Any, X: Any, labels: Array, cv: Any = 5) -> Array:
+def predict_out_of_fold(estimator: Any, X: Any, labels: Array, cv: Any = 5) -> Array:
     """Log probabilities of each row from a model fitted on the other folds."""
     fewest = int(np.unique(labels, return_counts=True)[1].min())
     if isinstance(cv, int):
@@ -113,25 +128,29 @@ def out_of_fold(estimator: Any, X: Any, labels: Array, cv: Any = 5) -> Array:
         folds = kind(min(cv, most), shuffle=True, random_state=0)
     else:
         folds = check_cv(cv, labels, classifier=True)
-    answer = _answer(estimator)
+    answer = _find_prediction_method(estimator)
     with warnings.catch_warnings(), np.errstate(divide="ignore"):  # a class that a fold lacks is impossible to it
         warnings.filterwarnings("ignore", "Number of classes in training fold", RuntimeWarning)
         told = cross_val_predict(estimator, X, labels, cv=folds, method=answer)
-    return _log_probabilities(told, answer)
+    return _convert_to_log_probabilities(told, answer)
 
 
-def _answer(estimator: Any) -> str:
+def _find_prediction_method(estimator: Any) -> str:
     """The method that says most."""
-    for name in ANSWERS:
+    for name in PREDICTION_METHODS:
         if hasattr(estimator, name):
             return name
-    raise DataError(f"{type(estimator).__name__} has none of {', '.join(ANSWERS)}; there is nothing to calibrate.")
+    raise DataError(
+        f"{type(estimator).__name__} has none of {', '.join(PREDICTION_METHODS)}; there is nothing to calibrate."
+    )
 
 
-def _log_probabilities(told: Array, answer: str) -> Array:
+def _convert_to_log_probabilities(predictions: Array, method: str) -> Array:
     """Log probabilities of each class; a decision function is taken for log-odds."""
-    if answer == "predict_proba":
-        return log(told)
-    if answer == "predict_log_proba":
-        return np.asarray(told, dtype=float)
-    return log_normalise(np.column_stack([np.zeros(len(told)), told]) if told.ndim == 1 else told)
+    if method == "predict_proba":
+        return log(predictions)
+    if method == "predict_log_proba":
+        return np.asarray(predictions, dtype=float)
+    return log_normalise(
+        np.column_stack([np.zeros(len(predictions)), predictions]) if predictions.ndim == 1 else predictions
+    )

@@ -39,7 +39,7 @@ class MDLDiscretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
         _, codes = np.unique(labels, return_inverse=True)
-        self.edges_ = [cuts(column, codes) for column in table.T]
+        self.edges_ = [find_cuts(column, codes) for column in table.T]
         self.n_bins_ = np.array([len(edges) + 1 for edges in self.edges_])
         return self
 
@@ -56,25 +56,25 @@ class MDLDiscretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def cuts(column: Array, codes: Array) -> Array:
+def find_cuts(column: Array, codes: Array) -> Array:
     """Where to cut one column, given the class (0, 1, ...) of each row."""
     known = ~np.isnan(column)
     values, where = np.unique(column[known], return_inverse=True)
     classes = int(codes.max(initial=0)) + 1
     counts = np.bincount(where * classes + codes[known], minlength=len(values) * classes).reshape(-1, classes)
-    borders = boundaries(counts)
+    borders = find_boundaries(counts)
     if len(borders) == 0:
         return np.zeros(0)
     total = np.vstack([np.zeros(classes), np.cumsum(counts, axis=0)])
-    accepted = _accepted(total[np.concatenate([[0], borders, [len(values)]])])
+    accepted = _find_accepted_cuts(total[np.concatenate([[0], borders, [len(values)]])])
     places = borders[np.array(sorted(accepted), dtype=int) - 1]
     return values[places - 1] / 2 + values[places] / 2  # halved first: 1e308 + 1e308 would overflow
 
 
-def boundaries(counts: Array) -> Array:
+def find_boundaries(counts: Array) -> Array:
     """Where the best cut can be: between two values unless both are seen with the same class alone (their Theorem 1).
 
-    >>> boundaries(np.array([[2, 0], [1, 0], [0, 3], [1, 1], [0, 1]])).tolist()
+    >>> find_boundaries(np.array([[2, 0], [1, 0], [0, 3], [1, 1], [0, 1]])).tolist()
     [2, 3, 4]
     """
     mixed = (counts > 0).sum(axis=1) > 1
@@ -82,17 +82,17 @@ def boundaries(counts: Array) -> Array:
     return np.flatnonzero(mixed[1:] | mixed[:-1] | (common[1:] != common[:-1])) + 1
 
 
-def _accepted(below: Array) -> list[int]:
+def _find_accepted_cuts(counts_below: Array) -> list[int]:
     """The accepted cuts among the rows of ``below``, which count the classes under each place to cut."""
-    found, waiting = [], [(0, len(below) - 1)]
+    found, waiting = [], [(0, len(counts_below) - 1)]
     while waiting:
         start, stop = waiting.pop()
         if stop - start < 2:
             continue
-        left, whole = below[start + 1 : stop] - below[start], below[stop] - below[start]
+        left, whole = counts_below[start + 1 : stop] - counts_below[start], counts_below[stop] - counts_below[start]
         spent = total_entropy(left) + total_entropy(whole - left)
         cut = int(np.argmin(spent.round(8)))  # of cuts equally good but for rounding, the first
-        if worth_cutting(whole, left[cut]):
+        if is_worth_cutting(whole, left[cut]):
             place = start + 1 + cut
             found.append(place)
             waiting += [(start, place), (place, stop)]
@@ -109,7 +109,7 @@ def total_entropy(counts: Array) -> Array:
     return np.asarray(x_log_y(n, log(n)) - x_log_y(counts, log(counts)).sum(axis=-1)) / math.log(2)
 
 
-def worth_cutting(whole: Array, left: Array) -> bool:
+def is_worth_cutting(whole: Array, left: Array) -> bool:
     """Fayyad and Irani's criterion: ``N Gain > log2(N - 1) + log2(3^k - 2) - [k H - k1 H1 - k2 H2]``."""
     parts = np.stack([whole, left, whole - left])
     n, classes, spent = parts.sum(axis=-1), (parts > 0).sum(axis=-1), total_entropy(parts)

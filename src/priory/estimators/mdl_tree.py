@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from priory.core.typing import Array
 from priory.hypotheses.description_length import Bits, label_bits
 
-NODE = 1.0  # bits: does this node ask or answer?
+NODE_BITS = 1.0  # bits: does this node ask or answer?
 
 
 @final
@@ -71,12 +71,12 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
         self.counts_ = np.zeros((self.tree_.node_count, len(self.classes_)))
         self.counts_[:, grown.classes_] = self.tree_.value[:, 0] * self.tree_.weighted_n_node_samples[:, None]
         self.missing_ = np.isnan(table[seen]).any(axis=0)
-        self.ask_bits_ = ask_bits(self.tree_, table[seen])
-        self.answer_bits_ = NODE + label_bits(self.counts_)
-        self.asks_, self.leaf_ = shortest(self.tree_, self.ask_bits_, self.answer_bits_)
+        self.ask_bits_ = compute_ask_bits(self.tree_, table[seen])
+        self.answer_bits_ = NODE_BITS + label_bits(self.counts_)
+        self.asks_, self.leaf_ = find_shortest_pruning(self.tree_, self.ask_bits_, self.answer_bits_)
         self.nodes_ = np.unique(self.leaf_)
         leaves = self.nodes_[~self.asks_[self.nodes_]]
-        named = len(leaves) * (NODE + np.log2(len(self.classes_)))
+        named = len(leaves) * (NODE_BITS + np.log2(len(self.classes_)))
         self.bits_ = Bits(
             float(self.ask_bits_[self.asks_].sum() + named), float(self.answer_bits_[leaves].sum() - named)
         )
@@ -107,12 +107,12 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
         """The tree with the bits of each question and answer."""
         check_is_fitted(self)
         named = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        lines = self._lines(0, 0, named if feature_names is None else feature_names)
+        lines = self._format_lines(0, 0, named if feature_names is None else feature_names)
         tree, exceptions = self.bits_
         total = f"tree {tree:.1f} bits + exceptions {exceptions:.1f} bits = {self.bits_.total:.1f} bits"
         return "\n".join([*lines, total])
 
-    def _lines(self, node: int, depth: int, names: Sequence[str]) -> Iterator[str]:
+    def _format_lines(self, node: int, depth: int, names: Sequence[str]) -> Iterator[str]:
         margin, tree = "    " * depth, self.tree_
         if not self.asks_[node]:
             counts = self.counts_[node]
@@ -120,13 +120,13 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
             text = f"{margin}{label} ({rows:g} rows, {rows - counts.max():g} exceptions)"
             yield f"{text:<48} {self.answer_bits_[node]:>4.1f} bits"
             return
-        low, high = self._sides(node, names[tree.feature[node]])
+        low, high = self._format_sides(node, names[tree.feature[node]])
         yield f"{margin + low:<48} {self.ask_bits_[node]:>4.1f} bits"
-        yield from self._lines(tree.children_left[node], depth + 1, names)
+        yield from self._format_lines(tree.children_left[node], depth + 1, names)
         yield margin + high
-        yield from self._lines(tree.children_right[node], depth + 1, names)
+        yield from self._format_lines(tree.children_right[node], depth + 1, names)
 
-    def _sides(self, node: int, name: str) -> tuple[str, str]:
+    def _format_sides(self, node: int, name: str) -> tuple[str, str]:
         """The two answers to a question; missing cells are spoken of where the column had some."""
         threshold = self.tree_.threshold[node]
         if np.isinf(threshold):
@@ -142,13 +142,13 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def shortest(tree: Any, ask: Array, answer: Array) -> tuple[Array, Array]:
+def find_shortest_pruning(tree: Any, ask_costs: Array, answer_costs: Array) -> tuple[Array, Array]:
     """The shortest pruning: which nodes ask, and for each node the one of the pruned tree that stands for it."""
     inner = np.flatnonzero(tree.children_left >= 0)
     children = np.column_stack([tree.children_left, tree.children_right])
-    best, asks, standing = answer.copy(), np.zeros(len(answer), dtype=bool), np.arange(len(answer))
+    best, asks, standing = answer_costs.copy(), np.zeros(len(answer_costs), dtype=bool), np.arange(len(answer_costs))
     for node in inner[::-1]:  # upwards: scikit-learn numbers a child after its parent
-        below = ask[node] + best[children[node]].sum()
+        below = ask_costs[node] + best[children[node]].sum()
         if below < best[node]:
             best[node], asks[node] = below, True
     for node in inner:  # downwards: below an answer nothing is left
@@ -157,7 +157,7 @@ def shortest(tree: Any, ask: Array, answer: Array) -> tuple[Array, Array]:
     return asks, standing
 
 
-def ask_bits(tree: Any, table: Array) -> Array:
+def compute_ask_bits(tree: Any, table: Array) -> Array:
     """Bits of the question at each node: that it asks, which column, which threshold, and where missing cells go.
 
     A column of m values has m - 1 thresholds (one more if missing cells can be told from known ones), and a node of n
@@ -168,4 +168,4 @@ def ask_bits(tree: Any, table: Array) -> Array:
     thresholds = np.array([len(np.unique(column)) - 1 for column in known])[feature]
     missing = np.array([len(column) < len(table) for column in known])[feature]
     choices = np.minimum(thresholds + missing, tree.weighted_n_node_samples - 1)
-    return np.asarray(NODE + np.log2(len(known)) + np.log2(np.maximum(choices, 1.0)) + missing)
+    return np.asarray(NODE_BITS + np.log2(len(known)) + np.log2(np.maximum(choices, 1.0)) + missing)

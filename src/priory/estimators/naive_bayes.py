@@ -11,28 +11,28 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
-from priory.calibration.feature_encoding import Encoding
-from priory.calibration.smoothing_search import by_leaving_out, sample
-from priory.calibration.stacking import Kind, Rows
-from priory.calibration.tempering import Terms, text_lengths
+from priory.calibration.feature_encoding import TableEncoding
+from priory.calibration.smoothing_search import choose_smoothing, sample_row_indices
+from priory.calibration.stacking import CorrectionRows, MemberSpec
+from priory.calibration.tempering import EvidenceTerms, measure_text_lengths
 from priory.core.logspace import log_normalise
 from priory.core.typing import Array
 from priory.errors import DataError, PrioryWarning
-from priory.estimators.base import encoded
-from priory.estimators.self_calibrating import Judged
+from priory.estimators.base import encode_labels
+from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.families import Text
 from priory.families.base import ESTIMATES
 from priory.models import naive_bayes as model
 from priory.models.explanation import Ledgers
-from priory.models.leave_one_out import leave_one_out, terms_without
-from priory.models.naive_bayes import Seen, given_prior
-from priory.models.schema import Schema, with_prior
-from priory.models.table import Table, read
+from priory.models.leave_one_out import leave_one_out, leave_one_out_terms
+from priory.models.naive_bayes import ModelStatistics, check_class_prior
+from priory.models.schema import Schema, family_with_prior
+from priory.models.table import Table, read_table
 
-MANY = 50_000  # rows: of more, what is fitted to rows is left to be asked for
-FEW = 100  # classes: of more, likewise
-ROOM = 1 << 16  # cells of the rows that corrections are fitted to
-ROOM_FOR_PAIRS = 1 << 20  # pairs of cells, for each class but one
+MAX_ROWS_FOR_AUTO = 50_000  # rows: of more, what is fitted to rows is left to be asked for
+MAX_CLASSES_FOR_AUTO = 100  # classes: of more, likewise
+MAX_CELLS_TO_CALIBRATE = 1 << 16  # cells of the rows that corrections are fitted to
+MAX_CELL_PAIRS_FOR_AUTO = 1 << 20  # pairs of cells, for each class but one
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ColumnReport:
         return f"{self.name}: {self.family}{best}" + (f" ({others})" if others else "")
 
 
-class NaiveBayes(Judged):
+class NaiveBayes(SelfCalibratingClassifier):
     """Naive Bayes for tables as they are.
 
     Takes a pandas, polars or pyarrow table, an array, a list of dicts: numbers, labels, booleans, missing cells (which
@@ -92,7 +92,7 @@ class NaiveBayes(Judged):
 
     alpha_: float
     _schema: Schema
-    _closed = False
+    _requires_all_classes = False
 
     def __init__(
         self,
@@ -119,8 +119,10 @@ class NaiveBayes(Judged):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def _finish(self, table: Table, group: Array, weight: Array | None) -> None:
-        silent = [name for name in self._schema.names if name not in model.names_seen(self._schema, self.seen_)]
+    def _finish_fit(self, table: Table, group: Array, weight: Array | None) -> None:
+        silent = [
+            name for name in self._schema.names if name not in model.find_filled_columns(self._schema, self.statistics_)
+        ]
         if len(silent) == len(self._schema.names):
             raise DataError("every cell of X is missing; there is nothing to learn from.")
         if silent:
@@ -129,40 +131,40 @@ class NaiveBayes(Judged):
             warnings.warn("no class has two rows: how far each spreads is guessed", PrioryWarning, stacklevel=4)
         if self.alpha == "loo":
             self._choose_alpha(table, group, weight)
-        super()._finish(table, group, weight)
+        super()._finish_fit(table, group, weight)
 
     def _choose_alpha(self, table: Table, group: Array, weight: Array | None) -> None:
         """By leaving rows out: what was seen is the same under any prior, only the schema differs."""
-        rows = sample(table.rows, weight, 100)
-        some, own = table.taken(rows), group[rows]
+        rows = sample_row_indices(table.rows, weight, 100)
+        some, own = table.take_rows(rows), group[rows]
 
         def honest(alpha: float) -> Array:
             self._schema = Schema.of(table, self.families, alpha)
-            return self._left_out_of(some, own)
+            return self._predict_left_out(some, own)
 
-        self.alpha_ = by_leaving_out(honest, own)
+        self.alpha_ = choose_smoothing(honest, own)
         self._schema = Schema.of(table, self.families, self.alpha_)
 
-    def _smoothing(self) -> float | None:
+    def _effective_alpha(self) -> float | None:
         """The virtual examples the schema is declared with."""
         alpha: float | None = getattr(self, "alpha_", 1.0) if self.alpha == "loo" else self.alpha
         return alpha
 
     def _read(self, X: Any, reset: bool) -> Table:
         self._check_parameters()
-        table = read(X)
+        table = read_table(X)
         if reset:
             _check_not_empty(table)
-        elif table.named and hasattr(self, "feature_names_in_"):
+        elif table.has_names and hasattr(self, "feature_names_in_"):
             extra = [name for name in table.names if name not in self._schema.names]
             if extra:
                 warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
         self._check_columns(table, reset)
         table.check_finite()
         if self.missing == "error":
-            table.check_whole()
+            table.check_no_missing()
         if reset:
-            self._schema = Schema.of(table, self.families, self._smoothing())
+            self._schema = Schema.of(table, self.families, self._effective_alpha())
         return table
 
     def _check_columns(self, table: Table, reset: bool) -> None:
@@ -170,31 +172,31 @@ class NaiveBayes(Judged):
         if reset:
             self.n_features_in_ = len(table.names)
             self.__dict__.pop("feature_names_in_", None)
-            if table.named:
+            if table.has_names:
                 self.feature_names_in_ = np.array(table.names, dtype=object)
-        elif not table.named and len(table.names) != self.n_features_in_:
+        elif not table.has_names and len(table.names) != self.n_features_in_:
             raise DataError(
                 f"X has {len(table.names)} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input."
             )
 
-    def _classes_for(self, classes: Any, first: bool) -> Array | None:
+    def _resolve_classes(self, classes: Any, is_first_call: bool) -> Array | None:
         if classes is not None:
             given = np.unique(np.asarray(classes))
-            return given if first else np.union1d(self.classes_, given)
-        return None if first else self.classes_
+            return given if is_first_call else np.union1d(self.classes_, given)
+        return None if is_first_call else self.classes_
 
-    def _observe(self, table: Table, classes: Array, group: Array, weight: Array | None) -> Seen:
-        grown = self._schema.grown(table, self.families, self._smoothing())
+    def _observe(self, table: Table, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
+        grown = self._schema.add_columns(table, self.families, self._effective_alpha())
         if grown != self._schema:
             self._schema = grown
-            if hasattr(self, "seen_"):
-                self.seen_ = model.widened(grown, self.seen_)
-        return model.observe(self._schema, table, classes, group, weight)
+            if hasattr(self, "statistics_"):
+                self.statistics_ = model.add_empty_blocks(grown, self.statistics_)
+        return model.observe_table(self._schema, table, classes, group, weight)
 
-    def _check_alike(self, other: Self) -> None:
-        super()._check_alike(other)
-        mine, theirs = self._smoothing(), other._smoothing()
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        mine, theirs = self._effective_alpha(), other._effective_alpha()
         if mine != theirs:
             raise DataError(f"the models have different alphas ({mine} and {theirs}); declare one to merge them.")
         if self._schema != other._schema:
@@ -220,84 +222,92 @@ class NaiveBayes(Judged):
 
     # -- correcting ----------------------------------------------------------------------------------------------
 
-    def _cells(self, table: Table) -> list[Any]:
-        return self._schema.cells(table) or [np.zeros((table.rows, 0))]
+    def _read_cells(self, table: Table) -> list[Any]:
+        return self._schema.read_cells(table) or [np.zeros((table.rows, 0))]
 
-    def _rows(self, cells: list[Any], encoding: Encoding | None, group: Array | None = None) -> Rows:
+    def _correction_rows(
+        self, cells: list[Any], encoding: TableEncoding | None, group: Array | None = None
+    ) -> CorrectionRows:
         rows, ask = len(cells[0]), (self.estimate, self.average)
         cells = cells[: len(self._schema.blocks)]
         if group is None:
-            terms = model.terms_of(self._schema, self.seen_, cells, rows, *ask)
+            terms = model.log_likelihood_terms_of_cells(self._schema, self.statistics_, cells, rows, *ask)
         else:
-            terms = terms_without(self._schema, self.seen_, cells, group, *ask)
-        prior = np.repeat(self._seen_prior()[None], rows, axis=0)  # a row less of its own class would tell the class
+            terms = leave_one_out_terms(self._schema, self.statistics_, cells, group, *ask)
+        prior = np.repeat(
+            self._estimated_log_prior()[None], rows, axis=0
+        )  # a row less of its own class would tell the class
         lengths = np.ones((rows, 1 + terms.shape[2]))
         for block, x in zip(self._schema.blocks, cells, strict=True):
             if block.kind == "text":
-                lengths[:, 1 + self._schema.names.index(block.names[0])] = text_lengths(x)
+                lengths[:, 1 + self._schema.names.index(block.names[0])] = measure_text_lengths(x)
         values = np.concatenate([prior[:, :, None], terms], axis=2)
-        return Rows(Terms(values, lengths), cells, encoding, lambda: self._token_rows(cells))
+        return CorrectionRows(EvidenceTerms(values, lengths), cells, encoding, lambda: self._encode_tokens(cells))
 
-    def _token_rows(self, cells: list[Any]) -> list[csr_array]:
+    def _encode_tokens(self, cells: list[Any]) -> list[csr_array]:
         found = []
-        for block, records, x in zip(self._schema.blocks, self.seen_.parts, cells, strict=True):
-            text = with_prior(block.candidates[0], records[0])
+        for block, records, x in zip(self._schema.blocks, self.statistics_.parts, cells, strict=True):
+            text = family_with_prior(block.candidates[0], records[0])
             if isinstance(text, Text):
                 found.append(text.rows(records[0], x))
         return found
 
-    def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> Seen:
+    def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> ModelStatistics:
         return model.observe_cells(self._schema, cells, self.classes_, group, weight)
 
-    def _parts(self) -> int:
+    def _count_parts(self) -> int:
         return len(self._schema.names)
 
-    def _leaves_one_out(self) -> bool:
+    def _can_leave_one_out(self) -> bool:
         """Of many rows a whole fold at a time: as honest, and sooner done."""
-        return bool(self.seen_.n.sum() <= MANY)
+        return bool(self.statistics_.n.sum() <= MAX_ROWS_FOR_AUTO)
 
-    def _kinds(self, rows: int, encoding: Encoding, used: int) -> list[Kind]:
+    def _choose_member_specs(self, n_rows: int, encoding: TableEncoding, n_rows_used: int) -> list[MemberSpec]:
         """Every structure that is asked for, with and without refinement, as asked for."""
-        small, d = rows <= MANY and len(self.classes_) <= FEW, len(encoding.sizes)
-        pairs = d * (d - 1) // 2 * used * (len(self.classes_) - 1)
-        room = d > 1 and pairs <= ROOM_FOR_PAIRS and encoding.sizes.sum() ** 2 * len(self.classes_) <= 1 << 24
+        small, d = n_rows <= MAX_ROWS_FOR_AUTO and len(self.classes_) <= MAX_CLASSES_FOR_AUTO, len(encoding.sizes)
+        pairs = d * (d - 1) // 2 * n_rows_used * (len(self.classes_) - 1)
+        room = d > 1 and pairs <= MAX_CELL_PAIRS_FOR_AUTO and encoding.sizes.sum() ** 2 * len(self.classes_) <= 1 << 24
         structure = self.structure if self.structure != "auto" or (small and room) else "naive"
         refine = self.refine if self.refine != "auto" or small else False
-        plain = [Kind(name) for name in ("naive", "aode") if structure in (name, "auto")]
-        refined = [Kind("naive", "columns")] if structure != "aode" else [Kind("aode", "pairs")]
+        plain = [MemberSpec(name) for name in ("naive", "aode") if structure in (name, "auto")]
+        refined = [MemberSpec("naive", "columns")] if structure != "aode" else [MemberSpec("aode", "pairs")]
         if structure == "auto":
-            refined.append(Kind("naive", "pairs"))
+            refined.append(MemberSpec("naive", "pairs"))
         if refine == "auto":  # what naive Bayes says may be no help at all
-            refined += [Kind("base", kind.features) for kind in refined]
+            refined += [MemberSpec("base", kind.features) for kind in refined]
         return (plain if refine is not True else []) + (refined if refine else [])
 
-    def _most(self) -> int:
+    def _max_rows_to_calibrate(self) -> int:
         """A few dozen weights need few rows; a refinement that was asked for uses them all."""
-        return sys.maxsize if self.refine is True else max(1000, ROOM // (1 + len(self._schema.names)))
+        return (
+            sys.maxsize if self.refine is True else max(1000, MAX_CELLS_TO_CALIBRATE // (1 + len(self._schema.names)))
+        )
 
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def _class_prior(self) -> Any:
-        return given_prior(self.class_prior, self.classes_)
+    def _resolve_class_prior(self) -> Any:
+        return check_class_prior(self.class_prior, self.classes_)
 
     def _log_prior(self) -> Array:
-        return model.log_prior(self.seen_, self._class_prior())
+        return model.log_class_prior(self.statistics_, self._resolve_class_prior())
 
     def _log_joint(self, table: Table) -> Array:
-        return model.log_joint(self._schema, self.seen_, table, self.estimate, self._class_prior(), self.average)
+        return model.log_joint(
+            self._schema, self.statistics_, table, self.estimate, self._resolve_class_prior(), self.average
+        )
 
     def explain(self, X: Any) -> Ledgers:
         """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds.
 
         Each line says what it counts for after tempering; "(together)" is what looking at columns together adds.
         """
-        check_is_fitted(self, "seen_")
+        check_is_fitted(self, "statistics_")
         table = self._read(X, reset=False)
-        terms = model.terms(self._schema, self.seen_, table, self.estimate, self.average)
-        scale, prior, rest = self._believed(self._cells(table))
+        terms = model.log_likelihood_terms(self._schema, self.statistics_, table, self.estimate, self.average)
+        scale, prior, rest = self._explanation_weights(self._read_cells(table))
         terms *= scale[:, None, 1:]
-        names, places = list(self._schema.names), table.places(self._schema.names)
-        cells = [[table.cell(row, place) for place in places] for row in range(table.rows)]
+        names, places = list(self._schema.names), table.find_columns(self._schema.names)
+        cells = [[table.get_cell(row, place) for place in places] for row in range(table.rows)]
         if not np.allclose(rest, 0.0, atol=1e-9):
             terms = np.concatenate([terms, rest[:, :, None]], axis=2)
             names, cells = [*names, "(together)"], [[*row, ""] for row in cells]
@@ -309,10 +319,12 @@ class NaiveBayes(Judged):
         reports: dict[str, ColumnReport] = {
             name: ColumnReport(name, "empty", "none", {}) for name in self._schema.names
         }
-        for block, candidates in zip(self._schema.blocks, model.evidence(self._schema, self._seen()), strict=True):
+        for block, candidates in zip(
+            self._schema.blocks, model.compute_evidence(self._schema, self._fitted_statistics()), strict=True
+        ):
             for j, name in enumerate(block.names):
-                rows = max(float(self.seen_.n.sum()), 1.0)
-                best = model.first_best(np.array([e[j] for _, e in candidates]))
+                rows = max(float(self.statistics_.n.sum()), 1.0)
+                best = model.argmax_evidence(np.array([e[j] for _, e in candidates]))
                 bits = {type(f).__name__: float(e[j]) / rows / np.log(2) for f, e in candidates}
                 reports[name] = ColumnReport(name, block.kind, list(bits)[int(best)], bits)
         return reports
@@ -320,27 +332,27 @@ class NaiveBayes(Judged):
     @property
     def inclusion_probability_(self) -> Array:
         """For each column the probability that it depends on the class at all; for a text, that any token does."""
-        return np.array(list(model.inclusion_probability(self._schema, self._seen()).values()))
+        return np.array(list(model.inclusion_probability(self._schema, self._fitted_statistics()).values()))
 
     @property
     def token_inclusion_(self) -> dict[str, dict[str, float]]:
         """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
-        return model.token_inclusion(self._schema, self._seen())
+        return model.token_inclusion(self._schema, self._fitted_statistics())
 
     def leave_one_out(self, X: Any, y: Any) -> Array:
         """log p(c | x) of every learned row, from the model without that row: ``total - row``, no refit."""
-        check_is_fitted(self, "seen_")
+        check_is_fitted(self, "statistics_")
         table = self._read(X, reset=False)
-        return self._left_out_of(table, encoded(y, self.classes_)[1])
+        return self._predict_left_out(table, encode_labels(y, self.classes_)[1])
 
-    def _left_out_of(self, table: Table, group: Array) -> Array:
+    def _predict_left_out(self, table: Table, group: Array) -> Array:
         joint = leave_one_out(
             self._schema,
-            self.seen_,
+            self.statistics_,
             table,
             group,
             self.estimate,
-            self._class_prior(),
+            self._resolve_class_prior(),
             self.average,
         )
         return log_normalise(joint, self._log_prior())

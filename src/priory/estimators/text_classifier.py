@@ -13,41 +13,47 @@ from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from priory.bag_of_words import tokenizer as reading
-from priory.bag_of_words.averaged_models import averaged
-from priory.bag_of_words.documents import Batch, Document, documents_of
-from priory.bag_of_words.models import MODELS, Bag, Rows, Weights, sparse_rows
-from priory.bag_of_words.token_counts import Words
-from priory.bag_of_words.tokenizer import Tokens
-from priory.bag_of_words.vocabulary import Fixed, Growing, Hashed, Vocabulary, stop_words
+from priory.bag_of_words.averaged_models import get_averaged_bag
+from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
+from priory.bag_of_words.models import BAG_MODELS, BagOfWords, DocumentRows, TokenWeights, build_unit_rows
+from priory.bag_of_words.token_counts import TokenCounts
+from priory.bag_of_words.tokenizer import Tokenizer
+from priory.bag_of_words.vocabulary import (
+    FixedVocabulary,
+    GrowingVocabulary,
+    HashedVocabulary,
+    Vocabulary,
+    load_stop_words,
+)
 from priory.calibration import stacking as corrections
-from priory.calibration.feature_encoding import Encoding
-from priory.calibration.smoothing_search import by_leaving_out, sample
-from priory.calibration.stacking import Kind
-from priory.calibration.tempering import Terms, text_lengths
+from priory.calibration.feature_encoding import TableEncoding
+from priory.calibration.smoothing_search import choose_smoothing, sample_row_indices
+from priory.calibration.stacking import MemberSpec
+from priory.calibration.tempering import EvidenceTerms, measure_text_lengths
 from priory.core.logspace import log_normalise
 from priory.core.typing import Array
-from priory.errors import DataError, Stale
-from priory.estimators.base import encoded
-from priory.estimators.self_calibrating import Judged
-from priory.models.explanation import Ledger, Ledgers, Line
-from priory.models.naive_bayes import Seen, given_prior, log_prior
-from priory.models.token_evidence import Evidence, strongest, token_lines
+from priory.errors import DataError, StaleModelError
+from priory.estimators.base import encode_labels
+from priory.estimators.self_calibrating import SelfCalibratingClassifier
+from priory.models.explanation import Ledger, LedgerLine, Ledgers
+from priory.models.naive_bayes import ModelStatistics, check_class_prior, log_class_prior
+from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines
 
-SAMPLE = 2048  # texts that a tempering is fitted to
+MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
 
 
 @dataclass(frozen=True)
-class Texts:
+class TextTable:
     """Documents, read once."""
 
-    documents: Batch
+    documents: DocumentBatch
 
     @property
     def rows(self) -> int:
         return len(self.documents)
 
 
-class TextClassifier(Judged):
+class TextClassifier(SelfCalibratingClassifier):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
     Parameters
@@ -93,7 +99,7 @@ class TextClassifier(Judged):
     """
 
     salt_: int
-    _closed = False
+    _requires_all_classes = False
 
     def __init__(
         self,
@@ -101,12 +107,12 @@ class TextClassifier(Judged):
         *,
         average: bool = False,
         alpha: Any = 1.0,
-        ngrams: tuple[int, int] = (1, 1),
-        unit: Any = "word",
+        ngram_range: tuple[int, int] = (1, 1),
+        analyzer: Any = "word",
         lowercase: bool = True,
-        least: int = 2,
+        min_token_length: int = 2,
         stem: str | None = None,
-        extra: str = "",
+        extra_tokens: str = "",
         cjk: bool = False,
         stop_words: Any = None,
         vocabulary: Any = None,
@@ -116,7 +122,7 @@ class TextClassifier(Judged):
         max_features: int | None = None,
         buckets: int | None = None,
         salt: int | None = None,
-        most: int | None = None,
+        max_tokens: int | None = None,
         class_prior: Any = "estimated",
         calibrate: Any = "loo",
         refine: bool = False,
@@ -124,12 +130,12 @@ class TextClassifier(Judged):
         self.model = model
         self.average = average
         self.alpha = alpha
-        self.ngrams = ngrams
-        self.unit = unit
+        self.ngram_range = ngram_range
+        self.analyzer = analyzer
         self.lowercase = lowercase
-        self.least = least
+        self.min_token_length = min_token_length
         self.stem = stem
-        self.extra = extra
+        self.extra_tokens = extra_tokens
         self.cjk = cjk
         self.stop_words = stop_words
         self.vocabulary = vocabulary
@@ -139,71 +145,73 @@ class TextClassifier(Judged):
         self.max_features = max_features
         self.buckets = buckets
         self.salt = salt
-        self.most = most
+        self.max_tokens = max_tokens
         self.class_prior = class_prior
         self.calibrate = calibrate
         self.refine = refine
 
     # -- what was declared ---------------------------------------------------------------------------------------
 
-    def _vocabulary(self) -> Vocabulary:
+    def _build_vocabulary(self) -> Vocabulary:
         """Which tokens are remembered, as declared."""
-        span = (self.ngrams[0], self.ngrams[1])
-        stop = stop_words(self.stop_words)
-        tokens = Tokens(self.lowercase, self.unit, self.least, span, stop, self.stem, self.extra, self.cjk)
-        grown = Growing(tokens, self.min_df, self.max_df, self.max_features, self.most)
+        span = (self.ngram_range[0], self.ngram_range[1])
+        stop = load_stop_words(self.stop_words)
+        tokens = Tokenizer(
+            self.lowercase, self.analyzer, self.min_token_length, span, stop, self.stem, self.extra_tokens, self.cjk
+        )
+        grown = GrowingVocabulary(tokens, self.min_df, self.max_df, self.max_features, self.max_tokens)
         if self.buckets is None and self.vocabulary is None:
             return grown
-        if not grown.grows or (self.buckets is not None and self.vocabulary is not None):
+        if not grown.keeps_all_tokens or (self.buckets is not None and self.vocabulary is not None):
             raise DataError(
                 "buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one."
             )
         if self.buckets is not None:
-            return Hashed(tokens, self.buckets, getattr(self, "salt_", 0))
-        return Fixed(tokens, tuple(self.vocabulary), self.unknown)
+            return HashedVocabulary(tokens, self.buckets, getattr(self, "salt_", 0))
+        return FixedVocabulary(tokens, tuple(self.vocabulary), self.unknown)
 
-    def _bag(self) -> Bag:
-        return self._kind()(self.alpha_)
+    def _build_bag(self) -> BagOfWords:
+        return self._bag_class()(self.alpha_)
 
-    def _kind(self) -> type[Bag]:
-        return averaged(self.model) if self.average else MODELS[self.model]
+    def _bag_class(self) -> type[BagOfWords]:
+        return get_averaged_bag(self.model) if self.average else BAG_MODELS[self.model]
 
     @property
     def alpha_(self) -> float:
         """The smoothing in use: as declared, as the evidence asks, or as ``fit`` chose it by leaving texts out."""
         if self.alpha == "evidence":
-            return self._kind().strength(self._used())
+            return self._bag_class().choose_alpha(self._counts_in_use())
         return float(self.__dict__["alpha_"] if self.alpha == "loo" else self.alpha)
 
     def _check_parameters(self) -> None:
-        if self.model not in MODELS:
-            raise DataError(f"model is {self.model!r}; use one of {', '.join(MODELS)}.")
+        if self.model not in BAG_MODELS:
+            raise DataError(f"model is {self.model!r}; use one of {', '.join(BAG_MODELS)}.")
         number = isinstance(self.alpha, (int, float)) and np.isfinite(self.alpha) and self.alpha >= 0
         if not number and self.alpha not in ("evidence", "loo"):
             raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
         if self.average and number and not self.alpha > 0:
             raise DataError("averaging over sets of tokens needs a prior: use alpha above 0.")
-        self._kind()
-        self._vocabulary()
+        self._bag_class()
+        self._build_vocabulary()
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def _finish(self, table: Texts, group: Array, weight: Array | None) -> None:
+    def _finish_fit(self, table: TextTable, group: Array, weight: Array | None) -> None:
         self.__dict__.pop("alpha_", None)
         if self.alpha == "loo":
-            rows = sample(table.rows, weight, 500 if self._vocabulary().grows else 100)
-            some, own = Texts([table.documents[i] for i in rows]), group[rows]
+            rows = sample_row_indices(table.rows, weight, 500 if self._build_vocabulary().keeps_all_tokens else 100)
+            some, own = TextTable([table.documents[i] for i in rows]), group[rows]
 
             def honest(alpha: float) -> Array:
                 self.__dict__["alpha_"] = alpha
-                return self._left_out_of(some, own)
+                return self._predict_left_out(some, own)
 
-            self.__dict__["alpha_"] = by_leaving_out(honest, own)
-        super()._finish(table, group, weight)
+            self.__dict__["alpha_"] = choose_smoothing(honest, own)
+        super()._finish_fit(table, group, weight)
 
-    def _read(self, X: Any, reset: bool) -> Texts:
+    def _read(self, X: Any, reset: bool) -> TextTable:
         self._check_parameters()
-        texts = Texts(documents_of(X))
+        texts = TextTable(check_documents(X))
         if reset:
             if not texts.rows:
                 raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
@@ -211,173 +219,195 @@ class TextClassifier(Judged):
             self.salt_ = secrets.randbits(63) if self.salt is None else self.salt
         return texts
 
-    def _classes_for(self, classes: Any, first: bool) -> Array | None:
+    def _resolve_classes(self, classes: Any, is_first_call: bool) -> Array | None:
         if classes is not None:
             given = np.unique(np.asarray(classes))
-            return given if first else np.union1d(self.classes_, given)
-        return None if first else self.classes_
+            return given if is_first_call else np.union1d(self.classes_, given)
+        return None if is_first_call else self.classes_
 
-    def _observe(self, table: Texts, classes: Array, group: Array, weight: Array | None) -> Seen:
+    def _observe(self, table: TextTable, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
         documents = np.bincount(group, weight, minlength=len(classes)).astype(float)
-        once = MODELS[self.model].once
-        return Seen(classes, documents, self._vocabulary().count(table.documents, group, len(classes), weight, once))
+        once = BAG_MODELS[self.model].binary
+        return ModelStatistics(
+            classes, documents, self._build_vocabulary().count(table.documents, group, len(classes), weight, once)
+        )
 
-    def _check_alike(self, other: Self) -> None:
-        super()._check_alike(other)
-        alike = self._vocabulary() == other._vocabulary() and MODELS[self.model].once == MODELS[other.model].once
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        alike = (
+            self._build_vocabulary() == other._build_vocabulary()
+            and BAG_MODELS[self.model].binary == BAG_MODELS[other.model].binary
+        )
         if not alike:
             raise DataError("the models read texts differently; only models with the same tokens can be merged.")
 
     # -- what was learned ----------------------------------------------------------------------------------------
 
-    def _used(self) -> Any:
+    def _counts_in_use(self) -> Any:
         """The counts of the tokens in use."""
-        vocabulary = self._vocabulary()
-        return self._seen().derived("in use", lambda s: vocabulary.in_use(s.parts, float(s.n.sum())), vocabulary)
+        vocabulary = self._build_vocabulary()
+        return self._fitted_statistics().derive(
+            "in use", lambda s: vocabulary.select_counts(s.parts, float(s.n.sum())), vocabulary
+        )
 
-    def _words(self) -> Words:
+    def _token_counts(self) -> TokenCounts:
         """The same, in a model that can spell them; sorted, or in the order they were declared."""
         if self.buckets is not None:
-            raise Stale("a hashed model keeps no words; leave out buckets to have them.")
-        used: Words = self._used()
-        return used.ordered() if self.vocabulary is None else used
+            raise StaleModelError("a hashed model keeps no words; leave out buckets to have them.")
+        used: TokenCounts = self._counts_in_use()
+        return used.sort_tokens() if self.vocabulary is None else used
 
     @property
     def vocabulary_(self) -> list[str]:
         """The tokens in use."""
-        return self._words().tokens()
+        return self._token_counts().tokens()
 
     @property
     def counts_(self) -> Array:
         """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
-        counts: Array = self._used().counts if self.buckets is not None else self._words().counts
+        counts: Array = self._counts_in_use().counts if self.buckets is not None else self._token_counts().counts
         return counts
 
-    def _weights(self) -> Weights:
+    def _token_weights(self) -> TokenWeights:
         by = (self.model, self.average, self.alpha, self.__dict__.get("alpha_"))
-        weights: Weights = self._used().derived("weights", lambda u: self._bag().weights(u), *by)
+        weights: TokenWeights = self._counts_in_use().derive(
+            "weights", lambda u: self._build_bag().compute_weights(u), *by
+        )
         return weights
 
     @property
     def inclusion_probability_(self) -> dict[str, float]:
         """For each token the probability that it depends on the class at all."""
-        words = self._words()
-        bag = averaged(self.model)(self.alpha_)
-        return dict(zip(words.tokens(), bag.inclusion(words).tolist(), strict=True))
+        words = self._token_counts()
+        bag = get_averaged_bag(self.model)(self.alpha_)
+        return dict(zip(words.tokens(), bag.inclusion_probability(words).tolist(), strict=True))
 
     def _log_prior(self) -> Array:
-        if not MODELS[self.model].prior and len(self.classes_) > 1:
+        if not BAG_MODELS[self.model].uses_class_prior and len(self.classes_) > 1:
             return np.zeros(len(self.classes_))
-        return log_prior(self.seen_, given_prior(self.class_prior, self.classes_))
+        return log_class_prior(self.statistics_, check_class_prior(self.class_prior, self.classes_))
 
     # -- correcting ----------------------------------------------------------------------------------------------
 
-    def _cells(self, table: Texts) -> list[Any]:
+    def _read_cells(self, table: TextTable) -> list[Any]:
         return [table.documents]
 
-    def _rows(self, cells: list[Any], encoding: Encoding | None, group: Array | None = None) -> corrections.Rows:
+    def _correction_rows(
+        self, cells: list[Any], encoding: TableEncoding | None, group: Array | None = None
+    ) -> corrections.CorrectionRows:
         documents = cells[0]
-        scores = self._scores(documents) if group is None else self._scores_without(documents, group)
-        before = np.repeat(self._seen_prior()[None], len(documents), axis=0)
-        lengths = np.column_stack([np.ones(len(documents)), text_lengths(documents)])
-        return corrections.Rows(
-            Terms(np.stack([before, scores], axis=2), lengths), cells, encoding, lambda: [self._token_rows(documents)]
+        scores = self._score_documents(documents) if group is None else self._score_left_out(documents, group)
+        before = np.repeat(self._estimated_log_prior()[None], len(documents), axis=0)
+        lengths = np.column_stack([np.ones(len(documents)), measure_text_lengths(documents)])
+        return corrections.CorrectionRows(
+            EvidenceTerms(np.stack([before, scores], axis=2), lengths),
+            cells,
+            encoding,
+            lambda: [self._encode_tokens(documents)],
         )
 
-    def _seen_prior(self) -> Array:
-        return super()._seen_prior() if MODELS[self.model].prior else np.zeros(len(self.classes_))
+    def _estimated_log_prior(self) -> Array:
+        return (
+            super()._estimated_log_prior() if BAG_MODELS[self.model].uses_class_prior else np.zeros(len(self.classes_))
+        )
 
-    def _token_rows(self, documents: Batch) -> csr_array:
-        words = self._used()
-        indptr, ids, _ = reading.encode(documents, words.index(self.unit), self._vocabulary().tokens)
-        return sparse_rows(indptr, ids, words)
+    def _encode_tokens(self, documents: DocumentBatch) -> csr_array:
+        words = self._counts_in_use()
+        indptr, ids, _ = reading.encode_documents(
+            documents, words.index(self.analyzer), self._build_vocabulary().tokens
+        )
+        return build_unit_rows(indptr, ids, words)
 
-    def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> Seen:
-        return self._observe(Texts(cells[0]), self.classes_, group, weight)
+    def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> ModelStatistics:
+        return self._observe(TextTable(cells[0]), self.classes_, group, weight)
 
-    def _parts(self) -> int:
+    def _count_parts(self) -> int:
         return 1
 
-    def _kinds(self, rows: int, encoding: Encoding, used: int) -> list[Kind]:
-        return [Kind("naive", "columns" if self.refine else "")]
+    def _choose_member_specs(self, n_rows: int, encoding: TableEncoding, n_rows_used: int) -> list[MemberSpec]:
+        return [MemberSpec("naive", "columns" if self.refine else "")]
 
-    def _most(self) -> int:
-        return sys.maxsize if self.refine else SAMPLE
+    def _max_rows_to_calibrate(self) -> int:
+        return sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE
 
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def _log_joint(self, table: Texts) -> Array:
-        return self._scores(table.documents) + self._log_prior()
+    def _log_joint(self, table: TextTable) -> Array:
+        return self._score_documents(table.documents) + self._log_prior()
 
-    def _scores(self, documents: Batch) -> Array:
-        weights, once = self._weights(), MODELS[self.model].once
-        scores = self._vocabulary().score(documents, self._used(), weights.table, once)
+    def _score_documents(self, documents: DocumentBatch) -> Array:
+        weights, once = self._token_weights(), BAG_MODELS[self.model].binary
+        scores = self._build_vocabulary().score(documents, self._counts_in_use(), weights.table, once)
         return np.asarray(scores + weights.constant)
 
     def explain(self, X: Any) -> Ledgers:
         """For each text the ledger of its tokens: what each said, how often, and in which places."""
-        check_is_fitted(self, "seen_")
-        self._words()
+        check_is_fitted(self, "statistics_")
+        self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
-        scale, prior, rest = self._believed([texts.documents])
+        scale, prior, rest = self._explanation_weights([texts.documents])
         return Ledgers(
             [
-                self._ledger(document, believed, prior, more)
+                self._explain_document(document, believed, prior, more)
                 for document, believed, more in zip(texts.documents, scale[:, 1], rest, strict=True)
             ]
         )
 
-    def _ledger(self, document: Document, believed: float, prior: Array, more: Array) -> Ledger:
-        table, constant = (believed * weights for weights in self._weights())
-        place = self._used().derived("places", lambda u: {token: j for j, token in enumerate(u.tokens())})
-        lines = token_lines(document, self._vocabulary().tokens, place, table, MODELS[self.model].once)
+    def _explain_document(self, document: Document, text_weight: float, prior: Array, correction: Array) -> Ledger:
+        table, constant = (text_weight * weights for weights in self._token_weights())
+        place = self._counts_in_use().derive("places", lambda u: {token: j for j, token in enumerate(u.tokens())})
+        lines = make_token_lines(document, self._build_vocabulary().tokens, place, table, BAG_MODELS[self.model].binary)
         if constant.any():
-            lines.append(Line("(absent tokens)", "", tuple(constant.tolist())))
-        if not np.allclose(more, 0.0, atol=1e-9):
-            lines.append(Line("(together)", "", tuple(more.tolist())))
+            lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
+        if not np.allclose(correction, 0.0, atol=1e-9):
+            lines.append(LedgerLine("(together)", "", tuple(correction.tolist())))
         text = document if isinstance(document, str) else document.decode()
-        return Ledger(tuple(self.classes_.tolist()), Line("prior", "", tuple(prior.tolist())), tuple(lines), text)
+        return Ledger(tuple(self.classes_.tolist()), LedgerLine("prior", "", tuple(prior.tolist())), tuple(lines), text)
 
-    def evidence(self, label: Any, most: int = 20) -> list[Evidence]:
+    def evidence(self, label: Any, max_tokens: int = 20) -> list[TokenEvidence]:
         """The tokens that speak most for a class: often seen there, and telling."""
-        check_is_fitted(self, "seen_")
+        check_is_fitted(self, "statistics_")
         labels = self.classes_.tolist()
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
-        return strongest(self._words(), self._bag(), labels.index(label), labels, most)
+        return find_strongest_tokens(self._token_counts(), self._build_bag(), labels.index(label), labels, max_tokens)
 
     def leave_one_out(self, X: Any, y: Any) -> Array:
         """log p(c | text) of every learned text, from the model without it: words only it had vanish with it."""
-        check_is_fitted(self, "seen_")
-        return self._left_out_of(self._read(X, reset=False), encoded(y, self.classes_)[1])
+        check_is_fitted(self, "statistics_")
+        return self._predict_left_out(self._read(X, reset=False), encode_labels(y, self.classes_)[1])
 
-    def _left_out_of(self, table: Texts, group: Array) -> Array:
-        if not self._leaves_one_out():
-            return self._leave_one_out_slowly(table, group)
-        prior = np.stack([self._prior_without(c) for c in range(len(self.classes_))])[group]
-        return log_normalise(self._scores_without(table.documents, group) + prior, self._log_prior())
+    def _predict_left_out(self, table: TextTable, group: Array) -> Array:
+        if not self._can_leave_one_out():
+            return self._leave_one_out_by_subtraction(table, group)
+        prior = np.stack([self._log_prior_without_row(c) for c in range(len(self.classes_))])[group]
+        return log_normalise(self._score_left_out(table.documents, group) + prior, self._log_prior())
 
-    def _leaves_one_out(self) -> bool:
-        return self._vocabulary().grows and self.alpha_ > 0 and self.alpha != "evidence"
+    def _can_leave_one_out(self) -> bool:
+        return self._build_vocabulary().keeps_all_tokens and self.alpha_ > 0 and self.alpha != "evidence"
 
-    def _scores_without(self, documents: Batch, group: Array) -> Array:
-        bag, words = self._bag(), self._used()
-        indptr, ids, x = reading.encode(documents, words.index(self.unit), self._vocabulary().tokens)
-        return bag.without(words, Rows(indptr, ids, np.ones(len(x)) if bag.once else x, group, words))
+    def _score_left_out(self, documents: DocumentBatch, group: Array) -> Array:
+        bag, words = self._build_bag(), self._counts_in_use()
+        indptr, ids, x = reading.encode_documents(
+            documents, words.index(self.analyzer), self._build_vocabulary().tokens
+        )
+        return bag.leave_one_out(words, DocumentRows(indptr, ids, np.ones(len(x)) if bag.binary else x, group, words))
 
-    def _leave_one_out_slowly(self, texts: Texts, group: Array) -> Array:
+    def _leave_one_out_by_subtraction(self, texts: TextTable, group: Array) -> Array:
         """By plain subtraction: where what is left out may change the vocabulary or the smoothing."""
         answers = np.empty((texts.rows, len(self.classes_)))
         for i, document in enumerate(texts.documents):
-            one = Texts([document])
-            less = _copy_with(self, self.seen_ - self._observe(one, self.classes_, group[i : i + 1], None))
+            one = TextTable([document])
+            less = _copy_with_statistics(
+                self, self.statistics_ - self._observe(one, self.classes_, group[i : i + 1], None)
+            )
             answers[i] = log_normalise(less._log_joint(one), less._log_prior())[0]
         return answers
 
-    def _prior_without(self, c: int) -> Array:
+    def _log_prior_without_row(self, c: int) -> Array:
         one = np.zeros(len(self.classes_))
         one[c] = 1.0
-        return _copy_with(self, Seen(self.classes_, self.seen_.n - one, ()))._log_prior()
+        return _copy_with_statistics(self, ModelStatistics(self.classes_, self.statistics_.n - one, ()))._log_prior()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -386,7 +416,7 @@ class TextClassifier(Judged):
         return tags
 
 
-def _copy_with(model: TextClassifier, seen: Seen) -> TextClassifier:
+def _copy_with_statistics(model: TextClassifier, seen: ModelStatistics) -> TextClassifier:
     twin = copy.copy(model)
-    twin.seen_ = seen
+    twin.statistics_ = seen
     return twin

@@ -10,8 +10,8 @@ from scipy.spatial import KDTree
 
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.evaluation.intervals import Interval, proportion
-from priory.regression.design_matrix import frame_of, read
+from priory.evaluation.intervals import Interval, proportion_interval
+from priory.regression.design_matrix import as_data_frame, encode_design_columns
 
 
 class BayesRate(NamedTuple):
@@ -36,26 +36,26 @@ def bayes_rate(X: Any, y: Any) -> BayesRate:
     >>> print(bayes_rate(x, y))
     at least 12.6% [11.8%, 13.5%], at most 22.0% [20.7%, 23.3%]
     """
-    x, labels = _scaled(X), np.asarray(y)
+    x, labels = _scale_columns(X), np.asarray(y)
     if len(x) != len(labels) or len(x) < 2:
         raise DataError(f"X has {len(x)} rows, y {len(labels)}; give as many of both, and at least two.")
     near = np.asarray(KDTree(x).query(x, k=2)[1])
     own = near[:, 0] == np.arange(len(x))
     error = float((labels[np.where(own, near[:, 1], near[:, 0])] != labels).sum())
     k = len(np.unique(labels))
-    neighbour = proportion(error, len(x))
-    return BayesRate(Interval(*(_cover_hart(e, k) for e in neighbour)), neighbour)
+    neighbour = proportion_interval(error, len(x))
+    return BayesRate(Interval(*(_cover_hart_bound(e, k) for e in neighbour)), neighbour)
 
 
-def _cover_hart(error: float, classes: int) -> float:
+def _cover_hart_bound(error: float, classes: int) -> float:
     """The least Bayes rate that lets the nearest neighbour err so often: (1 - √(1 - e/m)) m with m = 1 - 1/classes."""
     most = 1 - 1 / classes
     return most * (1 - math.sqrt(max(0.0, 1 - error / most))) if most else 0.0
 
 
-def _scaled(X: Any) -> Array:
-    frame = frame_of(X)
-    x = np.asarray(X, dtype=float) if frame is None else read(frame, frame.columns)[0]
+def _scale_columns(X: Any) -> Array:
+    frame = as_data_frame(X)
+    x = np.asarray(X, dtype=float) if frame is None else encode_design_columns(frame, frame.columns)[0]
     if x.ndim != 2:
         raise DataError(f"X has {x.ndim} dimension(s); give a table of rows and columns.")
     mean, spread = np.nanmean(x, axis=0), np.nanstd(x, axis=0)

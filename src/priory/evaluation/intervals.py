@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from priory.core.typing import Array
 
-Z = float(ndtri(0.975))  # 95 % of a normal distribution lie within Z deviations of its mean
+Z_95 = float(ndtri(0.975))  # 95 % of a normal distribution lie within Z deviations of its mean
 
 
 class Interval(NamedTuple):
@@ -31,42 +31,42 @@ class Interval(NamedTuple):
         return f"{self:.3g}"
 
 
-def proportion(successes: float, trials: float) -> Interval:
+def proportion_interval(successes: float, trials: float) -> Interval:
     """Wilson's interval: never empty and never outside [0, 1], also where all or none succeed.
 
-    >>> f"{proportion(10, 10):.3f}"
+    >>> f"{proportion_interval(10, 10):.3f}"
     '1.000 [0.722, 1.000]'
     """
     if trials == 0:
         return Interval(math.nan, 0.0, 1.0)
     p = min(successes / trials, 1.0)  # sums of weights are rounded
-    middle = (p + Z**2 / (2 * trials)) / (1 + Z**2 / trials)
-    reach = Z / (1 + Z**2 / trials) * math.sqrt(p * (1 - p) / trials + Z**2 / (4 * trials**2))
+    middle = (p + Z_95**2 / (2 * trials)) / (1 + Z_95**2 / trials)
+    reach = Z_95 / (1 + Z_95**2 / trials) * math.sqrt(p * (1 - p) / trials + Z_95**2 / (4 * trials**2))
     return Interval(p, max(0.0, min(p, middle - reach)), min(1.0, max(p, middle + reach)))
 
 
-def mean(values: Array, weight: Array) -> Interval:
+def mean_interval(values: Array, weight: Array) -> Interval:
     """The mean of what was measured row by row, and where it would lie by the central limit.
 
-    >>> f"{mean(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4)):.2f}"
+    >>> f"{mean_interval(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4)):.2f}"
     '2.50 [1.23, 3.77]'
     """
     counted = weight > 0
     values, weight = values[counted], weight[counted]
-    value, n = float(np.average(values, weights=weight)), effective(weight)
+    value, n = float(np.average(values, weights=weight)), effective_sample_size(weight)
     if not math.isfinite(value) or n <= 1:
         return Interval(value, -math.inf, math.inf)
     error = math.sqrt(float(np.average((values - value) ** 2, weights=weight)) / (n - 1))
-    return Interval(value, value - Z * error, value + Z * error)
+    return Interval(value, value - Z_95 * error, value + Z_95 * error)
 
 
-def area(value: float, positives: float, negatives: float) -> Interval:
+def roc_area_interval(value: float, positives: float, negatives: float) -> Interval:
     """The area under a ROC curve: Newcombe's interval, all θ that lie within Z of their own deviations.
 
     The deviation is Hanley & McNeil's, taken at θ and not at the value: the interval is not empty where no pair is
     in the wrong order.
 
-    >>> f"{area(1.0, 10, 10):.2f}"
+    >>> f"{roc_area_interval(1.0, 10, 10):.2f}"
     '1.00 [0.80, 1.00]'
     """
     if positives == 0 or negatives == 0:
@@ -74,14 +74,14 @@ def area(value: float, positives: float, negatives: float) -> Interval:
     steps = np.linspace(0, 1, 4001)
     more = (positives + negatives) / 2 - 1
     spread = (1 + more * ((1 - steps) / (2 - steps) + steps / (1 + steps))) / (positives * negatives)
-    inside = steps[np.abs(steps - value) <= Z * np.sqrt(steps * (1 - steps) * spread)]
+    inside = steps[np.abs(steps - value) <= Z_95 * np.sqrt(steps * (1 - steps) * spread)]
     return Interval(value, float(min([value, *inside])), float(max([value, *inside])))
 
 
-def effective(weight: Array) -> float:
+def effective_sample_size(weight: Array) -> float:
     """How many rows of equal weight know as much: (Σ w)² / Σ w².
 
-    >>> effective(np.array([1.0, 1.0, 0.0]))
+    >>> effective_sample_size(np.array([1.0, 1.0, 0.0]))
     2.0
     """
     return float(weight.sum() ** 2 / (weight**2).sum())

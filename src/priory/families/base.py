@@ -17,19 +17,19 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.column_kernels import one_group
+from priory.core.column_kernels import assign_single_class
 from priory.core.logspace import log
-from priory.core.sharding import scored
+from priory.core.sharding import score_shards
 from priory.core.typing import Array
 
 Estimate = Literal["ml", "map", "mean", "predictive"]
 ESTIMATES: tuple[str, ...] = ("ml", "map", "mean", "predictive")
 
 
-class Columns(ABC):
+class ColumnFamily(ABC):
     """What naive Bayes asks of whatever explains columns: a record, and what it says of new cells, class by class."""
 
-    holds: ClassVar[str] = ""  # what a column must hold for this family to fit it, for people
+    accepted_values: ClassVar[str] = ""  # what a column must hold for this family to fit it, for people
 
     @abstractmethod
     def observe(self, x: Any, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
@@ -37,35 +37,37 @@ class Columns(ABC):
 
     @classmethod
     @abstractmethod
-    def prior_from(cls, seen: Any) -> Self:
+    def empirical_prior(cls, statistics: Any) -> Self:
         """A weak prior on the scale of the data: a function of what all classes saw together (empirical Bayes)."""
 
     @abstractmethod
-    def log_likelihood(self, seen: Any, x: Any, estimate: str) -> Array:
+    def log_likelihood(self, statistics: Any, x: Any, estimate: str) -> Array:
         """Terms (rows, classes, columns): log p(x | class). A missing cell, or a class without rows, says nothing."""
 
     @abstractmethod
-    def score(self, seen: Any, x: Any, estimate: str) -> Array:
+    def score(self, statistics: Any, x: Any, estimate: str) -> Array:
         """The terms summed over the columns: (rows, classes), up to what all classes of a row share."""
 
-    def mixed_terms(self, seen: Any, together: Any, x: Any, estimate: str, matters: Array) -> Array:
+    def averaged_log_likelihood(self, statistics: Any, pooled: Any, x: Any, estimate: str, inclusion: Array) -> Array:
         """The terms where a column depends on the class with probability ``matters``, and else is as ``together``."""
-        apart, shared = self.log_likelihood(seen, x, estimate), self.log_likelihood(together, x, estimate)
-        return np.logaddexp(log(matters) + apart, log(1 - matters) + shared)
+        apart, shared = self.log_likelihood(statistics, x, estimate), self.log_likelihood(pooled, x, estimate)
+        return np.logaddexp(log(inclusion) + apart, log(1 - inclusion) + shared)
 
-    def mixed(self, seen: Any, together: Any, x: Any, estimate: str, matters: Array) -> Array:
+    def averaged_score(self, statistics: Any, pooled: Any, x: Any, estimate: str, inclusion: Array) -> Array:
         """They summed over the columns: (rows, classes), up to what all classes of a row share."""
-        groups = len(seen[0].n if isinstance(seen, tuple) else seen.n)
-        return scored(
-            lambda part: self.mixed_terms(seen, together, x[part], estimate, matters).sum(axis=-1), len(x), groups
+        groups = len(statistics[0].n if isinstance(statistics, tuple) else statistics.n)
+        return score_shards(
+            lambda part: self.averaged_log_likelihood(statistics, pooled, x[part], estimate, inclusion).sum(axis=-1),
+            len(x),
+            groups,
         )
 
     @abstractmethod
-    def evidence(self, seen: Any) -> Array:
+    def evidence(self, statistics: Any) -> Array:
         """Log evidence of each column, over all classes; -inf where a value was seen that the family cannot hold."""
 
 
-class Family(Columns):
+class Family(ColumnFamily):
     """A likelihood with its conjugate prior.
 
     ``x`` is one column (rows,) or a block of columns (rows, columns). Without ``group`` a record describes all rows;
@@ -83,16 +85,16 @@ class Family(Columns):
     # -- learning ------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def posterior(self, seen: Any) -> Self:
+    def posterior(self, statistics: Any) -> Self:
         """What is believed after seeing ``seen``: the same family with updated hyperparameters."""
 
-    def __add__(self, seen: Any) -> Self:
-        return self.posterior(seen)
+    def __add__(self, statistics: Any) -> Self:
+        return self.posterior(statistics)
 
     # -- estimates -----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def ml(self, seen: Any) -> Any:
+    def ml(self, statistics: Any) -> Any:
         """The parameters that make what was seen most probable (NaN where nothing was seen)."""
 
     @abstractmethod
@@ -103,15 +105,15 @@ class Family(Columns):
     def mean(self) -> Any:
         """The expected parameters under this belief."""
 
-    def map(self, seen: Any) -> Any:
+    def map(self, statistics: Any) -> Any:
         """The most probable parameters after seeing ``seen``."""
-        return (self + seen).mode()
+        return (self + statistics).mode()
 
-    def parameters(self, seen: Any, estimate: str) -> Any:
+    def parameters(self, statistics: Any, estimate: str) -> Any:
         """The point estimate called ``ml``, ``map`` or ``mean``."""
         if estimate == "ml":
-            return self.ml(seen)
-        return (self + seen).mode() if estimate == "map" else (self + seen).mean()
+            return self.ml(statistics)
+        return (self + statistics).mode() if estimate == "map" else (self + statistics).mean()
 
     # -- probabilities -------------------------------------------------------------------------------------------
 
@@ -127,13 +129,13 @@ class Family(Columns):
     def log_normaliser(self) -> Array:
         """Log of the integral of the unnormalised belief over all parameters."""
 
-    def log_base(self, seen: Any) -> Array | float:
+    def log_base(self, statistics: Any) -> Array | float:
         """What the likelihoods seen hold that no parameter touches."""
         return 0.0
 
-    def log_evidence(self, seen: Any) -> Array:
+    def log_evidence(self, statistics: Any) -> Array:
         """Log probability of everything seen, the parameters integrated out: how well the family *explains* it."""
-        return np.asarray((self + seen).log_normaliser() - self.log_normaliser() + self.log_base(seen))
+        return np.asarray((self + statistics).log_normaliser() - self.log_normaliser() + self.log_base(statistics))
 
     # -- sampling ------------------------------------------------------------------------------------------------
 
@@ -147,42 +149,44 @@ class Family(Columns):
 
     # -- classes by columns: what naive Bayes asks -----------------------------------------------------------------
 
-    def log_likelihood(self, seen: Any, x: Array, estimate: str) -> Array:
+    def log_likelihood(self, statistics: Any, x: Array, estimate: str) -> Array:
         """Terms (rows, classes, columns): log p(x | class). A missing cell, or a class without rows, says nothing."""
         cells = np.asarray(x, dtype=float)[:, None]
         if estimate == "predictive":
-            terms = seen.derived("posterior", self.posterior, self).log_predictive(cells)
+            terms = statistics.derive("posterior", self.posterior, self).log_predictive(cells)
         else:
-            parameters = seen.derived("parameters", lambda s: self.parameters(s, estimate), self, estimate)
+            parameters = statistics.derive("parameters", lambda s: self.parameters(s, estimate), self, estimate)
             terms = self.log_density(cells, parameters)
         return np.where(np.isnan(cells) | np.isnan(terms), 0.0, terms)
 
-    def score(self, seen: Any, x: Array, estimate: str) -> Array:
+    def score(self, statistics: Any, x: Array, estimate: str) -> Array:
         """The terms summed over the columns: (rows, classes)."""
-        groups = len(seen.n)
-        return scored(lambda part: self.log_likelihood(seen, x[part], estimate).sum(axis=-1), len(x), groups)
+        groups = len(statistics.n)
+        return score_shards(
+            lambda part: self.log_likelihood(statistics, x[part], estimate).sum(axis=-1), len(x), groups
+        )
 
-    def evidence(self, seen: Any) -> Array:
+    def evidence(self, statistics: Any) -> Array:
         """Log evidence of each column, over all classes; -inf where a value was seen that the family cannot hold."""
-        outside = getattr(seen, "outside", None)
-        evidence = np.atleast_2d(self.log_evidence(seen)).sum(axis=0)
+        outside = getattr(statistics, "outside", None)
+        evidence = np.atleast_2d(self.log_evidence(statistics)).sum(axis=0)
         return evidence if outside is None else np.where(outside.sum(axis=0) > 0, -np.inf, evidence)
 
 
-class Grouped:
+class GroupedRows:
     """Rows laid out for counting: a 2-D block, a class for each row, and the shape of the record that comes out."""
 
     def __init__(self, x: ArrayLike, group: Array | None, groups: int) -> None:
         cells = np.asarray(x)
         self.x = cells.reshape(len(cells), math.prod(cells.shape[1:]))
-        self.group = one_group(len(cells)) if group is None else np.ascontiguousarray(group, dtype=np.int32)
+        self.group = assign_single_class(len(cells)) if group is None else np.ascontiguousarray(group, dtype=np.int32)
         self.groups = 1 if group is None else groups
         self._shape = (() if group is None else (groups,)) + cells.shape[1:]
 
-    def shaped(self, sums: Array) -> Array:
+    def reshape_sums(self, sums: Array) -> Array:
         return sums.reshape(self._shape)
 
 
-def known(n: Array) -> Array:
+def nan_where_zero(n: Array) -> Array:
     """``n`` with nought as NaN: dividing by it says "unknown" and never warns."""
     return np.where(n > 0, n, np.nan)

@@ -9,27 +9,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln
 
-from priory.core.column_kernels import group_sums, lookup
+from priory.core.column_kernels import score_by_lookup, sum_by_class
 from priory.core.logspace import log, x_log_y
-from priory.core.statistics import Statistics, remaining
+from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.families import dirichlet
-from priory.families.base import Family, Grouped, known
+from priory.families.base import Family, GroupedRows, nan_where_zero
 
 
 @dataclass(frozen=True, eq=False)
-class Trials(Statistics):
+class BernoulliStatistics(Statistics):
     """Trials made, successes among them, and values seen that are neither."""
 
-    tallied: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
 
     n: Array
     successes: Array
     outside: Array
 
-    def guarded(self, total: Trials, part: Trials) -> Trials:
-        remaining(total.n - total.successes, part.n - part.successes)  # failures are counts too
-        return super().guarded(total, part)
+    def check_subtraction(self, total: BernoulliStatistics, part: BernoulliStatistics) -> BernoulliStatistics:
+        subtract_counts(total.n - total.successes, part.n - part.successes)  # failures are counts too
+        return super().check_subtraction(total, part)
 
 
 @final
@@ -49,13 +49,15 @@ class Bernoulli(Family):
     a: float | Array = 1.0
     b: float | Array = 1.0
 
-    holds: ClassVar[str] = "only 0 and 1"
+    accepted_values: ClassVar[str] = "only 0 and 1"
 
-    def observe(self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Trials:
-        rows = Grouped(x, group, groups)
+    def observe(
+        self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
+    ) -> BernoulliStatistics:
+        rows = GroupedRows(x, group, groups)
 
         def count(test: str) -> Array:
-            return rows.shaped(group_sums(rows.x, rows.group, weight, rows.groups, tests[test]))
+            return rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, tests[test]))
 
         tests = {
             "yes": lambda v: v == 1,
@@ -63,31 +65,31 @@ class Bernoulli(Family):
             "outside": lambda v: (v != 0) & (v != 1) & (v == v),
         }
         yes = count("yes")
-        return Trials(yes + count("no"), yes, count("outside"))
+        return BernoulliStatistics(yes + count("no"), yes, count("outside"))
 
-    def posterior(self, seen: Trials) -> Self:
-        return type(self)(self.a + seen.successes, self.b + (seen.n - seen.successes))
+    def posterior(self, statistics: BernoulliStatistics) -> Self:
+        return type(self)(self.a + statistics.successes, self.b + (statistics.n - statistics.successes))
 
     @classmethod
-    def prior_from(cls, seen: Trials) -> Self:
+    def empirical_prior(cls, statistics: BernoulliStatistics) -> Self:
         """Symmetric, as strong as the evidence of all classes says, for each column."""
-        yes, no = np.atleast_2d(seen.successes), np.atleast_2d(seen.n - seen.successes)
+        yes, no = np.atleast_2d(statistics.successes), np.atleast_2d(statistics.n - statistics.successes)
         pairs = np.stack([yes, no], axis=-1).swapaxes(0, 1)
-        strength = np.array([dirichlet.strength_by_evidence(column) for column in pairs])
+        strength = np.array([dirichlet.choose_alpha(column) for column in pairs])
         return cls(strength, strength)
 
     @classmethod
     def m_estimate(cls, m: float, p: float) -> Self:
         """The prior worth ``m`` virtual examples that expects ``p``.
 
-        >>> seen = Trials(n=np.array(5.0), successes=np.array(0.0), outside=np.array(0.0))
+        >>> seen = BernoulliStatistics(n=np.array(5.0), successes=np.array(0.0), outside=np.array(0.0))
         >>> round(float((Bernoulli.m_estimate(m=3, p=1/3) + seen).mean()), 6)
         0.125
         """
         return cls(m * p, m * (1 - p))
 
-    def ml(self, seen: Trials) -> Array:
-        return np.asarray(seen.successes / known(seen.n))
+    def ml(self, statistics: BernoulliStatistics) -> Array:
+        return np.asarray(statistics.successes / nan_where_zero(statistics.n))
 
     def mode(self) -> Array:
         a, b = np.asarray(self.a), np.asarray(self.b)
@@ -113,11 +115,15 @@ class Bernoulli(Family):
 
     # -- classes by columns: a cell is 0, 1, neither, or missing ------------------------------------------------------
 
-    def score(self, seen: Trials, x: Array, estimate: str) -> Array:
-        return _looked_up(x, self.log_likelihood(seen, _cases(x), estimate))
+    def score(self, statistics: BernoulliStatistics, x: Array, estimate: str) -> Array:
+        return _score_cases(x, self.log_likelihood(statistics, _make_case_rows(x), estimate))
 
-    def mixed(self, seen: Trials, together: Trials, x: Array, estimate: str, matters: Array) -> Array:
-        return _looked_up(x, self.mixed_terms(seen, together, _cases(x), estimate, matters))
+    def averaged_score(
+        self, statistics: BernoulliStatistics, pooled: BernoulliStatistics, x: Array, estimate: str, inclusion: Array
+    ) -> Array:
+        return _score_cases(
+            x, self.averaged_log_likelihood(statistics, pooled, _make_case_rows(x), estimate, inclusion)
+        )
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return rng.beta(self.a, self.b, size=(size, *np.shape(self.a)))
@@ -126,16 +132,16 @@ class Bernoulli(Family):
         return rng.binomial(1, parameters, size=(size, *np.shape(parameters))).astype(float)
 
 
-def _cases(x: Array) -> Array:
+def _make_case_rows(x: Array) -> Array:
     """Rows of 0, of 1, and of what is neither."""
     return np.repeat([[0.0], [1.0], [2.0]], x.shape[1], axis=1)
 
 
-def _looked_up(x: Array, terms: Array) -> Array:
+def _score_cases(x: Array, terms: Array) -> Array:
     """Scores (rows, classes) from the terms (cases, classes, columns)."""
 
     def codes(part: slice) -> Array:
         cells = np.asarray(x[part], dtype=float)
         return np.where(np.isnan(cells), -1, np.where(cells == 1, 1, np.where(cells == 0, 0, 2)))
 
-    return lookup(codes, len(x), list(np.ascontiguousarray(terms.transpose(2, 1, 0))))
+    return score_by_lookup(codes, len(x), list(np.ascontiguousarray(terms.transpose(2, 1, 0))))

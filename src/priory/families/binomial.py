@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, gammaln
 
-from priory.core.column_kernels import group_sums
+from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import Family, Grouped, known
+from priory.families.base import Family, GroupedRows, nan_where_zero
 from priory.families.bernoulli import Bernoulli
 
 
 @dataclass(frozen=True, eq=False)
-class Successes(Statistics):
+class BinomialStatistics(Statistics):
     """Rows seen, successes in them, the log of the ways to have them, and values that are no count of successes."""
 
-    tallied: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
 
     n: Array
     successes: Array
@@ -43,12 +43,12 @@ class Binomial(Family):
     a: float | Array = 1.0
     b: float | Array = 1.0
 
-    holds: ClassVar[str] = "whole numbers from 0 to the declared number of trials"
+    accepted_values: ClassVar[str] = "whole numbers from 0 to the declared number of trials"
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
-    ) -> Successes:
-        rows = Grouped(x, group, groups)
+    ) -> BinomialStatistics:
+        rows = GroupedRows(x, group, groups)
 
         def inside(v: Array) -> Array:
             return (v >= 0) & (v <= self.trials) & (np.floor(v) == v)
@@ -63,22 +63,24 @@ class Binomial(Family):
             ways,
             lambda v: ~inside(v) & (v == v),
         )
-        return Successes(*(rows.shaped(group_sums(rows.x, rows.group, weight, rows.groups, t)) for t in transforms))
+        return BinomialStatistics(
+            *(rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, t)) for t in transforms)
+        )
 
-    def posterior(self, seen: Successes) -> Self:
-        failures = self.trials * seen.n - seen.successes
-        return replace(self, a=self.a + seen.successes, b=self.b + failures)
+    def posterior(self, statistics: BinomialStatistics) -> Self:
+        failures = self.trials * statistics.n - statistics.successes
+        return replace(self, a=self.a + statistics.successes, b=self.b + failures)
 
     @classmethod
-    def prior_from(cls, seen: Successes) -> Self:
+    def empirical_prior(cls, statistics: BinomialStatistics) -> Self:
         """The number of trials cannot be read off the data: declare ``Binomial(trials=...)``."""
         raise TypeError("Binomial needs its number of trials: declare an instance, Binomial(trials=...).")
 
     def _belief(self) -> Bernoulli:
         return Bernoulli(self.a, self.b)
 
-    def ml(self, seen: Successes) -> Array:
-        return np.asarray(seen.successes / (self.trials * known(seen.n)))
+    def ml(self, statistics: BinomialStatistics) -> Array:
+        return np.asarray(statistics.successes / (self.trials * nan_where_zero(statistics.n)))
 
     def mode(self) -> Array:
         return self._belief().mode()
@@ -103,8 +105,8 @@ class Binomial(Family):
     def log_normaliser(self) -> Array:
         return self._belief().log_normaliser()
 
-    def log_base(self, seen: Successes) -> Array:
-        return seen.log_ways
+    def log_base(self, statistics: BinomialStatistics) -> Array:
+        return statistics.log_ways
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return self._belief().draw(rng, size)

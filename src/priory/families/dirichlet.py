@@ -8,20 +8,20 @@ from scipy.special import gammaln
 from priory.core.typing import Array
 
 
-def mean(alpha: Array) -> Array:
+def mean_shares(alpha: Array) -> Array:
     """The m-estimate: with ``alpha = m p + counts`` it is (n_c + m p) / (n + m).
 
-    >>> mean(np.array([3 * 1/3 + 0, 3 * 2/3 + 5])).round(3).tolist()
+    >>> mean_shares(np.array([3 * 1/3 + 0, 3 * 2/3 + 5])).round(3).tolist()
     [0.125, 0.875]
     """
     return np.asarray(alpha / alpha.sum(axis=-1, keepdims=True))
 
 
-def mode(alpha: Array) -> Array:
+def mode_shares(alpha: Array) -> Array:
     """Where the density peaks; the mean, where it has no single peak."""
     above = np.maximum(alpha - 1, 0.0)
     total = above.sum(axis=-1, keepdims=True)
-    return np.where(total > 0, above / np.where(total > 0, total, 1.0), mean(alpha))
+    return np.where(total > 0, above / np.where(total > 0, total, 1.0), mean_shares(alpha))
 
 
 def log_normaliser(alpha: Array) -> Array:
@@ -34,33 +34,33 @@ def log_evidence(alpha: Array, counts: Array) -> Array:
     return log_normaliser(alpha + counts) - log_normaliser(alpha)
 
 
-STRENGTHS = 2.0 ** np.arange(-6, 4)
+DIRICHLET_ALPHA_GRID = 2.0 ** np.arange(-6, 4)
 
 
-def strength_by_evidence(counts: Array) -> float:
+def choose_alpha(counts: Array) -> float:
     """The symmetric prior (virtual examples of each value) under which the counts of all classes are most probable.
 
-    >>> strength_by_evidence(np.array([[40.0, 0.0, 0.0], [0.0, 40.0, 0.0]]))  # classes agree with themselves
+    >>> choose_alpha(np.array([[40.0, 0.0, 0.0], [0.0, 40.0, 0.0]]))  # classes agree with themselves
     0.015625
-    >>> strength_by_evidence(np.array([[40.0, 41.0, 39.0], [40.0, 40.0, 40.0]]))  # every value likely everywhere
+    >>> choose_alpha(np.array([[40.0, 41.0, 39.0], [40.0, 40.0, 40.0]]))  # every value likely everywhere
     8.0
     """
     if not counts.size:
         return 1.0
     values, rows = counts.shape[-1], counts.sum(axis=-1)
     some = counts[counts > 0]  # a value not shown adds nothing
-    drawn = (gammaln(some + STRENGTHS[:, None]) - gammaln(STRENGTHS)[:, None]).sum(axis=1)
-    mass = STRENGTHS[:, None] * values
+    drawn = (gammaln(some + DIRICHLET_ALPHA_GRID[:, None]) - gammaln(DIRICHLET_ALPHA_GRID)[:, None]).sum(axis=1)
+    mass = DIRICHLET_ALPHA_GRID[:, None] * values
     evidence = drawn + (gammaln(mass) - gammaln(mass + rows)).sum(axis=1)
-    return float(STRENGTHS[first_best(evidence)])
+    return float(DIRICHLET_ALPHA_GRID[choose_alpha_index(evidence)])
 
 
-def first_best(evidence: Array) -> Array:
+def choose_alpha_index(evidence: Array) -> Array:
     """The weakest of the strengths (last axis) whose evidence is best up to rounding."""
     top = evidence.max(axis=-1, keepdims=True)
     return np.argmax(evidence >= top - 1e-9 * (1 + np.abs(top)), axis=-1)
 
 
-def draw(alpha: Array, rng: np.random.Generator, size: int) -> Array:
+def draw_shares(alpha: Array, rng: np.random.Generator, size: int) -> Array:
     gammas = rng.gamma(alpha, size=(size, *alpha.shape))
     return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))

@@ -10,22 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, polygamma, psi
 
-from priory.core.column_kernels import group_sums
+from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log_sum_exp
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import Family, Grouped, known
+from priory.families.base import Family, GroupedRows, nan_where_zero
 
-SMALLEST, LARGEST = 1e-300, 1e300  # sums of anything beyond would overflow
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
+MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # sums of anything beyond would overflow
+SHAPE_NODES, SHAPE_NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 LOG_SHAPE_SD = 2.0  # the shape is believed to lie within a factor e^2 of 1, give or take
 
 
 @dataclass(frozen=True, eq=False)
-class Positives(Statistics):
+class GammaStatistics(Statistics):
     """Rows seen, their sum, the sum of their logarithms, and values seen that are not positive."""
 
-    tallied: ClassVar[tuple[str, ...]] = ("n", "outside")
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "outside")
 
     n: Array
     total: Array
@@ -33,7 +33,7 @@ class Positives(Statistics):
     outside: Array
 
 
-class GammaShapeRate(NamedTuple):
+class GammaParameters(NamedTuple):
     """The parameters of a Gamma distribution."""
 
     shape: Any
@@ -58,51 +58,55 @@ class Gamma(Family):
     shape: float | None = None
     a: float | Array = 1.0
     b: float | Array = 1.0
-    seen: Positives | None = None  # what a belief about an unknown shape has to remember
+    seen: GammaStatistics | None = None  # what a belief about an unknown shape has to remember
 
-    holds: ClassVar[str] = "positive numbers"
+    accepted_values: ClassVar[str] = "positive numbers"
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
-    ) -> Positives:
-        rows = Grouped(x, group, groups)
+    ) -> GammaStatistics:
+        rows = GroupedRows(x, group, groups)
         transforms = (
-            _inside,
-            lambda v: np.where(_inside(v), v, 0.0),
-            lambda v: np.log(np.where(_inside(v), v, 1.0)),
-            lambda v: ~_inside(v) & (v == v),
+            _is_positive,
+            lambda v: np.where(_is_positive(v), v, 0.0),
+            lambda v: np.log(np.where(_is_positive(v), v, 1.0)),
+            lambda v: ~_is_positive(v) & (v == v),
         )
-        return Positives(*(rows.shaped(group_sums(rows.x, rows.group, weight, rows.groups, t)) for t in transforms))
+        return GammaStatistics(
+            *(rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, t)) for t in transforms)
+        )
 
-    def posterior(self, seen: Positives) -> Self:
+    def posterior(self, statistics: GammaStatistics) -> Self:
         if self.shape is None:
-            return replace(self, seen=seen if self.seen is None else self.seen + seen)
-        return replace(self, a=self.a + self.shape * seen.n, b=self.b + seen.total)
+            return replace(self, seen=statistics if self.seen is None else self.seen + statistics)
+        return replace(self, a=self.a + self.shape * statistics.n, b=self.b + statistics.total)
 
     @classmethod
-    def prior_from(cls, seen: Positives) -> Self:
+    def empirical_prior(cls, statistics: GammaStatistics) -> Self:
         """Worth one event, on the scale of the mean of all rows."""
-        pooled = seen.pooled()
-        return cls(None, 1.0, np.nan_to_num(pooled.total[0] / known(pooled.n[0]), nan=1.0))
+        pooled = statistics.pool_classes()
+        return cls(None, 1.0, np.nan_to_num(pooled.total[0] / nan_where_zero(pooled.n[0]), nan=1.0))
 
     # -- the shape -----------------------------------------------------------------------------------------------
 
-    def _log_given_shape(self, k: Array, seen: Positives, b: Array) -> Array:
+    def _log_evidence_given_shape(self, k: Array, statistics: GammaStatistics, b: Array) -> Array:
         """Log evidence of ``seen`` for a known shape and ``rate ~ Gamma(a, b)``."""
         a = np.asarray(self.a)
-        after = a + k * seen.n
-        drawn = (k - 1) * seen.log_total - seen.n * gammaln(k)
-        return np.asarray(drawn + gammaln(after) - gammaln(a) + a * np.log(b) - after * np.log(b + seen.total))
+        after = a + k * statistics.n
+        drawn = (k - 1) * statistics.log_total - statistics.n * gammaln(k)
+        return np.asarray(drawn + gammaln(after) - gammaln(a) + a * np.log(b) - after * np.log(b + statistics.total))
 
-    def _most_probable_shape(self, seen: Positives) -> tuple[Array, Array]:
+    def _find_shape_mode(self, statistics: GammaStatistics) -> tuple[Array, Array]:
         """Where the log posterior of ``s = log k`` peaks, and the width of the peak: Newton, damped."""
-        a, n = np.asarray(self.a), seen.n
-        total, ease = seen.total / self.b, 1 / LOG_SHAPE_SD**2
-        s = np.minimum(np.nan_to_num(np.log(_likely_shape(_excess(seen)))), 2 * np.maximum(n - 1, 0.0))
+        a, n = np.asarray(self.a), statistics.n
+        total, ease = statistics.total / self.b, 1 / LOG_SHAPE_SD**2
+        s = np.minimum(
+            np.nan_to_num(np.log(_approximate_ml_shape(_log_mean_excess(statistics)))), 2 * np.maximum(n - 1, 0.0)
+        )
         for _ in range(60):
             k = np.exp(s)
             after, share = a + k * n, total / (1 + k * total)
-            first = seen.log_total - n * (np.log(self.b) - s - 1 + np.log1p(k * total))
+            first = statistics.log_total - n * (np.log(self.b) - s - 1 + np.log1p(k * total))
             first = first + n * (psi(after) - psi(k)) - after * share
             second = n * (1 / k - polygamma(1, k) + n * polygamma(1, after) - 2 * share) + after * share**2
             bend = np.maximum(ease, ease - k * first - k**2 * second)
@@ -112,90 +116,95 @@ class Gamma(Family):
                 break
         return s, 1 / np.sqrt(bend)
 
-    def _shapes(self, seen: Positives) -> tuple[Array, Array]:
+    def _integrate_shape(self, statistics: GammaStatistics) -> tuple[Array, Array]:
         """Quadrature nodes for the shape, and the log of each one's share of the evidence: last axis."""
-        s, width = (v[..., None] for v in self._most_probable_shape(seen))
-        nodes = s + width * NODES
+        s, width = (v[..., None] for v in self._find_shape_mode(statistics))
+        nodes = s + width * SHAPE_NODES
         prior = -0.5 * (nodes / LOG_SHAPE_SD) ** 2 - np.log(LOG_SHAPE_SD * np.sqrt(2 * np.pi))
-        wide = Positives(*(np.asarray(f)[..., None] for f in (seen.n, seen.total, seen.log_total, seen.outside)))
+        wide = GammaStatistics(
+            *(
+                np.asarray(f)[..., None]
+                for f in (statistics.n, statistics.total, statistics.log_total, statistics.outside)
+            )
+        )
         k = np.exp(nodes)
-        given = self._log_given_shape(k, wide, np.asarray(self.b)[..., None] / k)
-        return k, np.asarray(given + prior + np.log(WEIGHTS) + NODES**2 / 2 + np.log(width))
+        given = self._log_evidence_given_shape(k, wide, np.asarray(self.b)[..., None] / k)
+        return k, np.asarray(given + prior + np.log(SHAPE_NODE_WEIGHTS) + SHAPE_NODES**2 / 2 + np.log(width))
 
     @cached_property
-    def _believed(self) -> tuple[Positives, Array, Array]:
+    def _shape_evidence(self) -> tuple[GammaStatistics, Array, Array]:
         """What was seen, the nodes, and their shares of its evidence."""
-        seen = self.seen if self.seen is not None else _nothing(np.shape(self.b))
-        return seen, *self._shapes(seen)
+        seen = self.seen if self.seen is not None else _make_empty_statistics(np.shape(self.b))
+        return seen, *self._integrate_shape(seen)
 
     @cached_property
-    def _known(self) -> tuple[Array, Array, Array, Array]:
+    def _shape_posterior(self) -> tuple[Array, Array, Array, Array]:
         """Shapes (last axis), their log probabilities, and the belief ``a``, ``b`` about the rate for each."""
         a, b = np.asarray(self.a)[..., None], np.asarray(self.b)[..., None]
         if self.shape is not None:
             return np.full((1,), self.shape), np.zeros(1), a, b
-        seen, k, mass = self._believed
+        seen, k, mass = self._shape_evidence
         mass = mass - log_sum_exp(mass)[..., None]
         return k, mass, a + k * seen.n[..., None], b / k + seen.total[..., None]
 
     # -- estimates -----------------------------------------------------------------------------------------------
 
-    def ml(self, seen: Positives) -> GammaShapeRate:
-        mean = seen.total / known(seen.n)
+    def ml(self, statistics: GammaStatistics) -> GammaParameters:
+        mean = statistics.total / nan_where_zero(statistics.n)
         if self.shape is not None:
-            return GammaShapeRate(np.broadcast_to(self.shape, np.shape(mean)), self.shape / mean)
-        excess = _excess(seen)
-        k = _likely_shape(excess)
+            return GammaParameters(np.broadcast_to(self.shape, np.shape(mean)), self.shape / mean)
+        excess = _log_mean_excess(statistics)
+        k = _approximate_ml_shape(excess)
         for _ in range(20):
             k = k - (np.log(k) - psi(k) - excess) / (1 / k - polygamma(1, k))
-        return GammaShapeRate(k, k / mean)
+        return GammaParameters(k, k / mean)
 
-    def mode(self) -> GammaShapeRate:
+    def mode(self) -> GammaParameters:
         """The shape's most probable node, and the most probable rate given it."""
-        k, mass, a, b = self._known
+        k, mass, a, b = self._shape_posterior
         best = np.argmax(mass, axis=-1, keepdims=True)
 
         def pick(v: Array) -> Array:
             wide = np.broadcast_to(v, np.broadcast_shapes(v.shape, mass.shape))
             return np.take_along_axis(wide, best, axis=-1)[..., 0] if mass.ndim > 1 else wide[..., 0]
 
-        return GammaShapeRate(pick(k), np.maximum(pick(a) - 1, 0.0) / pick(b))
+        return GammaParameters(pick(k), np.maximum(pick(a) - 1, 0.0) / pick(b))
 
-    def mean(self) -> GammaShapeRate:
-        k, mass, a, b = self._known
+    def mean(self) -> GammaParameters:
+        k, mass, a, b = self._shape_posterior
         p = np.exp(mass)
-        return GammaShapeRate((p * k).sum(axis=-1), (p * a / b).sum(axis=-1))
+        return GammaParameters((p * k).sum(axis=-1), (p * a / b).sum(axis=-1))
 
     # -- probabilities -------------------------------------------------------------------------------------------
 
-    def log_density(self, x: ArrayLike, parameters: GammaShapeRate) -> Array:
+    def log_density(self, x: ArrayLike, parameters: GammaParameters) -> Array:
         x, (k, rate) = np.asarray(x, dtype=float), (np.asarray(p, dtype=float) for p in parameters)
-        y = np.where(_inside(x), x, 1.0)
+        y = np.where(_is_positive(x), x, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = k * np.log(rate) + (k - 1) * np.log(y) - rate * y - gammaln(k)
-        return np.where(_inside(x) | np.isnan(x), value, -np.inf)
+        return np.where(_is_positive(x) | np.isnan(x), value, -np.inf)
 
     def log_predictive(self, x: ArrayLike) -> Array:
-        k, mass, a, b = self._known
+        k, mass, a, b = self._shape_posterior
         x = np.asarray(x, dtype=float)
-        y = np.where(_inside(x), x, 1.0)[..., None]
+        y = np.where(_is_positive(x), x, 1.0)[..., None]
         constant = mass + gammaln(a + k) - gammaln(a) - gammaln(k) - k * np.log(b)
         value = log_sum_exp(constant + (k - 1) * np.log(y) - (a + k) * np.log1p(y / b))
-        return np.where(_inside(x) | np.isnan(x), value, -np.inf)
+        return np.where(_is_positive(x) | np.isnan(x), value, -np.inf)
 
     def log_normaliser(self) -> Array:
         """Of the belief about the rate, for a known shape."""
         return np.asarray(gammaln(self.a) - np.asarray(self.a) * np.log(self.b))
 
-    def log_evidence(self, seen: Positives) -> Array:
+    def log_evidence(self, statistics: GammaStatistics) -> Array:
         if self.shape is not None:
-            return self._log_given_shape(np.asarray(self.shape), seen, np.asarray(self.b))
+            return self._log_evidence_given_shape(np.asarray(self.shape), statistics, np.asarray(self.b))
         if self.seen is not None:
-            return log_sum_exp(self._shapes(seen)[1])
-        return log_sum_exp(seen.derived("posterior", self.posterior, self)._believed[2])
+            return log_sum_exp(self._integrate_shape(statistics)[1])
+        return log_sum_exp(statistics.derive("posterior", self.posterior, self)._shape_evidence[2])
 
-    def draw(self, rng: np.random.Generator, size: int) -> GammaShapeRate:
-        k, mass, a, b = self._known
+    def draw(self, rng: np.random.Generator, size: int) -> GammaParameters:
+        k, mass, a, b = self._shape_posterior
         cells = np.broadcast_shapes(mass.shape, a.shape, b.shape)
         noise = rng.gumbel(size=(size, *cells))
         pick = np.argmax(np.broadcast_to(mass, cells) + noise, axis=-1)[..., None]
@@ -203,27 +212,27 @@ class Gamma(Family):
         def chosen(v: Array) -> Array:
             return np.take_along_axis(np.broadcast_to(v, (size, *cells)), pick, axis=-1)[..., 0]
 
-        return GammaShapeRate(chosen(k), rng.gamma(chosen(a), 1 / chosen(b)))
+        return GammaParameters(chosen(k), rng.gamma(chosen(a), 1 / chosen(b)))
 
-    def sample(self, parameters: GammaShapeRate, rng: np.random.Generator, size: int) -> Array:
+    def sample(self, parameters: GammaParameters, rng: np.random.Generator, size: int) -> Array:
         shape = (size, *np.shape(parameters.shape))
         return rng.gamma(parameters.shape, 1 / np.asarray(parameters.rate), size=shape)
 
 
-def _inside(x: Array) -> Array:
-    return np.asarray((x >= SMALLEST) & (x <= LARGEST))
+def _is_positive(x: Array) -> Array:
+    return np.asarray((x >= MIN_GAMMA_VALUE) & (x <= MAX_GAMMA_VALUE))
 
 
-def _excess(seen: Positives) -> Array:
+def _log_mean_excess(statistics: GammaStatistics) -> Array:
     """How far the logarithm of the mean is above the mean of the logarithms."""
-    n = known(seen.n)
-    return np.asarray(np.maximum(np.log(seen.total / n) - seen.log_total / n, 1e-12))
+    n = nan_where_zero(statistics.n)
+    return np.asarray(np.maximum(np.log(statistics.total / n) - statistics.log_total / n, 1e-12))
 
 
-def _likely_shape(excess: Array) -> Array:
+def _approximate_ml_shape(excess: Array) -> Array:
     """About the shape of greatest likelihood: off by a few hundredths at most."""
     return np.asarray((3 - excess + np.sqrt((excess - 3) ** 2 + 24 * excess)) / (12 * excess))
 
 
-def _nothing(shape: tuple[int, ...]) -> Positives:
-    return Positives(*(np.zeros(shape) for _ in range(4)))
+def _make_empty_statistics(shape: tuple[int, ...]) -> GammaStatistics:
+    return GammaStatistics(*(np.zeros(shape) for _ in range(4)))

@@ -11,14 +11,14 @@ from scipy.special import gammaln
 
 from priory.core import column_kernels, sharding
 from priory.core.logspace import log
-from priory.core.statistics import DUST, Statistics
+from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
-from priory.errors import DataError, NotSeen
-from priory.families.base import Family, Grouped, known
+from priory.errors import DataError, NotLearnedError
+from priory.families.base import Family, GroupedRows, nan_where_zero
 
-LOG_2PI = float(np.log(2 * np.pi))
-FLOOR = 1e-9  # of a column's variance: a class that shows one value only is not infinitely sure of it
-FAR = 1e140  # the square of anything farther out would overflow; the verdict is the same
+LOG_TWO_PI = float(np.log(2 * np.pi))
+MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: a class that shows one value only is not infinitely sure of it
+MAX_ABS_Z = 1e140  # the square of anything farther out would overflow; the verdict is the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Moments(Statistics):
     the unit keeps the squares of 1e300 finite. Neither changes a result beyond rounding; ``+`` puts both in one frame.
     """
 
-    frame: ClassVar[tuple[str, ...]] = ("origin", "unit")
+    frame_fields: ClassVar[tuple[str, ...]] = ("origin", "unit")
 
     n: Array
     first: Array
@@ -37,7 +37,7 @@ class Moments(Statistics):
     origin: Array  # in units, one for each class and column
     unit: Array  # a power of two for each column
 
-    def rebased(self, origin: Array, unit: Array) -> Moments:
+    def rebase(self, origin: Array, unit: Array) -> Moments:
         """The same rows about another origin, in another unit."""
         scale = self.unit / unit
         shift = self.origin * scale - origin
@@ -46,39 +46,39 @@ class Moments(Statistics):
             self.n, first + self.n * shift, second + 2 * shift * first + self.n * shift**2, origin + 0 * first, unit
         )
 
-    def aligned(self, other: Moments) -> tuple[Moments, Moments]:
+    def align(self, other: Moments) -> tuple[Moments, Moments]:
         """Into the larger unit, about the origin of the record with more rows."""
         filled, more = (r.n.sum(axis=0) if r.n.ndim > r.unit.ndim else r.n for r in (self, other))
         unit = np.where(more == 0, self.unit, np.where(filled == 0, other.unit, np.maximum(self.unit, other.unit)))
         origin = np.where(self.n >= other.n, self.origin * (self.unit / unit), other.origin * (other.unit / unit))
-        return self.rebased(origin, unit), other.rebased(origin, unit)
+        return self.rebase(origin, unit), other.rebase(origin, unit)
 
-    def regrouped(self, index: Array, size: int) -> Moments:
-        wide = super().regrouped(index, size)
+    def regroup_classes(self, index: Array, size: int) -> Moments:
+        wide = super().regroup_classes(index, size)
         origin = np.zeros((size, *self.origin.shape[1:]))
         origin[index] = self.origin
         return replace(wide, origin=origin)
 
-    def pooled(self) -> Moments:
+    def pool_classes(self) -> Moments:
         """All classes together, about their common mean (two passes, so that distant classes do not cancel)."""
         total = self.n.sum(axis=0, keepdims=True)
         mean = self.n * self.origin + self.first
         centre = mean.sum(axis=0, keepdims=True) / np.where(total > 0, total, 1.0)
-        about = self.rebased(np.broadcast_to(centre, self.origin.shape), self.unit)
+        about = self.rebase(np.broadcast_to(centre, self.origin.shape), self.unit)
         return Moments(
             total, about.first.sum(axis=0, keepdims=True), about.second.sum(axis=0, keepdims=True), centre, self.unit
         )
 
-    def guarded(self, total: Moments, part: Moments) -> Moments:
-        left: Moments = super().guarded(total, part)
-        spread = left._scatter()
+    def check_subtraction(self, total: Moments, part: Moments) -> Moments:
+        left: Moments = super().check_subtraction(total, part)
+        spread = left._unclipped_scatter()
         lost = spread < -1e-9 * total.second
         if lost.any():
             cell = tuple(int(i) for i in np.argwhere(lost)[0])
-            raise NotSeen("cannot forget these values: more spread than was learned would go.", cell)
-        return left._centred(np.where(spread <= DUST * total.second, 0.0, spread))
+            raise NotLearnedError("cannot forget these values: more spread than was learned would go.", cell)
+        return left._centre_on_mean(np.where(spread <= ROUNDING_TOLERANCE * total.second, 0.0, spread))
 
-    def _centred(self, scatter: Array) -> Moments:
+    def _centre_on_mean(self, scatter: Array) -> Moments:
         """The same rows about their mean: where the sums were taken before may have been a row that is forgotten."""
         n = np.where(self.n > 0, self.n, 1.0)
         origin = np.where(self.n > 0, self.origin + self.first / n, 0.0)
@@ -87,17 +87,17 @@ class Moments(Statistics):
 
     def centre(self) -> Array:
         """Mean of z."""
-        return np.asarray(self.first / known(self.n))
+        return np.asarray(self.first / nan_where_zero(self.n))
 
     def scatter(self) -> Array:
         """Sum of squares of z about its mean: nought where nothing was seen, and never less."""
-        return np.maximum(self._scatter(), 0.0)
+        return np.maximum(self._unclipped_scatter(), 0.0)
 
-    def _scatter(self) -> Array:
+    def _unclipped_scatter(self) -> Array:
         return np.asarray(self.second - self.first**2 / np.where(self.n > 0, self.n, 1.0))
 
 
-class Normal(NamedTuple):
+class NormalParameters(NamedTuple):
     """The parameters of a Gaussian."""
 
     mean: Any
@@ -123,68 +123,68 @@ class Gaussian(Family):
     scale: float | Array = 1.0
     unit: float | Array = 1.0  # location is in units and scale in units squared: beliefs about 1e300 stay finite
 
-    holds: ClassVar[str] = "numbers"
+    accepted_values: ClassVar[str] = "numbers"
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> Moments:
-        rows = Grouped(x, group, groups)
-        origin, unit = _frame(rows)
-        n, first, second = column_kernels.moments(rows.x, rows.group, weight, origin, unit)
+        rows = GroupedRows(x, group, groups)
+        origin, unit = _choose_origin_and_unit(rows)
+        n, first, second = column_kernels.compute_moments(rows.x, rows.group, weight, origin, unit)
         if not np.isfinite(second).all():  # a unit read off the first rows was too small, or a cell is infinite
-            unit = _power_of_two(_largest(rows.x))
-            origin = _first_rows(rows) / unit
-            n, first, second = column_kernels.moments(rows.x, rows.group, weight, origin, unit)
-        n, first, second, origin = (rows.shaped(s) for s in (n, first, second, origin))
+            unit = _round_to_power_of_two(_find_max_abs(rows.x))
+            origin = _find_first_rows(rows) / unit
+            n, first, second = column_kernels.compute_moments(rows.x, rows.group, weight, origin, unit)
+        n, first, second, origin = (rows.reshape_sums(s) for s in (n, first, second, origin))
         return Moments(n, first, second, origin, unit.reshape(np.shape(x)[1:]))
 
-    def posterior(self, seen: Moments) -> Self:
-        n, ratio = seen.n, seen.unit / np.asarray(self.unit)
-        mean = np.where(n > 0, (seen.origin + seen.first / np.where(n > 0, n, 1.0)) * ratio, self.location)
+    def posterior(self, statistics: Moments) -> Self:
+        n, ratio = statistics.n, statistics.unit / np.asarray(self.unit)
+        mean = np.where(n > 0, (statistics.origin + statistics.first / np.where(n > 0, n, 1.0)) * ratio, self.location)
         strength = self.strength + n
         pull = n * self.strength / strength * (mean - self.location) ** 2
         return type(self)(
             (self.strength * np.asarray(self.location) + n * mean) / strength,
             strength,
             self.shape + n / 2,
-            self.scale + (seen.scatter() * ratio**2 + pull) / 2,
+            self.scale + (statistics.scatter() * ratio**2 + pull) / 2,
             self.unit,
         )
 
     @classmethod
-    def prior_from(cls, seen: Moments) -> Self:
+    def empirical_prior(cls, statistics: Moments) -> Self:
         """The common mean and the variance within classes, the mean as uncertain as the classes lie apart.
 
         While every class has one row, the variance within is guessed from how close the classes lie.
         """
-        pooled = seen.pooled()
-        rows, classes = known(pooled.n[0]), np.maximum((seen.n > 0).sum(axis=0), 1)
+        pooled = statistics.pool_classes()
+        rows, classes = nan_where_zero(pooled.n[0]), np.maximum((statistics.n > 0).sum(axis=0), 1)
         total = pooled.scatter()[0] / rows
-        within = (seen.scatter().sum(axis=0) + total / classes**2) / np.maximum(rows - classes + 1, 1.0)
+        within = (statistics.scatter().sum(axis=0) + total / classes**2) / np.maximum(rows - classes + 1, 1.0)
         strength = np.where(total > 0, np.minimum(within / np.where(total > 0, total, 1.0), 1.0), 1.0)
         location = pooled.origin[0] + pooled.centre()[0]
-        return cls(np.nan_to_num(location), strength, 1.0, np.nan_to_num(within), seen.unit)
+        return cls(np.nan_to_num(location), strength, 1.0, np.nan_to_num(within), statistics.unit)
 
-    def ml(self, seen: Moments) -> Normal:
-        mean = (seen.origin + seen.centre()) * seen.unit
-        return Normal(mean, seen.scatter() / known(seen.n) * seen.unit**2)
+    def ml(self, statistics: Moments) -> NormalParameters:
+        mean = (statistics.origin + statistics.centre()) * statistics.unit
+        return NormalParameters(mean, statistics.scatter() / nan_where_zero(statistics.n) * statistics.unit**2)
 
-    def mode(self) -> Normal:
+    def mode(self) -> NormalParameters:
         return self._normal(np.asarray(self.shape) + 1.5)
 
-    def mean(self) -> Normal:
+    def mean(self) -> NormalParameters:
         return self._normal(np.where(np.asarray(self.shape) > 1, np.asarray(self.shape) - 1, np.nan))
 
-    def _normal(self, shape: Array) -> Normal:
+    def _normal(self, shape: Array) -> NormalParameters:
         unit = np.asarray(self.unit)
-        return Normal(np.asarray(self.location * unit), np.asarray(self.scale * unit**2 / shape))
+        return NormalParameters(np.asarray(self.location * unit), np.asarray(self.scale * unit**2 / shape))
 
-    def log_density(self, x: ArrayLike, parameters: Normal) -> Array:
+    def log_density(self, x: ArrayLike, parameters: NormalParameters) -> Array:
         mean, variance = (np.asarray(p, dtype=float) for p in parameters)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(-0.5 * (LOG_2PI + np.log(variance) + (x - mean) ** 2 / variance))
+            return np.asarray(-0.5 * (LOG_TWO_PI + np.log(variance) + (x - mean) ** 2 / variance))
 
-    def _student(self) -> tuple[Array, Array, Array, Array]:
+    def _student_t_parameters(self) -> tuple[Array, Array, Array, Array]:
         """The predictive of z as ``constant - power * log(1 + precision * (z - location)²)``; silent without spread."""
         shape, strength = np.asarray(self.shape, dtype=float), np.asarray(self.strength)
         spread = np.asarray(2 * np.asarray(self.scale) * (strength + 1) / strength, dtype=float)
@@ -194,7 +194,7 @@ class Gaussian(Family):
         return np.asarray(self.location, dtype=float), some / spread, some * (shape + 0.5), some * constant
 
     def log_predictive(self, x: ArrayLike) -> Array:
-        location, precision, power, constant = self._student()
+        location, precision, power, constant = self._student_t_parameters()
         z = np.asarray(x) / np.asarray(self.unit) - location
         return np.asarray(constant - power * np.log1p(precision * z**2) - np.log(self.unit))
 
@@ -202,69 +202,71 @@ class Gaussian(Family):
         shape = np.asarray(self.shape)
         return np.asarray(gammaln(shape) - shape * log(self.scale) - 0.5 * np.log(np.asarray(self.strength)))
 
-    def log_base(self, seen: Moments) -> Array:
-        return np.asarray(-seen.n * (0.5 * LOG_2PI + np.log(self.unit)))
+    def log_base(self, statistics: Moments) -> Array:
+        return np.asarray(-statistics.n * (0.5 * LOG_TWO_PI + np.log(self.unit)))
 
-    def draw(self, rng: np.random.Generator, size: int) -> Normal:
+    def draw(self, rng: np.random.Generator, size: int) -> NormalParameters:
         shape, unit = (size, *np.shape(self.location)), np.asarray(self.unit)
         variance = np.asarray(self.scale) / rng.gamma(self.shape, size=shape)
         mean = rng.normal(self.location, np.sqrt(variance / self.strength), size=shape)
-        return Normal(mean * unit, variance * unit**2)
+        return NormalParameters(mean * unit, variance * unit**2)
 
-    def sample(self, parameters: Normal, rng: np.random.Generator, size: int) -> Array:
+    def sample(self, parameters: NormalParameters, rng: np.random.Generator, size: int) -> Array:
         return rng.normal(parameters.mean, np.sqrt(parameters.variance), size=(size, *np.shape(parameters.mean)))
 
     # -- classes by columns, in units throughout so that nothing overflows ------------------------------------------
 
-    def _tables(self, seen: Moments, estimate: str) -> tuple[Array, ...]:
+    def _tables(self, statistics: Moments, estimate: str) -> tuple[Array, ...]:
         """Centre, precision, (power,) and constant of the log density of z, for each class and column."""
-        unitless = replace(seen, unit=np.ones_like(seen.unit))
-        ratio = np.asarray(self.unit) / seen.unit
+        unitless = replace(statistics, unit=np.ones_like(statistics.unit))
+        ratio = np.asarray(self.unit) / statistics.unit
         prior = replace(self, location=self.location * ratio, scale=self.scale * ratio**2, unit=np.ones_like(ratio))
         if estimate == "predictive":
-            return (prior + unitless)._student()
+            return (prior + unitless)._student_t_parameters()
         mean, variance = prior.parameters(unitless, estimate)
-        variance = np.maximum(variance, FLOOR * type(self).prior_from(unitless).scale)
+        variance = np.maximum(variance, MIN_VARIANCE_SHARE * type(self).empirical_prior(unitless).scale)
         known_, variance = variance > 0, np.where(variance > 0, variance, 1.0)
-        return np.nan_to_num(mean), known_ / variance, known_ * -0.5 * (LOG_2PI + np.log(variance))
+        return np.nan_to_num(mean), known_ / variance, known_ * -0.5 * (LOG_TWO_PI + np.log(variance))
 
-    def log_likelihood(self, seen: Moments, x: Array, estimate: str) -> Array:
-        centre, precision, *power, constant = seen.derived(
+    def log_likelihood(self, statistics: Moments, x: Array, estimate: str) -> Array:
+        centre, precision, *power, constant = statistics.derive(
             "tables", lambda s: self._tables(s, estimate), self, estimate
         )
-        z = np.clip((x / seen.unit)[:, None] - centre, -FAR, FAR)
+        z = np.clip((x / statistics.unit)[:, None] - centre, -MAX_ABS_Z, MAX_ABS_Z)
         terms = constant - power[0] * np.log1p(precision * z**2) if power else constant - 0.5 * precision * z**2
-        return np.where(np.isnan(z), 0.0, terms - (constant != 0) * np.log(seen.unit))
+        return np.where(np.isnan(z), 0.0, terms - (constant != 0) * np.log(statistics.unit))
 
-    def score(self, seen: Moments, x: Array, estimate: str) -> Array:
+    def score(self, statistics: Moments, x: Array, estimate: str) -> Array:
         """As the terms say, up to a constant of the row that all classes share."""
-        tables = seen.derived("tables", lambda s: self._tables(s, estimate), self, estimate)
-        return (column_kernels.student if estimate == "predictive" else column_kernels.quadratic)(x, seen.unit, *tables)
+        tables = statistics.derive("tables", lambda s: self._tables(s, estimate), self, estimate)
+        return (column_kernels.score_student_t if estimate == "predictive" else column_kernels.score_gaussian)(
+            x, statistics.unit, *tables
+        )
 
-    def mixed(self, seen: Moments, together: Moments, x: Array, estimate: str, matters: Array) -> Array:
+    def averaged_score(self, statistics: Moments, pooled: Moments, x: Array, estimate: str, inclusion: Array) -> Array:
         if estimate != "predictive":
-            return super().mixed(seen, together, x, estimate, matters)
-        pairs = zip(self._tables(seen, estimate), self._tables(together, estimate), strict=True)
+            return super().averaged_score(statistics, pooled, x, estimate, inclusion)
+        pairs = zip(self._tables(statistics, estimate), self._tables(pooled, estimate), strict=True)
         centre, precision, power, constant = (np.concatenate(pair) for pair in pairs)
-        constant = constant - (constant != 0) * np.log(seen.unit)
-        return column_kernels.blended(x, seen.unit, centre, precision, power, constant, matters)
+        constant = constant - (constant != 0) * np.log(statistics.unit)
+        return column_kernels.score_student_mixture(x, statistics.unit, centre, precision, power, constant, inclusion)
 
-    def evidence(self, seen: Moments) -> Array:
+    def evidence(self, statistics: Moments) -> Array:
         """A column without spread has no density: some other family explains it."""
         with np.errstate(invalid="ignore"):
-            return np.nan_to_num(super().evidence(seen), nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
+            return np.nan_to_num(super().evidence(statistics), nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
 
 
-def _frame(rows: Grouped) -> tuple[Array, Array]:
+def _choose_origin_and_unit(rows: GroupedRows) -> tuple[Array, Array]:
     """An origin for each class (its first row) and a unit for each column (the size of the first rows)."""
-    unit = _power_of_two(_largest(rows.x[: sharding.SHARD]))
-    return _first_rows(rows) / unit, unit
+    unit = _round_to_power_of_two(_find_max_abs(rows.x[: sharding.ROWS_PER_SHARD]))
+    return _find_first_rows(rows) / unit, unit
 
 
-def _first_rows(rows: Grouped) -> Array:
+def _find_first_rows(rows: GroupedRows) -> Array:
     """The first row of each class, found among the first rows of all if it is there."""
     origin = np.zeros((rows.groups, rows.x.shape[1]))
-    for part in (rows.group[: sharding.SHARD], rows.group):
+    for part in (rows.group[: sharding.ROWS_PER_SHARD], rows.group):
         first = np.full(rows.groups, -1, dtype=np.intp)
         first[part[::-1]] = np.arange(len(part))[::-1]
         if (first >= 0).all():
@@ -274,7 +276,7 @@ def _first_rows(rows: Grouped) -> Array:
     return np.where(np.isfinite(origin), origin, 0.0)
 
 
-def _largest(x: Array) -> Array:
+def _find_max_abs(x: Array) -> Array:
     size = np.abs(x.astype(float))
     largest = np.nanmax(size, axis=0, initial=0.0, where=~np.isnan(size))
     if np.isinf(largest).any():
@@ -283,5 +285,5 @@ def _largest(x: Array) -> Array:
     return largest
 
 
-def _power_of_two(size: Array) -> Array:
+def _round_to_power_of_two(size: Array) -> Array:
     return np.ldexp(1.0, np.clip(np.frexp(np.where(size > 0, size, 1.0))[1], -1000, 1000))

@@ -6,11 +6,11 @@ import numpy as np
 from scipy.special import gammaln
 
 from priory.core.typing import Array
-from priory.families.dirichlet import STRENGTHS
-from priory.families.leave_one_out import Left, Removals, strongest
+from priory.families.dirichlet import DIRICHLET_ALPHA_GRID
+from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, choose_alpha_per_removal
 
-CELLS = 1 << 21  # compared at a time
-LARGEST = float(np.finfo(float).max)
+CELLS_PER_CHUNK = 1 << 21  # compared at a time
+MAX_FLOAT = float(np.finfo(float).max)
 
 
 def outer_edge(value: Array, neighbour: Array, side: int, bits: int) -> Array:
@@ -18,37 +18,37 @@ def outer_edge(value: Array, neighbour: Array, side: int, bits: int) -> Array:
     with np.errstate(over="ignore"):
         edge = value + (value - (value / 2 + neighbour / 2))
     half = np.maximum(np.abs(value), 2.0**-1000) * 2.0 ** -(bits + 1)
-    return np.clip(np.where(neighbour == value, value + side * half, edge), -LARGEST, LARGEST)
+    return np.clip(np.where(neighbour == value, value + side * half, edge), -MAX_FLOAT, MAX_FLOAT)
 
 
-def of_bins(
-    gone: Removals, x: Array, quantiles: Array, candidate: Array, most: int, bits: int, alpha: float | None
-) -> Left:
+def leave_out_bins(
+    removals: RowRemovals, x: Array, quantiles: Array, candidate: Array, max_bins: int, bits: int, alpha: float | None
+) -> LeaveOneOutResult:
     """``x`` are the cells, ``quantiles`` the candidates' cuts; up to ``most`` values each for itself is one more."""
-    step = max(1, CELLS // ((len(quantiles) + most) * len(gone.tally.counts)))
+    step = max(1, CELLS_PER_CHUNK // ((len(quantiles) + max_bins) * len(removals.value_counts.counts)))
     parts = [
-        _of_bins(gone[i : i + step], x[i : i + step], quantiles, candidate, most, bits, alpha)
-        for i in range(0, len(gone.own), step)
+        _leave_out_bins_chunk(removals[i : i + step], x[i : i + step], quantiles, candidate, max_bins, bits, alpha)
+        for i in range(0, len(removals.own_class), step)
     ]
-    return Left(np.concatenate([p.evidence for p in parts]), np.concatenate([p.terms for p in parts]))
+    return LeaveOneOutResult(np.concatenate([p.evidence for p in parts]), np.concatenate([p.terms for p in parts]))
 
 
-def _of_bins(
-    gone: Removals, x: Array, quantiles: Array, candidate: Array, most: int, bits: int, alpha: float | None
-) -> Left:
-    tally = gone.tally
+def _leave_out_bins_chunk(
+    removals: RowRemovals, x: Array, quantiles: Array, candidate: Array, max_bins: int, bits: int, alpha: float | None
+) -> LeaveOneOutResult:
+    tally = removals.value_counts
     counts = tally.counts.astype(np.int64)
     content = np.concatenate([np.zeros((len(counts), 1), dtype=np.int64), np.cumsum(counts, axis=1)], axis=1)
     half = gammaln(np.arange(content.max() + 1) + 0.5) - gammaln(0.5)  # looked up: it is asked for millions of times
-    cuts = _cuts(gone, content.sum(axis=0), quantiles)
-    if len(tally.values) - 1 <= most:
-        every = np.minimum(np.arange(len(tally.values) + 1), gone.values[:, None])
+    cuts = _find_equal_content_cuts(removals, content.sum(axis=0), quantiles)
+    if len(tally.values) - 1 <= max_bins:
+        every = np.minimum(np.arange(len(tally.values) + 1), removals.values[:, None])
         cuts = np.concatenate([cuts, every], axis=1)
         candidate = np.append(candidate, np.full(every.shape[1], candidate[-1] + 1))
-    edges = _edges(gone, cuts, bits)
-    later = cuts > gone.place[:, None]
-    below = content[:, cuts + (gone.vanished[:, None] & later)]  # (classes, removals, cuts)
-    below[gone.own, gone.each] -= later
+    edges = _find_cut_edges(removals, cuts, bits)
+    later = cuts > removals.position[:, None]
+    below = content[:, cuts + (removals.vanished[:, None] & later)]  # (classes, removals, cuts)
+    below[removals.own_class, removals.removal_index] -= later
     inside = np.diff(below, axis=2)
     bin_ = (candidate[1:] == candidate[:-1]) & (np.diff(cuts, axis=1) > 0)
     widths = np.where(bin_, np.log(np.where(bin_, np.diff(edges / 2, axis=1), 1.0)) + np.log(2), 0.0)
@@ -57,31 +57,31 @@ def _of_bins(
     starts = np.flatnonzero(np.append(True, candidate[1:] != candidate[:-1]))
     drawn = np.add.reduceat(drawn, starts, axis=1)
     bins = np.add.reduceat(bin_, starts, axis=1, dtype=float)
-    rows = gone.rows[:, None, :]
+    rows = removals.class_rows[:, None, :]
     evidence = drawn + (gammaln(bins / 2)[:, :, None] - gammaln(rows + bins[:, :, None] / 2)).sum(axis=2)
-    if len(tally.values) - 1 == most:
-        evidence[~gone.vanished, -1] = -np.inf
+    if len(tally.values) - 1 == max_bins:
+        evidence[~removals.vanished, -1] = -np.inf
     best = np.argmax(evidence, axis=1)
-    return _answers(gone, x, best, candidate, inside, bin_, widths, edges, alpha)
+    return _score_best_bins(removals, x, best, candidate, inside, bin_, widths, edges, alpha)
 
 
-def _cuts(gone: Removals, content: Array, quantiles: Array) -> Array:
+def _find_equal_content_cuts(removals: RowRemovals, content: Array, quantiles: Array) -> Array:
     """Where bins of equal content end (removals, quantiles), as numbers among the values left."""
-    wanted, place = (content[-1] - 1) * quantiles, gone.place[:, None]
-    early = wanted <= content[gone.place][:, None]
+    wanted, place = (content[-1] - 1) * quantiles, removals.position[:, None]
+    early = wanted <= content[removals.position][:, None]
     after = np.where(early, np.searchsorted(content, wanted), np.searchsorted(content - 1, wanted))
     here, before = content[after] - (after > place), content[after - 1] - (after - 1 > place)
     nearer = (after > 0) & (wanted - before < here - wanted)
     cut = after - nearer
-    return np.asarray(cut - (gone.vanished[:, None] & (cut > place)))
+    return np.asarray(cut - (removals.vanished[:, None] & (cut > place)))
 
 
-def _edges(gone: Removals, cuts: Array, bits: int) -> Array:
+def _find_cut_edges(removals: RowRemovals, cuts: Array, bits: int) -> Array:
     """Halfway between the values left on both sides of a cut."""
-    values, last = gone.tally.values, gone.values[:, None]
+    values, last = removals.value_counts.values, removals.values[:, None]
 
     def left(place: Array) -> Array:
-        return np.asarray(values[gone.original(np.clip(place, 0, last - 1))])
+        return np.asarray(values[removals.restore_positions(np.clip(place, 0, last - 1))])
 
     between = left(cuts) / 2 + left(cuts - 1) / 2
     low = outer_edge(left(0 * last), left(0 * last + 1), -1, bits)
@@ -89,8 +89,8 @@ def _edges(gone: Removals, cuts: Array, bits: int) -> Array:
     return np.where(cuts == 0, low, np.where(cuts == last, high, between))
 
 
-def _answers(
-    gone: Removals,
+def _score_best_bins(
+    removals: RowRemovals,
     x: Array,
     best: Array,
     candidate: Array,
@@ -99,20 +99,20 @@ def _answers(
     widths: Array,
     edges: Array,
     alpha: float | None,
-) -> Left:
+) -> LeaveOneOutResult:
     """The best histogram's evidence, and what its bin of the value says, removals with the same candidate together."""
     evidence, terms = np.empty(len(x)), np.empty((len(x), len(inside)))
-    strengths = STRENGTHS if alpha is None else np.array([alpha])
+    strengths = DIRICHLET_ALPHA_GRID if alpha is None else np.array([alpha])
     for k in np.unique(best):
         r = np.flatnonzero(best == k)
         at = np.flatnonzero((candidate[1:] == k) & (candidate[:-1] == k))
         counts, real, wide = inside[:, r][:, :, at], bin_[r][:, at], widths[r][:, at]
         drawn = np.stack([(gammaln(counts + s) - gammaln(s)).sum(axis=(0, 2)) for s in strengths], axis=1)
-        a, found = strongest(drawn, real.sum(axis=1), gone.rows[r], strengths)
+        a, found = choose_alpha_per_removal(drawn, real.sum(axis=1), removals.class_rows[r], strengths)
         evidence[r] = found - (counts.sum(axis=0) * wide).sum(axis=1)
         reached = real & (edges[r][:, at] <= x[r, None])
         own = np.where(reached.any(axis=1), len(at) - 1 - np.argmax(reached[:, ::-1], axis=1), np.argmax(real, axis=1))
         shown, each = counts[:, np.arange(len(r)), own].T, np.arange(len(r))
-        mass = gone.rows[r] + (a * real.sum(axis=1))[:, None]
+        mass = removals.class_rows[r] + (a * real.sum(axis=1))[:, None]
         terms[r] = np.log(shown + a[:, None]) - np.log(mass) - wide[each, own][:, None]
-    return Left(evidence, terms)
+    return LeaveOneOutResult(evidence, terms)

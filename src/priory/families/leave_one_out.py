@@ -12,58 +12,60 @@ import numpy as np
 from scipy.special import gammaln
 
 from priory.core.typing import Array
-from priory.families.dirichlet import STRENGTHS, first_best
-from priory.families.value_counts import Tally
+from priory.families.dirichlet import DIRICHLET_ALPHA_GRID, choose_alpha_index
+from priory.families.value_counts import ValueCounts
 
 
-class Left(NamedTuple):
+class LeaveOneOutResult(NamedTuple):
     """For each (value, class) that loses a row: the evidence of what is left, and the terms (classes) of the value."""
 
     evidence: Array
     terms: Array
 
 
-class Removals:
+class RowRemovals:
     """One row less of class ``own[i]`` at value number ``place[i]``, for every i (of two rows or more)."""
 
-    def __init__(self, tally: Tally, place: Array, own: Array) -> None:
-        self.tally, self.place, self.own = tally, place, own
-        self.each = np.arange(len(own))
-        self.rows = np.repeat(tally.n[None], len(own), axis=0)  # of each class
-        self.rows[self.each, own] -= 1
-        self.vanished = tally.counts.sum(axis=0)[place] == 1
-        self.values = len(tally.values) - self.vanished
+    def __init__(self, value_counts: ValueCounts, position: Array, own_class: Array) -> None:
+        self.value_counts, self.position, self.own_class = value_counts, position, own_class
+        self.removal_index = np.arange(len(own_class))
+        self.class_rows = np.repeat(value_counts.n[None], len(own_class), axis=0)  # of each class
+        self.class_rows[self.removal_index, own_class] -= 1
+        self.vanished = value_counts.counts.sum(axis=0)[position] == 1
+        self.values = len(value_counts.values) - self.vanished
 
-    def learned(self) -> bool:
+    def is_removable(self) -> bool:
         """Whether each of the rows can have been among those seen, another one was, and rows were counted whole."""
-        counts = self.tally.counts
-        whole = self.tally.n.sum() >= 2 and (counts == np.floor(counts)).all()
-        return bool(whole and (counts[self.own, self.place] >= 1).all())
+        counts = self.value_counts.counts
+        whole = self.value_counts.n.sum() >= 2 and (counts == np.floor(counts)).all()
+        return bool(whole and (counts[self.own_class, self.position] >= 1).all())
 
-    def __getitem__(self, part: Array | slice) -> Removals:
-        return Removals(self.tally, self.place[part], self.own[part])
+    def __getitem__(self, part: Array | slice) -> RowRemovals:
+        return RowRemovals(self.value_counts, self.position[part], self.own_class[part])
 
-    def original(self, place: Array) -> Array:
+    def restore_positions(self, position: Array) -> Array:
         """Numbers among the values left (axis 0: removals) as numbers among all values."""
-        return np.asarray(place + (self.vanished[:, None] & (place >= self.place[:, None])))
+        return np.asarray(position + (self.vanished[:, None] & (position >= self.position[:, None])))
 
 
-def strongest(drawn: Array, values: Array, rows: Array, strengths: Array) -> tuple[Array, Array]:
+def choose_alpha_per_removal(drawn: Array, values: Array, rows: Array, alphas: Array) -> tuple[Array, Array]:
     """For each removal the best strength and its evidence; ``drawn`` (removals, strengths) is what the counts say."""
-    mass = values[:, None] * strengths
+    mass = values[:, None] * alphas
     evidence = drawn + (gammaln(mass)[:, :, None] - gammaln(mass[:, :, None] + rows[:, None, :])).sum(axis=2)
-    best = first_best(evidence)
-    return strengths[best], evidence[np.arange(len(best)), best]
+    best = choose_alpha_index(evidence)
+    return alphas[best], evidence[np.arange(len(best)), best]
 
 
-def of_labels(gone: Removals, alpha: float | None) -> Left:
+def leave_out_labels(removals: RowRemovals, alpha: float | None) -> LeaveOneOutResult:
     """Under a Dirichlet over the values shown: ``alpha`` virtual examples of each, or what the evidence asks for."""
-    counts = gone.tally.counts
-    strengths = STRENGTHS if alpha is None else np.array([alpha])
+    counts = removals.value_counts.counts
+    strengths = DIRICHLET_ALPHA_GRID if alpha is None else np.array([alpha])
     some = counts[counts > 0]
     drawn = (gammaln(some + strengths[:, None]) - gammaln(strengths)[:, None]).sum(axis=1)
-    less = np.log(counts[gone.own, gone.place][:, None] - 1 + strengths)
-    best, evidence = strongest(drawn - less, gone.values, gone.rows, strengths)
-    shown = counts[:, gone.place].T.copy()
-    shown[gone.each, gone.own] -= 1
-    return Left(evidence, np.log(shown + best[:, None]) - np.log(gone.rows + (best * gone.values)[:, None]))
+    less = np.log(counts[removals.own_class, removals.position][:, None] - 1 + strengths)
+    best, evidence = choose_alpha_per_removal(drawn - less, removals.values, removals.class_rows, strengths)
+    shown = counts[:, removals.position].T.copy()
+    shown[removals.removal_index, removals.own_class] -= 1
+    return LeaveOneOutResult(
+        evidence, np.log(shown + best[:, None]) - np.log(removals.class_rows + (best * removals.values)[:, None])
+    )

@@ -9,22 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from priory.core.column_kernels import group_sums
+from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families import dirichlet
-from priory.families.base import Family, Grouped, known
+from priory.families.base import Family, GroupedRows, nan_where_zero
 
 
 @dataclass(frozen=True, eq=False)
-class Tokens(Statistics):
+class MultinomialStatistics(Statistics):
     """Documents seen, occurrences of each token, and the documents' token *shares* added up.
 
     ``log_ways`` is the sum of the documents' log multinomial coefficients.
     """
 
-    tallied: ClassVar[tuple[str, ...]] = ("n", "tokens", "shares")
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "tokens", "shares")
 
     n: Array
     tokens: Array
@@ -49,69 +49,73 @@ class Multinomial(Family):
     alpha: float | Array = 1.0
     weigh: Literal["tokens", "documents"] = "tokens"
 
-    holds: ClassVar[str] = "whole rows of counts"
+    accepted_values: ClassVar[str] = "whole rows of counts"
 
-    def observe(self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Tokens:
+    def observe(
+        self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
+    ) -> MultinomialStatistics:
         x = np.asarray(x, dtype=float)
-        rows = Grouped(x, group, groups)
+        rows = GroupedRows(x, group, groups)
 
         def summed(y: Array) -> Array:
-            return rows.shaped(group_sums(y, rows.group, weight, rows.groups))
+            return rows.reshape_sums(sum_by_class(y, rows.group, weight, rows.groups))
 
         def per_class(y: Array) -> Array:
-            total = group_sums(y[:, None], rows.group, weight, rows.groups)[:, 0]
+            total = sum_by_class(y[:, None], rows.group, weight, rows.groups)[:, 0]
             return total[0] if group is None else total
 
         length = x.sum(axis=1)
-        shares = x / known(length)[:, None]
+        shares = x / nan_where_zero(length)[:, None]
         ways = gammaln(length + 1) - gammaln(x + 1).sum(axis=1)
-        return Tokens(per_class(np.ones(len(x))), summed(x), summed(np.nan_to_num(shares)), per_class(ways))
+        return MultinomialStatistics(
+            per_class(np.ones(len(x))), summed(x), summed(np.nan_to_num(shares)), per_class(ways)
+        )
 
-    def _counted(self, seen: Tokens) -> Array:
-        return seen.tokens if self.weigh == "tokens" else seen.shares
+    def _select_counts(self, statistics: MultinomialStatistics) -> Array:
+        return statistics.tokens if self.weigh == "tokens" else statistics.shares
 
-    def posterior(self, seen: Tokens) -> Self:
-        return type(self)(self.alpha + self._counted(seen), self.weigh)
+    def posterior(self, statistics: MultinomialStatistics) -> Self:
+        return type(self)(self.alpha + self._select_counts(statistics), self.weigh)
 
     @classmethod
-    def prior_from(cls, seen: Tokens) -> Self:
-        return cls(np.ones(seen.tokens.shape[-1]))
+    def empirical_prior(cls, statistics: MultinomialStatistics) -> Self:
+        return cls(np.ones(statistics.tokens.shape[-1]))
 
-    def ml(self, seen: Tokens) -> Array:
-        counted = self._counted(seen)
-        return np.asarray(counted / known(counted.sum(axis=-1, keepdims=True)))
+    def ml(self, statistics: MultinomialStatistics) -> Array:
+        counted = self._select_counts(statistics)
+        return np.asarray(counted / nan_where_zero(counted.sum(axis=-1, keepdims=True)))
 
     def mode(self) -> Array:
-        return dirichlet.mode(np.asarray(self.alpha))
+        return dirichlet.mode_shares(np.asarray(self.alpha))
 
     def mean(self) -> Array:
-        return dirichlet.mean(np.asarray(self.alpha))
+        return dirichlet.mean_shares(np.asarray(self.alpha))
 
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         """Of whole documents (…, tokens), with the coefficient."""
         x = np.asarray(x, dtype=float)
-        return x_log_y(x, log(parameters)).sum(axis=-1) + _log_ways(x)
+        return x_log_y(x, log(parameters)).sum(axis=-1) + _log_coefficient(x)
 
     def log_predictive(self, x: ArrayLike) -> Array:
         """Of whole documents (…, tokens): the Dirichlet-multinomial (Pólya) distribution."""
         x, alpha = np.asarray(x, dtype=float), np.asarray(self.alpha)
         length, mass = x.sum(axis=-1), np.broadcast_to(alpha, np.broadcast_shapes(x.shape, alpha.shape)).sum(axis=-1)
         drawn = (gammaln(alpha + x) - gammaln(alpha)).sum(axis=-1)
-        return np.asarray(drawn + gammaln(mass) - gammaln(mass + length) + _log_ways(x))
+        return np.asarray(drawn + gammaln(mass) - gammaln(mass + length) + _log_coefficient(x))
 
     def log_normaliser(self) -> Array:
         return dirichlet.log_normaliser(np.asarray(self.alpha))
 
-    def log_evidence(self, seen: Tokens) -> Array:
+    def log_evidence(self, statistics: MultinomialStatistics) -> Array:
         """Of the documents as bags: with the coefficients."""
-        return dirichlet.log_evidence(np.asarray(self.alpha), seen.tokens) + seen.log_ways
+        return dirichlet.log_evidence(np.asarray(self.alpha), statistics.tokens) + statistics.log_ways
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
-        return dirichlet.draw(np.asarray(self.alpha, dtype=float), rng, size)
+        return dirichlet.draw_shares(np.asarray(self.alpha, dtype=float), rng, size)
 
     def sample(self, parameters: Array, rng: np.random.Generator, size: int, length: int = 1) -> Array:
         return rng.multinomial(length, parameters, size=size).astype(float)
 
 
-def _log_ways(x: Array) -> Array:
+def _log_coefficient(x: Array) -> Array:
     return np.asarray(gammaln(x.sum(axis=-1) + 1) - gammaln(x + 1).sum(axis=-1))

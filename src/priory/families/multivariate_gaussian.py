@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, multigammaln
 
-from priory.core.statistics import DUST, Statistics
+from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
-from priory.errors import DataError, NotSeen
-from priory.families.base import Family, known
-from priory.families.gaussian import LOG_2PI, Gaussian
+from priory.errors import DataError, NotLearnedError
+from priory.families.base import Family, nan_where_zero
+from priory.families.gaussian import LOG_TWO_PI, Gaussian
 
 
 @dataclass(frozen=True, eq=False)
 class Scatter(Statistics):
     """Rows seen, the sum of ``z = x / unit - origin``, and the sum of its outer products ``z z'``."""
 
-    frame: ClassVar[tuple[str, ...]] = ("origin", "unit")
+    frame_fields: ClassVar[tuple[str, ...]] = ("origin", "unit")
 
     n: Array
     first: Array
@@ -28,7 +28,7 @@ class Scatter(Statistics):
     origin: Array
     unit: Array
 
-    def rebased(self, origin: Array, unit: Array) -> Scatter:
+    def rebase(self, origin: Array, unit: Array) -> Scatter:
         """The same rows about another origin, in another unit."""
         scale = self.unit / unit
         shift = self.origin * scale - origin
@@ -38,55 +38,55 @@ class Scatter(Statistics):
         second = second + cross + cross.swapaxes(-1, -2) + n[..., None] * shift[..., :, None] * shift[..., None, :]
         return Scatter(self.n, first + n * shift, second, origin + 0 * first, unit)
 
-    def aligned(self, other: Scatter) -> tuple[Scatter, Scatter]:
+    def align(self, other: Scatter) -> tuple[Scatter, Scatter]:
         unit = np.maximum(self.unit, other.unit)
         more = (self.n >= other.n)[..., None]
         origin = np.where(more, self.origin * (self.unit / unit), other.origin * (other.unit / unit))
-        return self.rebased(origin, unit), other.rebased(origin, unit)
+        return self.rebase(origin, unit), other.rebase(origin, unit)
 
-    def regrouped(self, index: Array, size: int) -> Scatter:
-        wide = super().regrouped(index, size)
+    def regroup_classes(self, index: Array, size: int) -> Scatter:
+        wide = super().regroup_classes(index, size)
         origin = np.zeros((size, *self.origin.shape[1:]))
         origin[index] = self.origin
         return replace(wide, origin=origin)
 
-    def pooled(self) -> Scatter:
+    def pool_classes(self) -> Scatter:
         """All classes together, about their common mean."""
         n = self.n.sum(axis=0, keepdims=True)
         total = (self.n[:, None] * self.origin + self.first).sum(axis=0, keepdims=True)
         centre = total / np.where(n > 0, n, 1.0)[:, None]
-        about = self.rebased(np.broadcast_to(centre, self.origin.shape), self.unit)
+        about = self.rebase(np.broadcast_to(centre, self.origin.shape), self.unit)
         first, second = about.first.sum(axis=0, keepdims=True), about.second.sum(axis=0, keepdims=True)
         return Scatter(n, first, second, centre, self.unit)
 
-    def guarded(self, total: Scatter, part: Scatter) -> Scatter:
-        left: Scatter = super().guarded(total, part)
-        spread, learned = (np.diagonal(s, axis1=-2, axis2=-1) for s in (left.about_mean(), total.second))
+    def check_subtraction(self, total: Scatter, part: Scatter) -> Scatter:
+        left: Scatter = super().check_subtraction(total, part)
+        spread, learned = (np.diagonal(s, axis1=-2, axis2=-1) for s in (left.scatter_matrix(), total.second))
         if (spread < -1e-9 * learned).any():
-            raise NotSeen("cannot forget these rows: more spread than was learned would go.")
-        rounding = spread <= DUST * learned
+            raise NotLearnedError("cannot forget these rows: more spread than was learned would go.")
+        rounding = spread <= ROUNDING_TOLERANCE * learned
         either = rounding[..., :, None] | rounding[..., None, :]
-        return left._centred(np.where(either, 0.0, left.about_mean()))
+        return left._centre_on_mean(np.where(either, 0.0, left.scatter_matrix()))
 
-    def _centred(self, about_mean: Array) -> Scatter:
+    def _centre_on_mean(self, scatter_matrix: Array) -> Scatter:
         """The same rows about their mean: where the sums were taken before may have been a row that is forgotten."""
         some, n = (self.n > 0)[..., None], np.where(self.n > 0, self.n, 1.0)[..., None]
         origin = np.where(some, self.origin + self.first / n, 0.0)
         first = np.where(some, self.first - self.n[..., None] * (origin - self.origin), 0.0)
-        second = about_mean + first[..., :, None] * first[..., None, :] / n[..., None]
+        second = scatter_matrix + first[..., :, None] * first[..., None, :] / n[..., None]
         return Scatter(self.n, first, second, origin, self.unit)
 
     def mean(self) -> Array:
         """Mean of ``x / unit``."""
-        return np.asarray(self.origin + self.first / known(self.n)[..., None])
+        return np.asarray(self.origin + self.first / nan_where_zero(self.n)[..., None])
 
-    def about_mean(self) -> Array:
+    def scatter_matrix(self) -> Array:
         """Sum of outer products about the mean."""
         n = np.where(self.n > 0, self.n, 1.0)[..., None, None]
         return np.asarray(self.second - self.first[..., :, None] * self.first[..., None, :] / n)
 
 
-class MultivariateNormal(NamedTuple):
+class MultivariateNormalParameters(NamedTuple):
     """The parameters of a multivariate Gaussian."""
 
     mean: Any
@@ -110,7 +110,7 @@ class MultivariateGaussian(Family):
     scale: Any
     unit: Any = 1.0  # location is in units and scale in units squared
 
-    holds: ClassVar[str] = "whole rows of numbers, none missing"
+    accepted_values: ClassVar[str] = "whole rows of numbers, none missing"
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
@@ -130,54 +130,56 @@ class MultivariateGaussian(Family):
             second = np.stack([weighted[group == c].T @ z[group == c] for c in range(groups)])
         return Scatter(margins.n[..., 0], margins.first, second, margins.origin, margins.unit)
 
-    def posterior(self, seen: Scatter) -> Self:
-        ratio = seen.unit / np.asarray(self.unit)
-        n = seen.n[..., None]
-        mean = np.where(n > 0, seen.mean() * ratio, self.location)
-        strength = self.strength + seen.n
+    def posterior(self, statistics: Scatter) -> Self:
+        ratio = statistics.unit / np.asarray(self.unit)
+        n = statistics.n[..., None]
+        mean = np.where(n > 0, statistics.mean() * ratio, self.location)
+        strength = self.strength + statistics.n
         off = mean - self.location
-        pull = (seen.n * self.strength / strength)[..., None, None] * off[..., :, None] * off[..., None, :]
+        pull = (statistics.n * self.strength / strength)[..., None, None] * off[..., :, None] * off[..., None, :]
         return type(self)(
             (self.strength * np.asarray(self.location) + n * mean) / strength[..., None],
             strength,
-            self.degrees + seen.n,
-            self.scale + seen.about_mean() * ratio[:, None] * ratio + pull,
+            self.degrees + statistics.n,
+            self.scale + statistics.scatter_matrix() * ratio[:, None] * ratio + pull,
             self.unit,
         )
 
     @classmethod
-    def prior_from(cls, seen: Scatter) -> Self:
+    def empirical_prior(cls, statistics: Scatter) -> Self:
         """The common mean, uncorrelated columns with their variance within classes, and little weight on the mean."""
-        rows, classes, d = known(seen.n.sum()), max((seen.n > 0).sum(), 1), len(seen.unit)
-        pooled = seen.pooled()
-        total = np.diagonal(pooled.about_mean()[0]) / rows
-        within = np.diagonal(seen.about_mean().sum(axis=0)) + total / classes**2
+        rows, classes, d = nan_where_zero(statistics.n.sum()), max((statistics.n > 0).sum(), 1), len(statistics.unit)
+        pooled = statistics.pool_classes()
+        total = np.diagonal(pooled.scatter_matrix()[0]) / rows
+        within = np.diagonal(statistics.scatter_matrix().sum(axis=0)) + total / classes**2
         within = within / np.maximum(rows - classes + 1, 1.0)
         some = np.isfinite(within) & (within > 0)
         strength = np.min(np.where(some, within, 1.0) / np.where(some, total, 1.0), initial=1.0)
         scale = np.diag(np.where(some, within, 1.0))
-        return cls(np.nan_to_num(pooled.mean()[0]), np.asarray(strength), np.asarray(d + 1.0), scale, seen.unit)
+        return cls(np.nan_to_num(pooled.mean()[0]), np.asarray(strength), np.asarray(d + 1.0), scale, statistics.unit)
 
-    def ml(self, seen: Scatter) -> MultivariateNormal:
-        covariance = seen.about_mean() / known(seen.n)[..., None, None]
-        return MultivariateNormal(seen.mean() * seen.unit, covariance * seen.unit[:, None] * seen.unit)
+    def ml(self, statistics: Scatter) -> MultivariateNormalParameters:
+        covariance = statistics.scatter_matrix() / nan_where_zero(statistics.n)[..., None, None]
+        return MultivariateNormalParameters(
+            statistics.mean() * statistics.unit, covariance * statistics.unit[:, None] * statistics.unit
+        )
 
-    def _normal(self, divisor: Array) -> MultivariateNormal:
+    def _normal(self, divisor: Array) -> MultivariateNormalParameters:
         unit = np.broadcast_to(self.unit, np.shape(self.location)[-1:])
         covariance = self.scale / np.asarray(divisor)[..., None, None]
-        return MultivariateNormal(np.asarray(self.location * unit), covariance * unit[:, None] * unit)
+        return MultivariateNormalParameters(np.asarray(self.location * unit), covariance * unit[:, None] * unit)
 
-    def mode(self) -> MultivariateNormal:
+    def mode(self) -> MultivariateNormalParameters:
         return self._normal(np.asarray(self.degrees) + np.shape(self.location)[-1] + 2)
 
-    def mean(self) -> MultivariateNormal:
+    def mean(self) -> MultivariateNormalParameters:
         left = np.asarray(self.degrees) - np.shape(self.location)[-1] - 1
         return self._normal(np.where(left > 0, left, np.nan))
 
-    def log_density(self, x: ArrayLike, parameters: MultivariateNormal) -> Array:
+    def log_density(self, x: ArrayLike, parameters: MultivariateNormalParameters) -> Array:
         """Of whole rows (…, columns)."""
         distance, log_det = _mahalanobis(np.asarray(x) - parameters.mean, parameters.covariance)
-        return np.asarray(-0.5 * (np.shape(x)[-1] * LOG_2PI + log_det + distance))
+        return np.asarray(-0.5 * (np.shape(x)[-1] * LOG_TWO_PI + log_det + distance))
 
     def log_predictive(self, x: ArrayLike) -> Array:
         """Of whole rows (…, columns): a multivariate Student-t."""
@@ -198,11 +200,11 @@ class MultivariateGaussian(Family):
         )
         return np.asarray(degrees * d / 2 * np.log(2) + gamma - degrees / 2 * log_det - d / 2 * np.log(self.strength))
 
-    def log_base(self, seen: Scatter) -> Array:
+    def log_base(self, statistics: Scatter) -> Array:
         d = np.shape(self.location)[-1]
-        return np.asarray(-seen.n * (d / 2 * LOG_2PI + np.log(np.broadcast_to(self.unit, (d,))).sum()))
+        return np.asarray(-statistics.n * (d / 2 * LOG_TWO_PI + np.log(np.broadcast_to(self.unit, (d,))).sum()))
 
-    def draw(self, rng: np.random.Generator, size: int) -> MultivariateNormal:
+    def draw(self, rng: np.random.Generator, size: int) -> MultivariateNormalParameters:
         """By the Bartlett decomposition of the Wishart."""
         d = len(self.location)
         normals = np.tril(rng.normal(size=(size, d, d)), -1)
@@ -211,9 +213,9 @@ class MultivariateGaussian(Family):
         covariance = np.linalg.inv(root @ root.swapaxes(-1, -2))
         step = np.linalg.cholesky(covariance / self.strength) @ rng.normal(size=(size, d, 1))
         unit = np.broadcast_to(self.unit, (d,))
-        return MultivariateNormal((self.location + step[..., 0]) * unit, covariance * unit[:, None] * unit)
+        return MultivariateNormalParameters((self.location + step[..., 0]) * unit, covariance * unit[:, None] * unit)
 
-    def sample(self, parameters: MultivariateNormal, rng: np.random.Generator, size: int) -> Array:
+    def sample(self, parameters: MultivariateNormalParameters, rng: np.random.Generator, size: int) -> Array:
         return rng.multivariate_normal(parameters.mean, parameters.covariance, size=size)
 
 

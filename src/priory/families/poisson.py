@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from priory.core.column_kernels import group_sums
+from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import Family, Grouped, known
+from priory.families.base import Family, GroupedRows, nan_where_zero
 
-LARGEST = 2.0**53  # above it a float no longer tells neighbouring counts apart
+MAX_EXACT_COUNT = 2.0**53  # above it a float no longer tells neighbouring counts apart
 
 
 @dataclass(frozen=True, eq=False)
-class Events(Statistics):
+class PoissonStatistics(Statistics):
     """Rows seen, events in them, the sum of log x!, and values seen that are no counts."""
 
-    tallied: ClassVar[tuple[str, ...]] = ("n", "events", "outside")
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "events", "outside")
 
     n: Array
     events: Array
@@ -43,30 +43,34 @@ class Poisson(Family):
     shape: float | Array = 1.0
     rate: float | Array = 1.0
 
-    holds: ClassVar[str] = "whole numbers from 0"
+    accepted_values: ClassVar[str] = "whole numbers from 0"
 
-    def observe(self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Events:
-        rows = Grouped(x, group, groups)
+    def observe(
+        self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
+    ) -> PoissonStatistics:
+        rows = GroupedRows(x, group, groups)
         transforms = (
-            _inside,
-            lambda v: np.where(_inside(v), v, 0.0),
-            lambda v: gammaln(np.where(_inside(v), v, 0.0) + 1),
-            lambda v: ~_inside(v) & (v == v),
+            _is_count,
+            lambda v: np.where(_is_count(v), v, 0.0),
+            lambda v: gammaln(np.where(_is_count(v), v, 0.0) + 1),
+            lambda v: ~_is_count(v) & (v == v),
         )
-        return Events(*(rows.shaped(group_sums(rows.x, rows.group, weight, rows.groups, t)) for t in transforms))
+        return PoissonStatistics(
+            *(rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, t)) for t in transforms)
+        )
 
-    def posterior(self, seen: Events) -> Self:
-        return type(self)(self.shape + seen.events, self.rate + seen.n)
+    def posterior(self, statistics: PoissonStatistics) -> Self:
+        return type(self)(self.shape + statistics.events, self.rate + statistics.n)
 
     @classmethod
-    def prior_from(cls, seen: Events) -> Self:
+    def empirical_prior(cls, statistics: PoissonStatistics) -> Self:
         """Worth one row, and expecting the mean of all rows; the half event keeps an all-zero column possible."""
-        pooled = seen.pooled()
+        pooled = statistics.pool_classes()
         mean = (pooled.events[0] + 0.5) / (pooled.n[0] + 0.5)
         return cls(mean, np.ones_like(mean))
 
-    def ml(self, seen: Events) -> Array:
-        return np.asarray(seen.events / known(seen.n))
+    def ml(self, statistics: PoissonStatistics) -> Array:
+        return np.asarray(statistics.events / nan_where_zero(statistics.n))
 
     def mode(self) -> Array:
         return np.maximum(np.asarray(self.shape) - 1, 0.0) / np.asarray(self.rate)
@@ -76,21 +80,21 @@ class Poisson(Family):
 
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         x, theta = np.asarray(x, dtype=float), np.asarray(parameters)
-        k = np.where(_inside(x), x, 0.0)
+        k = np.where(_is_count(x), x, 0.0)
         value = x_log_y(k, log(theta)) - theta - gammaln(k + 1)
-        return np.where(_inside(x) | np.isnan(x), value, -np.inf)
+        return np.where(_is_count(x) | np.isnan(x), value, -np.inf)
 
     def log_predictive(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=float)
-        k, a, b = np.where(_inside(x), x, 0.0), np.asarray(self.shape), np.asarray(self.rate)
+        k, a, b = np.where(_is_count(x), x, 0.0), np.asarray(self.shape), np.asarray(self.rate)
         value = gammaln(a + k) - gammaln(a) - gammaln(k + 1) + a * np.log(b / (b + 1)) - k * np.log1p(b)
-        return np.where(_inside(x) | np.isnan(x), value, -np.inf)
+        return np.where(_is_count(x) | np.isnan(x), value, -np.inf)
 
     def log_normaliser(self) -> Array:
         return np.asarray(gammaln(self.shape) - np.asarray(self.shape) * np.log(self.rate))
 
-    def log_base(self, seen: Events) -> Array:
-        return -seen.log_factorials
+    def log_base(self, statistics: PoissonStatistics) -> Array:
+        return -statistics.log_factorials
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return rng.gamma(self.shape, 1 / np.asarray(self.rate), size=(size, *np.shape(self.shape)))
@@ -99,5 +103,5 @@ class Poisson(Family):
         return rng.poisson(parameters, size=(size, *np.shape(parameters))).astype(float)
 
 
-def _inside(x: Array) -> Array:
-    return np.asarray((x >= 0) & (x <= LARGEST) & (np.floor(x) == x))
+def _is_count(x: Array) -> Array:
+    return np.asarray((x >= 0) & (x <= MAX_EXACT_COUNT) & (np.floor(x) == x))

@@ -9,21 +9,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from priory.core.statistics import Statistics, remaining
+from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Tally(Statistics):
+class ValueCounts(Statistics):
     """How often each class showed each value. Values that nobody showed are not there: they vanish when forgotten."""
 
-    frame: ClassVar[tuple[str, ...]] = ("values",)
+    frame_fields: ClassVar[tuple[str, ...]] = ("values",)
 
     values: Array  # sorted
     counts: Array  # (classes, values)
 
     @classmethod
-    def of(cls, values: Array, counts: Array) -> Tally:
+    def of(cls, values: Array, counts: Array) -> ValueCounts:
         shown = counts.any(axis=0) if counts.ndim > 1 else counts != 0
         return cls(values[shown], counts[..., shown])
 
@@ -32,26 +32,26 @@ class Tally(Statistics):
         """Rows of each class that showed any value."""
         return np.asarray(self.counts.sum(axis=-1))
 
-    def aligned(self, other: Tally) -> tuple[Tally, Tally]:
+    def align(self, other: ValueCounts) -> tuple[ValueCounts, ValueCounts]:
         if np.array_equal(self.values, other.values):
             return self, other
         values = np.union1d(self.values, other.values)
-        return self._over(values), other._over(values)
+        return self._expand_values(values), other._expand_values(values)
 
-    def _over(self, values: Array) -> Tally:
+    def _expand_values(self, values: Array) -> ValueCounts:
         counts = np.zeros((*self.counts.shape[:-1], len(values)))
         counts[..., np.searchsorted(values, self.values)] = self.counts
-        return Tally(values, counts)
+        return ValueCounts(values, counts)
 
-    def guarded(self, total: Tally, part: Tally) -> Tally:
-        return Tally.of(self.values, remaining(total.counts, part.counts))
+    def check_subtraction(self, total: ValueCounts, part: ValueCounts) -> ValueCounts:
+        return ValueCounts.of(self.values, subtract_counts(total.counts, part.counts))
 
-    def regrouped(self, index: Array, size: int) -> Tally:
+    def regroup_classes(self, index: Array, size: int) -> ValueCounts:
         counts = np.zeros((size, len(self.values)))
         counts[index] = self.counts
         return replace(self, counts=counts)
 
-    def places(self, values: Array) -> Array:
+    def find_positions(self, values: Array) -> Array:
         """Where each of ``values`` stands among the values shown; one past the end if it was never shown."""
         place = np.searchsorted(self.values, values)
         found = place < len(self.values)
@@ -60,47 +60,47 @@ class Tally(Statistics):
 
 
 @dataclass(frozen=True)
-class Coded:
+class CategoricalCells:
     """Columns of labels: an integer for each cell (negative where missing), and the sorted labels of each column."""
 
     codes: Array  # (rows, columns), int32
     values: tuple[Array, ...]
 
     @classmethod
-    def of(cls, x: Any) -> Coded:
+    def of(cls, x: Any) -> CategoricalCells:
         """One column (rows,) or several (rows, columns) of strings, numbers, or anything that can be sorted."""
         cells = np.asarray(x)
-        pairs = [factorised(column) for column in cells.reshape(len(cells), math.prod(cells.shape[1:])).T]
-        return cls.joined(pairs, len(cells))
+        pairs = [encode_values(column) for column in cells.reshape(len(cells), math.prod(cells.shape[1:])).T]
+        return cls.from_encoded_columns(pairs, len(cells))
 
     @classmethod
-    def joined(cls, pairs: Sequence[tuple[Array, Array]], rows: int) -> Coded:
-        codes = np.empty((rows, len(pairs)), dtype=np.int32)
-        for j, (code, _) in enumerate(pairs):
+    def from_encoded_columns(cls, columns: Sequence[tuple[Array, Array]], n_rows: int) -> CategoricalCells:
+        codes = np.empty((n_rows, len(columns)), dtype=np.int32)
+        for j, (code, _) in enumerate(columns):
             codes[:, j] = code
-        return cls(codes, tuple(values for _, values in pairs))
+        return cls(codes, tuple(values for _, values in columns))
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, part: Any) -> Coded:
-        return Coded(self.codes[part], self.values)
+    def __getitem__(self, part: Any) -> CategoricalCells:
+        return CategoricalCells(self.codes[part], self.values)
 
 
-def factorised(column: Array) -> tuple[Array, Array]:
+def encode_values(column: Array) -> tuple[Array, Array]:
     """Codes and sorted values of one column; None and NaN are missing.
 
-    >>> codes, values = factorised(np.array(["b", None, "a", "b"], dtype=object))
+    >>> codes, values = encode_values(np.array(["b", None, "a", "b"], dtype=object))
     >>> codes.tolist(), values.tolist()
     ([1, -1, 0, 1], ['a', 'b'])
     """
-    missing = missing_in(column)
+    missing = find_missing(column)
     codes = np.full(len(column), -1, dtype=np.int32)
     values, codes[~missing] = np.unique(column[~missing], return_inverse=True)
     return codes, values
 
 
-def missing_in(column: Array) -> Array:
+def find_missing(column: Array) -> Array:
     """Which cells are None or NaN."""
     if column.dtype.kind == "f":
         return np.isnan(column)

@@ -18,15 +18,17 @@ import numpy as np
 
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.errors import DataError, NotSeen, PrioryWarning
-from priory.hypotheses.description_length import bits
+from priory.errors import DataError, NotLearnedError, PrioryWarning
+from priory.hypotheses.description_length import to_bits
 
 Seed = int | np.random.Generator | None
 
-TIE = 1e-12  # log probabilities nearer than this, relatively, differ by the order of a sum and nothing else
+POSTERIOR_TIE_TOLERANCE = (
+    1e-12  # log probabilities nearer than this, relatively, differ by the order of a sum and nothing else
+)
 
 
-class Space(ABC):
+class HypothesisSpace(ABC):
     """A space of hypotheses with a prior, and the record of what was seen."""
 
     seen: Any
@@ -38,7 +40,7 @@ class Space(ABC):
         """The statistics of some observations."""
 
     @abstractmethod
-    def fresh(self) -> Self:
+    def clone_unfitted(self) -> Self:
         """The same space before anything was seen."""
 
     def update(self, observation: Any) -> Self:
@@ -59,13 +61,13 @@ class Space(ABC):
         given = list(observations)
         try:
             self.seen = self.seen - self.observe(given)
-        except NotSeen as error:
-            raise NotSeen(f"cannot forget {given!r}: not all of it was observed.", error.index) from None
+        except NotLearnedError as error:
+            raise NotLearnedError(f"cannot forget {given!r}: not all of it was observed.", error.index) from None
         return self
 
     def __add__(self, other: Self) -> Self:
         """This space after what both have seen: the prior counts once."""
-        if not self.same_declaration(other):
+        if not self.has_same_declaration(other):
             raise DataError("cannot merge two spaces with different hypotheses or priors: declare both alike.")
         both = copy.copy(self)
         both.seen = self.seen + other.seen
@@ -74,7 +76,7 @@ class Space(ABC):
         return both
 
     @abstractmethod
-    def same_declaration(self, other: Self) -> bool:
+    def has_same_declaration(self, other: Self) -> bool:
         """Whether the other space has the same hypotheses and prior, so that the two records can be added."""
 
     # -- answers ---------------------------------------------------------------------------------------------------
@@ -118,24 +120,24 @@ class Space(ABC):
     @property
     def evidence_bits(self) -> float:
         """``-log2 P(D)``: what was seen, sent without naming a hypothesis."""
-        return float(bits(self.log_evidence))
+        return float(to_bits(self.log_evidence))
 
     def predict(self, given: Any = None) -> Any:
         """The Bayes-optimal classification: the outcome with the largest vote."""
         votes = self.predict_proba(given)
-        return first_of(best(list(votes), np.array(list(votes.values()))), "outcomes")
+        return choose_first_tied(find_best_names(list(votes), np.array(list(votes.values()))), "outcomes")
 
 
-def best(names: Sequence[Any], scores: Array) -> list[Any]:
+def find_best_names(names: Sequence[Any], scores: Array) -> list[Any]:
     """Every name with the largest score, up to rounding."""
     top = float(np.max(scores))
-    near = top if np.isinf(top) else top - TIE * max(1.0, abs(top))
+    near = top if np.isinf(top) else top - POSTERIOR_TIE_TOLERANCE * max(1.0, abs(top))
     return [name for name, score in zip(names, scores, strict=True) if score >= near]
 
 
-def first_of(tied: Sequence[Any], what: str) -> Any:
+def choose_first_tied(tied: Sequence[Any], noun: str) -> Any:
     """The first of the best; a tie is said aloud."""
     if len(tied) > 1:
         names = ", ".join(map(repr, tied[:5])) + (", ..." if len(tied) > 5 else "")
-        warnings.warn(f"{len(tied)} {what} tie ({names}): answering the first.", PrioryWarning, stacklevel=3)
+        warnings.warn(f"{len(tied)} {noun} tie ({names}): answering the first.", PrioryWarning, stacklevel=3)
     return tied[0]

@@ -19,13 +19,13 @@ import numpy as np
 
 from priory.core.logspace import log, x_log_y
 from priory.errors import DataError
-from priory.families.bernoulli import Bernoulli, Trials
-from priory.hypotheses.base import Seed, Space
-from priory.hypotheses.description_length import Bits, bits
+from priory.families.bernoulli import Bernoulli, BernoulliStatistics
+from priory.hypotheses.base import HypothesisSpace, Seed
+from priory.hypotheses.description_length import Bits, to_bits
 
 
 @final
-class Continuum(Space):
+class Continuum(HypothesisSpace):
     """Hypotheses ``h_θ``: the first outcome has probability θ, the second ``1 - θ``, and ``θ ~ prior``."""
 
     def __init__(self, outcomes: tuple[Hashable, Hashable] = (1, 0), prior: Bernoulli | None = None) -> None:
@@ -33,22 +33,22 @@ class Continuum(Space):
             raise DataError(f"outcomes {outcomes!r}: give two different ones, the first with probability θ.")
         self.outcomes = tuple(outcomes)
         self.prior = Bernoulli(1.0, 1.0) if prior is None else prior
-        self.seen: Trials = self.observe([])
+        self.seen: BernoulliStatistics = self.observe([])
 
-    def observe(self, observations: Sequence[Any]) -> Trials:
+    def observe(self, observations: Sequence[Any]) -> BernoulliStatistics:
         for i, observation in enumerate(observations):
             if observation not in self.outcomes:
                 first, second = self.outcomes
                 raise DataError(f"observation {i}: {observation!r} is neither {first!r} nor {second!r}.")
         yes = sum(observation == self.outcomes[0] for observation in observations)
-        return Trials(np.asarray(float(len(observations))), np.asarray(float(yes)), np.asarray(0.0))
+        return BernoulliStatistics(np.asarray(float(len(observations))), np.asarray(float(yes)), np.asarray(0.0))
 
-    def fresh(self) -> Self:
+    def clone_unfitted(self) -> Self:
         blank = copy.copy(self)
         blank.seen = self.observe([])
         return blank
 
-    def same_declaration(self, other: Self) -> bool:
+    def has_same_declaration(self, other: Self) -> bool:
         return (self.outcomes, self.prior.a, self.prior.b) == (other.outcomes, other.prior.a, other.prior.b)
 
     @property
@@ -86,7 +86,7 @@ class Continuum(Space):
     def bits(self) -> Bits:
         """The data under the MAP hypothesis, and what it costs not to have known θ; in all, ``-log2 P(D)``."""
         yes, no = self.seen.successes, self.seen.n - self.seen.successes
-        known = float(bits(x_log_y(yes, log(self.map())) + x_log_y(no, log(1 - self.map()))))
+        known = float(to_bits(x_log_y(yes, log(self.map())) + x_log_y(no, log(1 - self.map()))))
         return Bits(self.evidence_bits - known, known)
 
     def draw(self, random_state: Seed = None) -> float:

@@ -36,18 +36,18 @@ class Bits(NamedTuple):
         return self.hypothesis + self.data
 
 
-class Learner(Protocol):
+class OnlineLearner(Protocol):
     """What the prequential code asks: predict one observation, then learn it. Every family does."""
 
     def log_predictive(self, x: Any, /) -> Any: ...
     def observe(self, x: Any, /) -> Any: ...
-    def __add__(self, seen: Any, /) -> Self: ...
+    def __add__(self, statistics: Any, /) -> Self: ...
 
 
-def bits(log_probability: ArrayLike) -> Array:
+def to_bits(log_probability: ArrayLike) -> Array:
     """``-log2 p`` from ``log p``.
 
-    >>> bits(np.log([0.5, 0.125])).tolist()
+    >>> to_bits(np.log([0.5, 0.125])).tolist()
     [1.0, 3.0]
     """
     return np.asarray(log_probability, dtype=float) / -LOG_2 + 0.0  # + 0.0: certainty costs 0 bits, not -0
@@ -61,7 +61,7 @@ def two_part(log_prior: float, log_likelihood: float) -> Bits:
     >>> [round(b, 3) for b in two_part(math.log(0.2), 3 * math.log(0.75))]
     [2.322, 1.245]
     """
-    return Bits(float(bits(log_prior)), float(bits(log_likelihood)))
+    return Bits(float(to_bits(log_prior)), float(to_bits(log_likelihood)))
 
 
 def parametric(log_likelihood: float, parameters: int, rows: float) -> Bits:
@@ -70,7 +70,7 @@ def parametric(log_likelihood: float, parameters: int, rows: float) -> Bits:
     >>> parametric(math.log(2**-100), parameters=3, rows=1024)
     Bits(hypothesis=15.0, data=100.0)
     """
-    return Bits(0.5 * parameters * math.log2(max(rows, 1.0)), float(bits(log_likelihood)))
+    return Bits(0.5 * parameters * math.log2(max(rows, 1.0)), float(to_bits(log_likelihood)))
 
 
 def mixture(family: Any, x: ArrayLike) -> float:
@@ -80,10 +80,10 @@ def mixture(family: Any, x: ArrayLike) -> float:
     >>> round(mixture(Bernoulli(1, 1), [1, 1, 0]), 4)  # log2 12
     3.585
     """
-    return float(np.sum(bits(family.log_evidence(family.observe(x)))))
+    return float(np.sum(to_bits(family.log_evidence(family.observe(x)))))
 
 
-def prequential(learner: Learner, observations: Iterable[Any]) -> float:
+def prequential(learner: OnlineLearner, observations: Iterable[Any]) -> float:
     """Bits of the observations, each predicted from those before it.
 
     Heads, heads, tails are predicted with 1/2, 2/3 and 1/4, whose product is the evidence 1/12:
@@ -94,7 +94,7 @@ def prequential(learner: Learner, observations: Iterable[Any]) -> float:
     """
     total = 0.0
     for x in observations:
-        total += float(np.sum(bits(learner.log_predictive(x))))
+        total += float(np.sum(to_bits(learner.log_predictive(x))))
         learner = learner + learner.observe([x])
     return total
 
@@ -114,11 +114,11 @@ def prequential_labels(model: Any, x: Any, y: ArrayLike, classes: ArrayLike, sta
     total = edges[0] * math.log2(len(known))
     for start, stop in pairwise(edges):
         fitted = model.fit(x[:start], labels[:start])
-        total += float(bits(log_of_labels(fitted, x[start:stop], labels[start:stop], known, start)).sum())
+        total += float(to_bits(label_log_probabilities(fitted, x[start:stop], labels[start:stop], known, start)).sum())
     return total
 
 
-def log_of_labels(model: Any, x: Any, y: Array, classes: Array, rows: float) -> Array:
+def label_log_probabilities(model: Any, x: Any, y: Array, classes: Array, rows: float) -> Array:
     """Log probability of each label under a model fitted on ``rows`` rows, which may not know all the classes.
 
     What the model says is taken for ``rows`` observations, and one is added for all the classes together: a model that
@@ -140,4 +140,4 @@ def label_bits(counts: ArrayLike) -> Array:
     [1.0, 1.87, 4.68, 5.42]
     """
     seen = np.asarray(counts, dtype=float)
-    return bits(dirichlet.log_evidence(np.asarray(1 / seen.shape[-1]), seen))
+    return to_bits(dirichlet.log_evidence(np.asarray(1 / seen.shape[-1]), seen))

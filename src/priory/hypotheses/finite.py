@@ -25,17 +25,17 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from priory.core.logspace import log, log_normalise, log_sum_exp, x_log_y
-from priory.core.probability import distribution
+from priory.core.probability import check_distribution
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.errors import DataError, NotSeen
-from priory.hypotheses.base import Seed, Space, best, first_of
+from priory.errors import DataError, NotLearnedError
+from priory.hypotheses.base import HypothesisSpace, Seed, choose_first_tied, find_best_names
 from priory.hypotheses.description_length import Bits, two_part
-from priory.hypotheses.likelihoods import Name, Outcome, likelihood_from
+from priory.hypotheses.likelihoods import HypothesisName, Outcome, build_likelihood
 
 
 @dataclass(frozen=True, eq=False)
-class Support(Statistics):
+class HypothesisStatistics(Statistics):
     """What was seen, as it bears on each hypothesis.
 
     An observation that a hypothesis calls impossible is counted, not added as minus infinity: what was ruled out comes
@@ -43,26 +43,26 @@ class Support(Statistics):
     outcomes can be counted; elsewhere only if too many would go, too many impossible ones, or the wrong one last.
     """
 
-    tallied: ClassVar[tuple[str, ...]] = ("n", "impossible", "tally")
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "impossible", "tally")
 
     n: Array  # observations
     log_likelihood: Array  # for each hypothesis, of the observations it holds possible
-    impossible: Array  # for each hypothesis, the observations it holds impossible
-    tally: Array  # of each outcome, where outcomes can be counted
+    impossible_counts: Array  # for each hypothesis, the observations it holds impossible
+    outcome_counts: Array  # of each outcome, where outcomes can be counted
 
-    def guarded(self, total: Support, part: Support) -> Support:
-        left: Support = super().guarded(total, part)
+    def check_subtraction(self, total: HypothesisStatistics, part: HypothesisStatistics) -> HypothesisStatistics:
+        left: HypothesisStatistics = super().check_subtraction(total, part)
         if left.n == 0 and not np.allclose(total.log_likelihood, part.log_likelihood):
-            raise NotSeen("cannot forget other observations than were learned.")
+            raise NotLearnedError("cannot forget other observations than were learned.")
         return left
 
-    def log_of_data(self) -> Array:
+    def data_log_likelihood(self) -> Array:
         """``log P(D | h)`` of each hypothesis."""
-        return np.asarray(self.log_likelihood + x_log_y(self.impossible, -np.inf))
+        return np.asarray(self.log_likelihood + x_log_y(self.impossible_counts, -np.inf))
 
 
 @final
-class Hypotheses(Space):
+class Hypotheses(HypothesisSpace):
     """A prior ``{hypothesis: probability}`` and a likelihood for each hypothesis.
 
     The likelihood is a table ``{hypothesis: {observation: p}}``, a function of the observation for each hypothesis
@@ -73,8 +73,8 @@ class Hypotheses(Space):
 
     def __init__(
         self,
-        prior: Mapping[Name, float] | None = None,
-        likelihood: Mapping[Name, Any] | None = None,
+        prior: Mapping[HypothesisName, float] | None = None,
+        likelihood: Mapping[HypothesisName, Any] | None = None,
         *,
         outcomes: Sequence[Outcome] = (),
         logs: bool = False,
@@ -86,20 +86,20 @@ class Hypotheses(Space):
             odd = ", ".join(sorted(map(repr, set(given) ^ set(likelihood))))
             raise DataError(f"{odd} has a prior or a likelihood but not both: give both for each hypothesis.")
         self.names = list(given)
-        self.likelihood = likelihood_from({name: likelihood[name] for name in self.names}, logs, outcomes)
-        self.log_prior = log(distribution("the prior", list(given.values())))
+        self.likelihood = build_likelihood({name: likelihood[name] for name in self.names}, logs, outcomes)
+        self.log_prior = log(check_distribution("the prior", list(given.values())))
         self.seen = self.observe([])
 
     # -- learning --------------------------------------------------------------------------------------------------
 
-    def observe(self, observations: Sequence[Any]) -> Support:
+    def observe(self, observations: Sequence[Any]) -> HypothesisStatistics:
         terms = self.likelihood.log_likelihood(observations)
         ruled_out = np.isneginf(terms)
-        return Support(
+        return HypothesisStatistics(
             np.asarray(float(len(observations))),
             np.where(ruled_out, 0.0, terms).sum(axis=0),
             ruled_out.sum(axis=0).astype(float),
-            self.likelihood.tally(observations),
+            self.likelihood.outcome_counts(observations),
         )
 
     def update_many(self, observations: Any) -> Self:
@@ -108,10 +108,10 @@ class Hypotheses(Space):
         super().update_many(given)
         if not self.possible:
             self.seen = before
-            raise DataError(self._last_straw(left, given))
+            raise DataError(self._format_contradiction(left, given))
         return self
 
-    def _last_straw(self, left: list[Name], observations: list[Any]) -> str:
+    def _format_contradiction(self, left: list[HypothesisName], observations: list[Any]) -> str:
         """Which observation left no hypothesis standing."""
         column = [self.names.index(name) for name in left]
         standing = np.logical_and.accumulate(~np.isneginf(self.likelihood.log_likelihood(observations)[:, column]))
@@ -123,12 +123,12 @@ class Hypotheses(Space):
             "nothing was learned. Give some hypothesis a probability above 0 for it."
         )
 
-    def fresh(self) -> Self:
+    def clone_unfitted(self) -> Self:
         blank = copy.copy(self)
         blank.seen = self.observe([])
         return blank
 
-    def same_declaration(self, other: Self) -> bool:
+    def has_same_declaration(self, other: Self) -> bool:
         alike = self.names == other.names and list(self.likelihood.outcomes) == list(other.likelihood.outcomes)
         return alike and np.array_equal(self.log_prior, other.log_prior)
 
@@ -137,15 +137,15 @@ class Hypotheses(Space):
     @property
     def log_joint(self) -> Array:
         """``log P(D, h) = log P(h) + log P(D | h)``."""
-        return np.asarray(self.log_prior + self.seen.log_of_data())
+        return np.asarray(self.log_prior + self.seen.data_log_likelihood())
 
     @property
-    def posterior(self) -> dict[Name, float]:
+    def posterior(self) -> dict[HypothesisName, float]:
         """``P(h | D)``."""
         return dict(zip(self.names, np.exp(log_normalise(self.log_joint)).tolist(), strict=True))
 
     @property
-    def possible(self) -> list[Name]:
+    def possible(self) -> list[HypothesisName]:
         """The hypotheses not ruled out: the version space, if each hypothesis is certain of what it says."""
         return [name for name, joint in zip(self.names, self.log_joint, strict=True) if joint > -np.inf]
 
@@ -154,7 +154,7 @@ class Hypotheses(Space):
         return float(log_sum_exp(self.log_joint))
 
     @property
-    def bits(self) -> dict[Name, Bits]:
+    def bits(self) -> dict[HypothesisName, Bits]:
         """Bits to name each hypothesis, and of the data under it. The shortest total is the MAP hypothesis.
 
         >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
@@ -162,24 +162,24 @@ class Hypotheses(Space):
         >>> coin.update_many("HHH").bits["two-headed"]
         Bits(hypothesis=2.0, data=0.0)
         """
-        pairs = zip(self.log_prior, self.seen.log_of_data(), strict=True)
+        pairs = zip(self.log_prior, self.seen.data_log_likelihood(), strict=True)
         return {name: two_part(*pair) for name, pair in zip(self.names, pairs, strict=True)}
 
-    def ml_set(self) -> list[Name]:
+    def ml_set(self) -> list[HypothesisName]:
         """Every hypothesis under which the data are most probable."""
-        return best(self.names, self.seen.log_of_data())
+        return find_best_names(self.names, self.seen.data_log_likelihood())
 
-    def map_set(self) -> list[Name]:
+    def map_set(self) -> list[HypothesisName]:
         """Every hypothesis that is most probable: the brute-force MAP learner."""
-        return best(self.names, self.log_joint)
+        return find_best_names(self.names, self.log_joint)
 
-    def ml(self) -> Name:
+    def ml(self) -> HypothesisName:
         """``argmax P(D | h)``; a tie is warned of, and ``ml_set`` has all of it."""
-        return first_of(self.ml_set(), "hypotheses")
+        return choose_first_tied(self.ml_set(), "hypotheses")
 
-    def map(self) -> Name:
+    def map(self) -> HypothesisName:
         """``argmax P(h | D)``; a tie is warned of, and ``map_set`` has all of it."""
-        return first_of(self.map_set(), "hypotheses")
+        return choose_first_tied(self.map_set(), "hypotheses")
 
     def votes(self, given: Any = None) -> Array:
         """``P(outcome | h)``: a row for each outcome, a column for each hypothesis."""
@@ -194,7 +194,7 @@ class Hypotheses(Space):
         mixed = self.votes(given) @ np.array(list(self.posterior.values()))
         return dict(zip(self.likelihood.outcomes, mixed.tolist(), strict=True))
 
-    def draw(self, random_state: Seed = None) -> Name:
+    def draw(self, random_state: Seed = None) -> HypothesisName:
         """A hypothesis drawn from the posterior."""
         chance = np.array(list(self.posterior.values()))
         return self.names[int(np.random.default_rng(random_state).choice(len(chance), p=chance / chance.sum()))]
@@ -203,5 +203,5 @@ class Hypotheses(Space):
         """What a hypothesis drawn from the posterior holds most probable; a tie is drawn, too."""
         rng = np.random.default_rng(random_state)
         held = self.votes(given)[:, self.names.index(self.draw(rng))]
-        tied = best(self.likelihood.outcomes, held)
+        tied = find_best_names(self.likelihood.outcomes, held)
         return tied[int(rng.integers(len(tied)))]

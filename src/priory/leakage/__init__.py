@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from priory.leakage.audit_tables import Evidence
+from priory.leakage.audit_tables import AuditData
 from priory.leakage.finders import boilerplate, columns, drift, duplicates, identifiers, preparation, shortcuts, times
 from priory.leakage.finders import groups as grouping
 from priory.leakage.finders import near_duplicates as likeness
-from priory.leakage.findings import Effect, Finding, Findings, Severity, Suspicion, judged
-from priory.leakage.inputs import read
+from priory.leakage.findings import Effect, Finding, Findings, Severity, Suspicion, confirm_suspicions
+from priory.leakage.inputs import read_audit_data
 
 __all__ = ["Effect", "Finding", "Findings", "Severity", "audit"]
 
-FINDERS: tuple[Callable[[Evidence], Iterable[Suspicion]], ...] = (
+LEAKAGE_FINDERS: tuple[Callable[[AuditData], Iterable[Suspicion]], ...] = (
     duplicates.find,
     likeness.find,
     grouping.find,
@@ -61,5 +61,5 @@ def audit(
     >>> found[0].severity, found[0].columns, found.exit_code
     (<Severity.HIGH: 3>, ('discharged',), 3)
     """
-    evidence = read(train, test, target, groups, time, pipeline)
-    return judged(suspicion for find in FINDERS for suspicion in find(evidence))
+    evidence = read_audit_data(train, test, target, groups, time, pipeline)
+    return confirm_suspicions(suspicion for find in LEAKAGE_FINDERS for suspicion in find(evidence))

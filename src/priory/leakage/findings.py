@@ -1,7 +1,7 @@
 """What an audit says: findings, each with its severity, its place, how sure it is, what it costs and what to do.
 
 A finder hands in *suspicions*: a p-value and the finding it would be. The p-values of all finders are judged together
-(Holm), so the chance that a clean table raises any finding that rests on a test is at most `LEVEL`, however many
+(Holm), so the chance that a clean table raises any finding that rests on a test is at most `FALSE_ALARM_LEVEL`, however many
 columns were looked at. A suspicion without a p-value is a fact: it was counted, not inferred.
 """
 
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from priory.core.typing import Array
-from priory.errors import Missing
+from priory.errors import MissingDependencyError
 
-LEVEL = 0.01  # the chance that any of the tests of one audit is a false alarm
-BAD_DATA = 3  # the exit code of the command line for data that cannot be trusted
-SHOWN = 5  # rows, columns and examples shown to people
+FALSE_ALARM_LEVEL = 0.01  # the chance that any of the tests of one audit is a false alarm
+BAD_DATA_EXIT_CODE = 3  # the exit code of the command line for data that cannot be trusted
+MAX_ITEMS_SHOWN = 5  # rows, columns and examples shown to people
 
 
 class Severity(IntEnum):
@@ -75,32 +75,34 @@ class Finding:
         fields = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
         return {**fields, "severity": str(self.severity), "effect": self.effect and self.effect._asdict()}
 
-    def lines(self) -> Iterator[tuple[str, str]]:
+    def format_lines(self) -> Iterator[tuple[str, str]]:
         """Titles and texts for people."""
         where = [
-            f"columns {_few(self.columns)}" if self.columns else "",
-            f"rows {_few(self.rows)}" if self.rows else "",
-            f"test rows {_few(self.test_rows)}" if self.test_rows else "",
+            f"columns {_format_first_items(self.columns)}" if self.columns else "",
+            f"rows {_format_first_items(self.rows)}" if self.rows else "",
+            f"test rows {_format_first_items(self.test_rows)}" if self.test_rows else "",
         ]
         if any(where):
             yield "where", "; ".join(part for part in where if part)
-        for example in self.examples[:SHOWN]:
-            yield "e.g.", _plain(example)
+        for example in self.examples[:MAX_ITEMS_SHOWN]:
+            yield "e.g.", _escape_unprintable(example)
         yield "sure", self.sure
         if self.effect is not None:
             yield "score", str(self.effect)
         yield "do", self.advice
 
     def __str__(self) -> str:
-        head = f"{str(self.severity).upper():6}  {_plain(self.what)}"
-        return "\n".join([head, *(f"        {title:6}{_plain(text)}" for title, text in self.lines())])
+        head = f"{str(self.severity).upper():6}  {_escape_unprintable(self.what)}"
+        return "\n".join(
+            [head, *(f"        {title:6}{_escape_unprintable(text)}" for title, text in self.format_lines())]
+        )
 
 
 class Suspicion(NamedTuple):
     """A p-value, or None for a fact, and the finding it is if it stands."""
 
     p: float | None
-    finding: Callable[[], Finding]
+    build_finding: Callable[[], Finding]
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Findings(Sequence[Finding]):
     @property
     def exit_code(self) -> int:
         """0 where nothing is worse than low, else 3 (bad data): fit to stop a pipeline."""
-        return BAD_DATA if (self.severity or Severity.LOW) > Severity.LOW else 0
+        return BAD_DATA_EXIT_CODE if (self.severity or Severity.LOW) > Severity.LOW else 0
 
     def of(self, kind: str) -> Findings:
         """The findings of one kind."""
@@ -148,14 +150,16 @@ class Findings(Sequence[Finding]):
         try:
             import pandas as pd
         except ImportError:
-            raise Missing("to_frame needs pandas: pip install priory[pandas]; to_json needs nothing.") from None
+            raise MissingDependencyError(
+                "to_frame needs pandas: pip install priory[pandas]; to_json needs nothing."
+            ) from None
         return pd.DataFrame(self.records(), columns=list(Finding.__dataclass_fields__))
 
     def summary(self) -> str:
         """One line."""
         counts = [f"{sum(f.severity == s for f in self.found)} {s}" for s in sorted(Severity, reverse=True)]
         found = "1 finding" if len(self) == 1 else f"{len(self)} findings"
-        return f"{found}: {', '.join(counts)}; {self.tests} tests, false alarms at most {LEVEL:.0%}"
+        return f"{found}: {', '.join(counts)}; {self.tests} tests, false alarms at most {FALSE_ALARM_LEVEL:.0%}"
 
     def __str__(self) -> str:
         return "\n\n".join([*map(str, self.found), self.summary()])
@@ -163,17 +167,17 @@ class Findings(Sequence[Finding]):
     def to_html(self) -> str:
         """A section for a report: no scripts, no links, everything escaped."""
         items = "".join(
-            f'<article class="{finding.severity}"><h3><b>{finding.severity}</b> {_marked(finding.what)}</h3><dl>'
-            + "".join(f"<dt>{title}</dt><dd>{_marked(text)}</dd>" for title, text in finding.lines())
+            f'<article class="{finding.severity}"><h3><b>{finding.severity}</b> {_escape_markup(finding.what)}</h3><dl>'
+            + "".join(f"<dt>{title}</dt><dd>{_escape_markup(text)}</dd>" for title, text in finding.format_lines())
             + "</dl></article>"
             for finding in self.found
         )
-        return f"<section class='leakage'>{STYLE}<h2>Leakage</h2><p>{_marked(self.summary())}</p>{items}</section>"
+        return f"<section class='leakage'>{FINDINGS_CSS}<h2>Leakage</h2><p>{_escape_markup(self.summary())}</p>{items}</section>"
 
     _repr_html_ = to_html
 
 
-STYLE = (
+FINDINGS_CSS = (
     "<style>.leakage article{border-left:.4em solid #999;padding:0 1em;margin:1em 0}"
     ".leakage article.high{border-color:#b00}.leakage article.medium{border-color:#d80}"
     ".leakage h3{font-size:1em;font-weight:normal}.leakage dl{display:grid;grid-template-columns:4em 1fr;margin:0}"
@@ -181,24 +185,24 @@ STYLE = (
 )
 
 
-def judged(suspicions: Iterable[Suspicion]) -> Findings:
+def confirm_suspicions(suspicions: Iterable[Suspicion]) -> Findings:
     """The suspicions that stand: facts, and tests whose p-value holds after correction for all of them."""
     every = list(suspicions)
-    corrected = iter(holm(np.array([s.p for s in every if s.p is not None], dtype=float)).tolist())
+    corrected = iter(adjust_p_values(np.array([s.p for s in every if s.p is not None], dtype=float)).tolist())
     found = []
     for suspicion in every:
         p = None if suspicion.p is None else next(corrected)
-        if p is None or p <= LEVEL:
-            finding = suspicion.finding()
+        if p is None or p <= FALSE_ALARM_LEVEL:
+            finding = suspicion.build_finding()
             found.append(finding if p is None else replace(finding, p=p))
     found.sort(key=lambda finding: -finding.severity)
     return Findings(tuple(found), sum(s.p is not None for s in every))
 
 
-def holm(p: Array) -> Array:
+def adjust_p_values(p: Array) -> Array:
     """P-values corrected so that the chance of any false alarm among them is what it says (Holm 1979).
 
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    >>> adjust_p_values(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.06, 0.06]
     """
     order = np.argsort(p)
@@ -208,15 +212,15 @@ def holm(p: Array) -> Array:
     return corrected
 
 
-def _few(values: Sequence[Any]) -> str:
-    shown = ", ".join(map(str, values[:SHOWN]))
-    return f"{shown} and {len(values) - SHOWN:,} more" if len(values) > SHOWN else shown
+def _format_first_items(values: Sequence[Any]) -> str:
+    shown = ", ".join(map(str, values[:MAX_ITEMS_SHOWN]))
+    return f"{shown} and {len(values) - MAX_ITEMS_SHOWN:,} more" if len(values) > MAX_ITEMS_SHOWN else shown
 
 
-def _plain(text: str) -> str:
+def _escape_unprintable(text: str) -> str:
     """Text that cannot move the cursor of a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def _marked(text: str) -> str:
-    return escape(_plain(text))
+def _escape_markup(text: str) -> str:
+    return escape(_escape_unprintable(text))

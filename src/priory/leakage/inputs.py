@@ -10,19 +10,19 @@ import narwhals as nw
 import numpy as np
 
 from priory.core.typing import Array
-from priory.errors import DataError, TooLarge
-from priory.leakage.audit_tables import Cells, Evidence
+from priory.errors import DataError, ModelTooLargeError
+from priory.leakage.audit_tables import AuditColumn, AuditData
 from priory.models import table as tables
 from priory.models.table import Table
 
-CLASSES = 20  # a numeric target with more values than this is a quantity
-MOST = 1 << 28  # rows times classes: two gigabytes of scores
-PARTS = 5  # of equal content, into which a quantity to be predicted is cut
+MAX_NUMERIC_CLASSES = 20  # a numeric target with more values than this is a quantity
+MAX_SCORE_CELLS = 1 << 28  # rows times classes: two gigabytes of scores
+N_TARGET_BINS = 5  # of equal content, into which a quantity to be predicted is cut
 
 
-def read(train: Any, test: Any, target: Any, groups: Any, time: Any, pipeline: Any) -> Evidence:
+def read_audit_data(train: Any, test: Any, target: Any, groups: Any, time: Any, pipeline: Any) -> AuditData:
     """Any two tables, or lists of texts, with the target as a column's name, labels, or a pair of labels."""
-    first, second = _table(train), None if test is None else _table(test)
+    first, second = _read_table(train), None if test is None else _read_table(test)
     sides = [first] if second is None else [first, second]
     if not all(side.rows for side in sides):
         raise DataError("a table has no rows; there is nothing to audit.")
@@ -33,12 +33,12 @@ def read(train: Any, test: Any, target: Any, groups: Any, time: Any, pipeline: A
     names = [name for name in first.names if name not in aside and all(name in side.names for side in sides)]
     if second is not None and not names:
         raise DataError(f"train and test share no column: {first.names[:5]} against {second.names[:5]}.")
-    label = _beside("target", target, sides)
-    prose = [name for name in names if _prose(first, first.names.index(name))]
-    columns = tuple(_joined(name, sides) for name in names if name not in prose)
-    features = tuple(None if given is None else _without(given, target) for given in (train, test))
-    classes, group = ((), None) if label is None else _classes(label, first.rows)
-    return Evidence(
+    label = _read_side_column("target", target, sides)
+    prose = [name for name in names if _is_prose_column(first, first.names.index(name))]
+    columns = tuple(_join_column(name, sides) for name in names if name not in prose)
+    features = tuple(None if given is None else _drop_target(given, target) for given in (train, test))
+    classes, group = ((), None) if label is None else _encode_classes(label, first.rows)
+    return AuditData(
         first.rows,
         0 if second is None else second.rows,
         columns,
@@ -46,136 +46,138 @@ def read(train: Any, test: Any, target: Any, groups: Any, time: Any, pipeline: A
         classes,
         group,
         target=label,
-        dates=tuple(name for name in _dates(train) if name in names),
-        groups=_beside("groups", groups, sides),
-        time=_beside("time", time, sides),
+        date_columns=tuple(name for name in _find_date_columns(train) if name in names),
+        groups=_read_side_column("groups", groups, sides),
+        time=_read_side_column("time", time, sides),
         pipeline=pipeline,
-        given=(features[0], features[1]),
+        raw_features=(features[0], features[1]),
     )
 
 
-def _table(given: Any) -> Table:
+def _read_table(source: Any) -> Table:
     """Any table; a list of texts is a table of one column; dates are numbers, so that they can be put in order."""
-    if _is_texts(given):
-        texts = np.empty(len(given), dtype=object)
-        texts[:] = list(given)
-        return tables.read({"text": texts})
-    frame = nw.from_native(given, eager_only=True, pass_through=True)
+    if _is_text_list(source):
+        texts = np.empty(len(source), dtype=object)
+        texts[:] = list(source)
+        return tables.read_table({"text": texts})
+    frame = nw.from_native(source, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         days = [nw.col(name).cast(nw.Datetime("us")) for name, kind in frame.schema.items() if kind == nw.Date]
         frame = frame.with_columns(*days)
         moments = [nw.col(name).dt.timestamp("ms") for name, kind in frame.schema.items() if kind == nw.Datetime]
-        return tables.read(frame.with_columns(*(moment.cast(nw.Float64) for moment in moments)).to_native())
-    return tables.read(given)
+        return tables.read_table(frame.with_columns(*(moment.cast(nw.Float64) for moment in moments)).to_native())
+    return tables.read_table(source)
 
 
-def _is_texts(given: Any) -> bool:
-    frame = hasattr(given, "columns") or isinstance(given, Mapping | str | bytes)
-    if frame or not hasattr(given, "__len__") or not len(given) or getattr(given, "ndim", 1) != 1:
+def _is_text_list(source: Any) -> bool:
+    frame = hasattr(source, "columns") or isinstance(source, Mapping | str | bytes)
+    if frame or not hasattr(source, "__len__") or not len(source) or getattr(source, "ndim", 1) != 1:
         return False
-    return all(isinstance(text, str) for text in given)
+    return all(isinstance(text, str) for text in source)
 
 
-def _prose(side: Table, place: int) -> bool:
-    return side.kinds()[side.names[place]] == "label" and (len(side.names) == 1 or side.is_prose(place))
+def _is_prose_column(side: Table, column_index: int) -> bool:
+    return side.column_kinds()[side.names[column_index]] == "label" and (
+        len(side.names) == 1 or side.is_prose(column_index)
+    )
 
 
-def _without(given: Any, target: Any) -> Any:
+def _drop_target(source: Any, target: Any) -> Any:
     """The features as the pipeline takes them."""
-    frame = nw.from_native(given, eager_only=True, pass_through=True)
+    frame = nw.from_native(source, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame) and isinstance(target, str):
         return frame.drop(target, strict=False).to_native()
-    return given
+    return source
 
 
-def _dates(given: Any) -> list[str]:
+def _find_date_columns(source: Any) -> list[str]:
     """The columns that hold dates, by their type."""
-    frame = nw.from_native(given, eager_only=True, pass_through=True)
+    frame = nw.from_native(source, eager_only=True, pass_through=True)
     schema = frame.schema.items() if isinstance(frame, nw.DataFrame) else ()
     return [str(name) for name, kind in schema if kind in (nw.Date, nw.Datetime)]
 
 
-def _joined(name: str, sides: Sequence[Table]) -> Cells:
+def _join_column(name: str, sides: Sequence[Table]) -> AuditColumn:
     """A column of all tables; what is empty in one is numbers that are missing."""
     places = [side.names.index(name) for side in sides]
-    kinds = {side.kinds()[name] for side in sides} - {"empty"}
+    kinds = {side.column_kinds()[name] for side in sides} - {"empty"}
     if len(kinds) > 1:
         raise DataError(
             f"column {name!r} holds numbers in one table and labels in the other; make it one or the other."
         )
     if kinds == {"label"}:
-        return _labels(name, [_coded(side, place) for side, place in zip(sides, places, strict=True)])
-    return Cells(
+        return _join_labels(name, [_encode_column(side, place) for side, place in zip(sides, places, strict=True)])
+    return AuditColumn(
         name, np.concatenate([side.numbers([p])[:, 0] for side, p in zip(sides, places, strict=True)]).astype(float)
     )
 
 
-def _coded(side: Table, place: int) -> tuple[Array, Array]:
-    labels = side.labels([place])
+def _encode_column(side: Table, column_index: int) -> tuple[Array, Array]:
+    labels = side.labels([column_index])
     return labels.codes[:, 0], labels.values[0]
 
 
-def _labels(name: str, parts: Sequence[tuple[Array, Array]]) -> Cells:
+def _join_labels(name: str, parts: Sequence[tuple[Array, Array]]) -> AuditColumn:
     """Codes of all tables over the values of all."""
     values = parts[0][1] if len(parts) == 1 else np.unique(np.concatenate([v.astype(object) for _, v in parts]))
     codes = []
     for code, own in parts:
         rank = np.append(np.searchsorted(values, own), -1) if len(own) else np.array([-1])
         codes.append(rank[code])
-    return Cells(name, labels=(np.concatenate(codes).astype(np.int32), values))
+    return AuditColumn(name, labels=(np.concatenate(codes).astype(np.int32), values))
 
 
-def _beside(title: str, given: Any, sides: Sequence[Table]) -> Cells | None:
+def _read_side_column(title: str, values: Any, sides: Sequence[Table]) -> AuditColumn | None:
     """The target, the groups or the time: a column's name, values of the training rows, or a pair for both tables."""
-    if given is None:
+    if values is None:
         return None
-    if isinstance(given, str):
-        held = [side for side in sides if given in side.names]
-        return _padded(_joined(given, held), sum(side.rows for side in sides))
+    if isinstance(values, str):
+        held = [side for side in sides if values in side.names]
+        return _pad_column(_join_column(values, held), sum(side.rows for side in sides))
     pair = (
-        isinstance(given, tuple)
-        and len(given) == 2
-        and all(hasattr(g, "__len__") and not isinstance(g, str) for g in given)
+        isinstance(values, tuple)
+        and len(values) == 2
+        and all(hasattr(g, "__len__") and not isinstance(g, str) for g in values)
     )
-    parts = [_one_column(title, part) for part in (given if pair else (given,))]
+    parts = [_read_values(title, part) for part in (values if pair else (values,))]
     for part, side in zip(parts, sides, strict=False):
         if part.rows != side.rows:
             raise DataError(f"{title} has {part.rows} values but the table {side.rows} rows; give one for each.")
-    return _padded(_joined(title, parts), sum(side.rows for side in sides))
+    return _pad_column(_join_column(title, parts), sum(side.rows for side in sides))
 
 
-def _one_column(title: str, values: Any) -> Table:
+def _read_values(title: str, values: Any) -> Table:
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        return _table(series.alias(title).to_frame().to_native())
+        return _read_table(series.alias(title).to_frame().to_native())
     cells = np.asarray(values)
     if cells.dtype.kind == "M":
         cells = cells.astype("datetime64[ms]").astype(float)
-    return tables.read({title: cells})
+    return tables.read_table({title: cells})
 
 
-def _padded(cells: Cells, rows: int) -> Cells:
+def _pad_column(cells: AuditColumn, rows: int) -> AuditColumn:
     """Missing where the test table does not have it."""
     if cells.numbers is not None:
-        return Cells(cells.name, np.append(cells.numbers, np.full(rows - len(cells.numbers), np.nan)))
-    codes, values = cells.coded
-    return Cells(cells.name, labels=(np.append(codes, np.full(rows - len(codes), -1, codes.dtype)), values))
+        return AuditColumn(cells.name, np.append(cells.numbers, np.full(rows - len(cells.numbers), np.nan)))
+    codes, values = cells.codes_and_values
+    return AuditColumn(cells.name, labels=(np.append(codes, np.full(rows - len(codes), -1, codes.dtype)), values))
 
 
-def _classes(label: Cells, train: int) -> tuple[tuple[str, ...], Array]:
+def _encode_classes(label: AuditColumn, n_train: int) -> tuple[tuple[str, ...], Array]:
     """The classes and the class of each row; a quantity is cut into parts of equal content."""
-    codes, values = label.coded
-    if label.numbers is None and len(values) * train > MOST:
-        raise TooLarge(
-            f"the target {label.name!r} has {len(values):,} values in {train:,} rows; group rare ones, or audit fewer."
+    codes, values = label.codes_and_values
+    if label.numbers is None and len(values) * n_train > MAX_SCORE_CELLS:
+        raise ModelTooLargeError(
+            f"the target {label.name!r} has {len(values):,} values in {n_train:,} rows; group rare ones, or audit fewer."
         )
-    if (codes[:train] < 0).any():
-        row = int(np.argmax(codes[:train] < 0))
+    if (codes[:n_train] < 0).any():
+        row = int(np.argmax(codes[:n_train] < 0))
         raise DataError(f"row {row}: the target {label.name!r} is missing; leave such rows out.")
-    if label.numbers is not None and len(values) > CLASSES:
-        edges = np.unique(np.quantile(label.numbers[:train], np.arange(1, PARTS) / PARTS))
+    if label.numbers is not None and len(values) > MAX_NUMERIC_CLASSES:
+        edges = np.unique(np.quantile(label.numbers[:n_train], np.arange(1, N_TARGET_BINS) / N_TARGET_BINS))
         parts = np.searchsorted(edges, label.numbers, side="left")
         bounds = ["-∞", *(f"{edge:g}" for edge in edges), "∞"]
         names = tuple(f"{low} to {high}" for low, high in pairwise(bounds))
-        return names, np.where(label.missing, -1, parts).astype(np.int32)
+        return names, np.where(label.is_missing, -1, parts).astype(np.int32)
     return tuple(f"{v:g}" if label.numbers is not None else str(v) for v in values), codes.astype(np.int32)

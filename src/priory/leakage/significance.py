@@ -2,7 +2,7 @@
 
 >>> round(binomial_tail(9, 10, 0.5), 4)      # nine or ten heads of ten
 0.0107
->>> [round(bound, 3) for bound in interval(9, 10)]
+>>> [round(bound, 3) for bound in clopper_pearson_interval(9, 10)]
 [0.555, 0.997]
 """
 
@@ -13,8 +13,8 @@ from scipy.special import betainc, betaincinv, chdtrc, rel_entr
 
 from priory.core.typing import Array
 
-EXPECTED = 5.0  # in a cell, for the chi-square approximation
-SCARCE = 0.05  # of all rows: classes with fewer are pooled
+MIN_EXPECTED_COUNT = 5.0  # in a cell, for the chi-square approximation
+RARE_CLASS_SHARE = 0.05  # of all rows: classes with fewer are pooled
 
 
 def binomial_tail(successes: float, trials: float, p: float) -> float:
@@ -22,7 +22,7 @@ def binomial_tail(successes: float, trials: float, p: float) -> float:
     return 1.0 if successes <= 0 else float(betainc(successes, max(trials - successes, 0.0) + 1, p))
 
 
-def interval(successes: float, trials: float, level: float = 0.95) -> tuple[float, float]:
+def clopper_pearson_interval(successes: float, trials: float, level: float = 0.95) -> tuple[float, float]:
     """Clopper and Pearson's interval of a share."""
     tail = (1 - level) / 2
     low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
@@ -30,25 +30,25 @@ def interval(successes: float, trials: float, level: float = 0.95) -> tuple[floa
     return low, high
 
 
-def better(right: Array, other_right: Array) -> float:
+def mcnemar_p_value(correct: Array, other_correct: Array) -> float:
     """The chance that two equally good answers differ as much in favour of the first (McNemar, one-sided, exact)."""
-    only, other_only = int((right & ~other_right).sum()), int((other_right & ~right).sum())
+    only, other_only = int((correct & ~other_correct).sum()), int((other_correct & ~correct).sum())
     return binomial_tail(only, only + other_only, 0.5)
 
 
-def association(counts: Array) -> tuple[float, float]:
+def measure_association(counts: Array) -> tuple[float, float]:
     """Bits that the columns of a table of counts hold about its rows, and the p-value of their independence.
 
-    Rare rows are pooled, and neighbouring columns are joined until each cell expects `EXPECTED`.
+    Rare rows are pooled, and neighbouring columns are joined until each cell expects `MIN_EXPECTED_COUNT`.
     """
     table = np.asarray(counts, dtype=float)
     rows, n = table.sum(axis=1), table.sum()
-    rare = rows < SCARCE * n
+    rare = rows < RARE_CLASS_SHARE * n
     table = np.vstack([table[~rare], table[rare].sum(axis=0)])
     table = table[table.any(axis=1)]
     if len(table) < 2:
         return 0.0, 1.0
-    needed = EXPECTED * n / table.sum(axis=1).min()
+    needed = MIN_EXPECTED_COUNT * n / table.sum(axis=1).min()
     columns = table.sum(axis=0)
     part = np.minimum((np.cumsum(columns) - columns) // needed, max(n // needed - 1, 0))
     table = np.add.reduceat(table, np.flatnonzero(np.diff(part, prepend=-1)), axis=1)
@@ -60,22 +60,25 @@ def association(counts: Array) -> tuple[float, float]:
     return float(rel_entr(table, expected).sum()) / (n * np.log(2)), float(chdtrc(freedom, pearson))
 
 
-def presences(there: Array, total: Array) -> tuple[Array, Array]:
+def measure_presence_association(present_counts: Array, class_totals: Array) -> tuple[Array, Array]:
     """Bits and p-values of many things at once: in how many rows of each class (things, classes) each of them is.
 
     Classes that hold too few rows for a thing are left out of its sum, and of its degrees of freedom.
     """
-    share = there.sum(axis=1, keepdims=True) / max(total.sum(), 1)
-    enough = np.minimum(share, 1 - share) * total >= EXPECTED
-    seen, expected = np.stack([there, total - there]), np.stack([share * total, (1 - share) * total])
+    share = present_counts.sum(axis=1, keepdims=True) / max(class_totals.sum(), 1)
+    enough = np.minimum(share, 1 - share) * class_totals >= MIN_EXPECTED_COUNT
+    seen, expected = (
+        np.stack([present_counts, class_totals - present_counts]),
+        np.stack([share * class_totals, (1 - share) * class_totals]),
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         pearson = np.where(enough, (seen - expected) ** 2 / expected, 0.0).sum(axis=(0, 2))
     classes = enough.sum(axis=1)
-    p = np.where(classes > 1, chdtrc(np.maximum(classes - (classes == len(total)), 1), pearson), 1.0)
-    return rel_entr(seen, expected).sum(axis=(0, 2)) / (np.log(2) * max(total.sum(), 1)), p
+    p = np.where(classes > 1, chdtrc(np.maximum(classes - (classes == len(class_totals)), 1), pearson), 1.0)
+    return rel_entr(seen, expected).sum(axis=(0, 2)) / (np.log(2) * max(class_totals.sum(), 1)), p
 
 
-def area(score: Array, positive: Array) -> tuple[float, float]:
+def auc_with_error(score: Array, positive: Array) -> tuple[float, float]:
     """How often a positive row scores above another one, ties as halves (AUC), and the standard error by chance."""
     _, back, times = np.unique(score, return_inverse=True, return_counts=True)
     rank = (np.cumsum(times) - (times - 1) / 2)[back]

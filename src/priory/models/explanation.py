@@ -10,23 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from priory.core.terminal_width import padded, width
+from priory.core.terminal_width import display_width, pad_to_width
 from priory.core.typing import Array
-from priory.errors import Missing
+from priory.errors import MissingDependencyError
 
-MOST = 20  # lines shown
-WIDEST = 40  # characters of a cell shown
-DECIBAN = 10 / math.log(10)  # nats to decibans
+MAX_LEDGER_LINES = 20  # lines shown
+MAX_VALUE_WIDTH = 40  # characters of a cell shown
+DECIBANS_PER_NAT = 10 / math.log(10)  # nats to decibans
 
 
 @dataclass(frozen=True)
-class Line:
+class LedgerLine:
     """One entry: what was seen, and its log probability under each class."""
 
     name: str
     value: Any
     log_likelihood: tuple[float, ...]
-    places: tuple[tuple[int, int], ...] = ()  # where it stands in the text, if it is a token
+    spans: tuple[tuple[int, int], ...] = ()  # where it stands in the text, if it is a token
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class Ledger:
     """
 
     classes: tuple[Any, ...]
-    prior: Line
-    lines: tuple[Line, ...]
+    prior: LedgerLine
+    lines: tuple[LedgerLine, ...]
     text: str | None = None
 
-    def entries(self) -> tuple[Line, ...]:
+    def entries(self) -> tuple[LedgerLine, ...]:
         return (self.prior, *self.lines)
 
     @property
     def total(self) -> tuple[float, ...]:
         """log p(c, x) for each class: the entries summed exactly, rounded once."""
-        return tuple(_sum(line.log_likelihood[c] for line in self.entries()) for c in range(len(self.classes)))
+        return tuple(_sum_exactly(line.log_likelihood[c] for line in self.entries()) for c in range(len(self.classes)))
 
     def ranked(self) -> list[int]:
         """The places of the classes, most probable first."""
@@ -70,68 +70,68 @@ class Ledger:
         if len(ranked) == 1:
             return [0.0 for _ in self.entries()]
         b = next(c for c in ranked if c != a) if against is None else self.classes.index(against)
-        return [_minus(line.log_likelihood[a], line.log_likelihood[b]) for line in self.entries()]
+        return [_subtract_or_zero(line.log_likelihood[a], line.log_likelihood[b]) for line in self.entries()]
 
     def log_odds(self, for_class: Any = None, against: Any = None) -> float:
         """The sum of the weights of evidence."""
-        return _sum(self.weights(for_class, against))
+        return _sum_exactly(self.weights(for_class, against))
 
     def to_frame(self) -> Any:
         """A pandas DataFrame: the entries as rows; a column for each class, and the weight of evidence in decibans."""
-        pd = pandas()
+        pd = import_pandas()
         rows = [
             {"name": line.name, "value": line.value}
             | {f"log p({label})": line.log_likelihood[c] for c, label in enumerate(self.classes)}
-            | {"decibans": weight * DECIBAN}
+            | {"decibans": weight * DECIBANS_PER_NAT}
             for line, weight in zip(self.entries(), self.weights(), strict=True)
         ]
         return pd.DataFrame(rows)
 
-    def _table(self) -> tuple[str, list[tuple[str, str, float]]]:
+    def _format_rows(self) -> tuple[str, list[tuple[str, str, float]]]:
         ranked = self.ranked()
-        weights = [w * DECIBAN for w in self.weights()]
+        weights = [w * DECIBANS_PER_NAT for w in self.weights()]
         rival = f" against {self.classes[ranked[1]]}" if len(ranked) > 1 else ""
-        rows = [(line.name, shown(line.value), w) for line, w in zip(self.entries(), weights, strict=True)]
+        rows = [(line.name, format_value(line.value), w) for line, w in zip(self.entries(), weights, strict=True)]
         rows = [rows[0], *sorted(rows[1:], key=lambda row: -abs(row[2]))]
         return f"{self.classes[ranked[0]]}{rival}", rows
 
     def __str__(self) -> str:
-        title, rows = self._table()
-        name = max(width(row[0]) for row in rows[:MOST])
-        value = max(width(row[1]) for row in rows[:MOST])
+        title, rows = self._format_rows()
+        name = max(display_width(row[0]) for row in rows[:MAX_LEDGER_LINES])
+        value = max(display_width(row[1]) for row in rows[:MAX_LEDGER_LINES])
         widest = max((abs(w) for *_, w in rows if math.isfinite(w)), default=0.0) or 1.0
         lines = [
-            f"{padded(n, name)}  {padded(v, value)}  {w:+8.1f} dB  {_bar(w, widest)}".rstrip()
-            for n, v, w in rows[:MOST]
+            f"{pad_to_width(n, name)}  {pad_to_width(v, value)}  {w:+8.1f} dB  {_format_bar(w, widest)}".rstrip()
+            for n, v, w in rows[:MAX_LEDGER_LINES]
         ]
-        if len(rows) > MOST:
-            rest = math.fsum(w for *_, w in rows[MOST:])
-            lines.append(f"{f'and {len(rows) - MOST} more':<{name + value + 2}}  {rest:+8.1f} dB")
-        total = self.log_odds() * DECIBAN
-        foot = f"{'total':<{name}}  {'':<{value}}  {total:+8.1f} dB  p {probability(self)}"
+        if len(rows) > MAX_LEDGER_LINES:
+            rest = math.fsum(w for *_, w in rows[MAX_LEDGER_LINES:])
+            lines.append(f"{f'and {len(rows) - MAX_LEDGER_LINES} more':<{name + value + 2}}  {rest:+8.1f} dB")
+        total = self.log_odds() * DECIBANS_PER_NAT
+        foot = f"{'total':<{name}}  {'':<{value}}  {total:+8.1f} dB  p {format_winner_probability(self)}"
         return "\n".join([title, *lines, foot])
 
     def _repr_html_(self) -> str:
-        title, rows = self._table()
-        cells = [*rows, ("total", "", self.log_odds() * DECIBAN)]
+        title, rows = self._format_rows()
+        cells = [*rows, ("total", "", self.log_odds() * DECIBANS_PER_NAT)]
         body = "".join(
             f"<tr><td>{escape(n)}</td><td>{escape(v)}</td><td style='text-align:right'>{w:+.1f}</td></tr>"
             for n, v, w in cells
         )
         marked = "" if self.text is None else f"<p>{self.marked()}</p>"
         head = "<tr><th>evidence</th><th>value</th><th>decibans</th></tr>"
-        return f"<table><caption>{escape(title)}, p {escape(probability(self))}</caption>{head}{body}</table>{marked}"
+        return f"<table><caption>{escape(title)}, p {escape(format_winner_probability(self))}</caption>{head}{body}</table>{marked}"
 
-    def marked(self, for_class: Any = None, against: Any = None, most: int | None = None) -> str:
+    def marked(self, for_class: Any = None, against: Any = None, max_characters: int | None = None) -> str:
         """The text as HTML, the places that spoke green for the winner and red against it, the stronger the darker.
 
         After ``most`` characters it breaks off.
         """
         weight = {}
         for line, w in zip(self.lines, self.weights(for_class, against)[1:], strict=True):
-            weight.update(dict.fromkeys(line.places, w))
+            weight.update(dict.fromkeys(line.spans, w))
         widest = max(map(abs, weight.values()), default=1.0) or 1.0
-        text, out, at = (self.text or "")[:most], "", 0
+        text, out, at = (self.text or "")[:max_characters], "", 0
         for (start, end), w in sorted(weight.items()):
             if at <= start and end <= len(text):  # an n-gram inside another is not marked twice
                 colour = "0,150,60" if w > 0 else "200,40,40"
@@ -151,14 +151,14 @@ class Ledgers(Sequence[Ledger]):
     def of(
         cls, classes: Array, log_prior: Array, terms: Array, names: Sequence[str], cells: Sequence[Sequence[Any]]
     ) -> Ledgers:
-        prior = Line("prior", "", tuple(log_prior.tolist()))
+        prior = LedgerLine("prior", "", tuple(log_prior.tolist()))
         return cls(
             [
                 Ledger(
                     tuple(classes.tolist()),
                     prior,
                     tuple(
-                        Line(name, value, tuple(term))
+                        LedgerLine(name, value, tuple(term))
                         for name, value, term in zip(names, values, row.T.tolist(), strict=True)
                     ),
                 )
@@ -183,24 +183,24 @@ class Ledgers(Sequence[Ledger]):
 
     def to_frame(self) -> Any:
         """All entries in one pandas DataFrame, with the row they explain."""
-        pd = pandas()
+        pd = import_pandas()
         frames = [ledger.to_frame().assign(row=row) for row, ledger in enumerate(self._ledgers)]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def pandas() -> Any:
+def import_pandas() -> Any:
     """pandas, or what to install."""
     try:
         import pandas as pd
     except ImportError as error:
-        raise Missing("to_frame needs pandas: pip install 'priory[pandas]'.", name=error.name) from None
+        raise MissingDependencyError("to_frame needs pandas: pip install 'priory[pandas]'.", name=error.name) from None
     return pd
 
 
-def probability(ledger: Ledger) -> str:
+def format_winner_probability(ledger: Ledger) -> str:
     """p of the winner; never shown as certain when it is not.
 
-    >>> probability(Ledger(("a", "b"), Line("prior", None, (0.0, -800.0)), ()))
+    >>> format_winner_probability(Ledger(("a", "b"), LedgerLine("prior", None, (0.0, -800.0)), ()))
     '> 0.9999'
     """
     total = np.asarray(ledger.total)
@@ -211,30 +211,30 @@ def probability(ledger: Ledger) -> str:
     return "> 0.9999" if p > 0.9999 and len(total) > 1 else f"= {p:.4f}"
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A cell for people: control characters are escaped, nothing is taken for code.
 
-    >>> shown("a\\x1b[31m"), shown(None), shown(2.0), shown(0.123456789)
+    >>> format_value("a\\x1b[31m"), format_value(None), format_value(2.0), format_value(0.123456789)
     ('a\\\\x1b[31m', 'missing', '2', '0.123457')
     """
     if value is None:
         return "missing"
     if isinstance(value, float):
         return f"{value:.6g}"
-    text = str(value) if len(str(value)) <= WIDEST else str(value)[: WIDEST - 1] + "…"
+    text = str(value) if len(str(value)) <= MAX_VALUE_WIDTH else str(value)[: MAX_VALUE_WIDTH - 1] + "…"
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def _bar(weight: float, widest: float) -> str:
+def _format_bar(weight: float, max_weight: float) -> str:
     if not math.isfinite(weight):
         return "∞"
-    return ("+" if weight > 0 else "-") * round(12 * abs(weight) / widest)
+    return ("+" if weight > 0 else "-") * round(12 * abs(weight) / max_weight)
 
 
-def _sum(terms: Any) -> float:
+def _sum_exactly(terms: Any) -> float:
     values = list(terms)
     return math.fsum(values) if all(map(math.isfinite, values)) else float(np.sum(values))
 
 
-def _minus(a: float, b: float) -> float:
+def _subtract_or_zero(a: float, b: float) -> float:
     return 0.0 if a == b else a - b

@@ -17,24 +17,28 @@ import numpy as np
 from scipy.special import expit
 
 from priory.core.typing import Array
-from priory.families.base import Columns
+from priory.families.base import ColumnFamily
 
-CERTAIN = 1e-12  # nearer to 0 or 1 than this, a column is simply out or in
+INCLUSION_TOLERANCE = 1e-12  # nearer to 0 or 1 than this, a column is simply out or in
 
 
-def pooled(seen: Any) -> Any:
+def pool_records(statistics: Any) -> Any:
     """The record with all classes together, as one class."""
-    return tuple(tally.pooled() for tally in seen) if isinstance(seen, tuple) else seen.pooled()
+    return (
+        tuple(tally.pool_classes() for tally in statistics)
+        if isinstance(statistics, tuple)
+        else statistics.pool_classes()
+    )
 
 
-def inclusion(family: Columns, seen: Any, prior: float = 0.5) -> Array:
+def column_inclusion(family: ColumnFamily, statistics: Any, prior: float = 0.5) -> Array:
     """The probability that each column depends on the class."""
-    together = family.evidence(pooled(seen))
+    together = family.evidence(pool_records(statistics))
     with np.errstate(invalid="ignore"):
-        apart = family.evidence(seen) - together
+        apart = family.evidence(statistics) - together
     return np.asarray(expit(np.nan_to_num(apart, nan=0.0, posinf=1e9, neginf=-1e9) + np.log(prior) - np.log1p(-prior)))
 
 
-def averaged(family: Columns, seen: Any, x: Any, estimate: str, matters: Array) -> Array:
+def averaged_terms(family: ColumnFamily, statistics: Any, x: Any, estimate: str, inclusion: Array) -> Array:
     """Terms (rows, classes, columns): each column as far as it matters."""
-    return family.mixed_terms(seen, pooled(seen), x, estimate, matters)
+    return family.averaged_log_likelihood(statistics, pool_records(statistics), x, estimate, inclusion)

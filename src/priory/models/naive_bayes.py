@@ -2,8 +2,8 @@
 
     model = schema + statistics
 
-The functions here are the whole of naive Bayes: `observe` makes the record, `chosen` asks it which family explains each
-column, `log_joint` and `terms` answer for new rows.
+The functions here are the whole of naive Bayes: `observe_table` makes the record, `choose_families` asks it which family explains each
+column, `log_joint` and `log_likelihood_terms` answer for new rows.
 """
 
 from __future__ import annotations
@@ -14,33 +14,40 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from priory.bag_of_words.token_counts import Words
+from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.logspace import log
-from priory.core.sharding import Picked
+from priory.core.sharding import ColumnSubset
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.errors import DataError, KindError, NotSeen
+from priory.errors import DataError, KindError, NotLearnedError
 from priory.families import Text
-from priory.families.base import Columns, Grouped
-from priory.families.value_counts import Coded
-from priory.models.feature_averaging import CERTAIN, averaged, inclusion, pooled
-from priory.models.schema import Block, Schema, columns_of, is_candidate, observed, with_prior
+from priory.families.base import ColumnFamily, GroupedRows
+from priory.families.value_counts import CategoricalCells
+from priory.models.feature_averaging import INCLUSION_TOLERANCE, averaged_terms, column_inclusion, pool_records
+from priory.models.schema import (
+    ColumnBlock,
+    Schema,
+    family_with_prior,
+    instantiate_family,
+    matches_candidate,
+    take_columns,
+)
 from priory.models.table import Table
 
-TIE = 1e-6  # nats
+EVIDENCE_TIE_TOLERANCE = 1e-6  # nats
 
 
 @dataclass(frozen=True, eq=False)
-class Seen(Statistics):
+class ModelStatistics(Statistics):
     """What a classifier remembers: the rows of each class, and a record for every part of the model."""
 
-    frame: ClassVar[tuple[str, ...]] = ("classes",)
+    frame_fields: ClassVar[tuple[str, ...]] = ("classes",)
 
     classes: Array  # sorted
     n: Array
     parts: tuple[Any, ...]
 
-    def aligned(self, other: Seen) -> tuple[Seen, Seen]:
+    def align(self, other: ModelStatistics) -> tuple[ModelStatistics, ModelStatistics]:
         """Over the classes of both."""
         if np.array_equal(self.classes, other.classes):
             return self, other
@@ -49,158 +56,165 @@ class Seen(Statistics):
                 f"classes {self.classes.tolist()[:3]} and {other.classes.tolist()[:3]} are of different kinds."
             )
         classes = np.union1d(self.classes, other.classes)
-        return self._over(classes), other._over(classes)
+        return self._expand_classes(classes), other._expand_classes(classes)
 
-    def _over(self, classes: Array) -> Seen:
-        wide = self.regrouped(np.searchsorted(classes, self.classes), len(classes))
+    def _expand_classes(self, classes: Array) -> ModelStatistics:
+        wide = self.regroup_classes(np.searchsorted(classes, self.classes), len(classes))
         return replace(wide, classes=classes)
 
 
-class Choice(NamedTuple):
+class FamilyChoice(NamedTuple):
     """Columns of one block that one family explains best, and, in an average, how far each of them matters."""
 
     block: int
-    places: Array  # within the block
-    family: Columns
-    seen: Any
-    matters: Array | None = None
+    positions: Array  # within the block
+    family: ColumnFamily
+    statistics: Any
+    inclusion_weights: Array | None = None
 
-    def terms(self, x: Any, estimate: str) -> Array:
+    def column_log_likelihoods(self, x: Any, estimate: str) -> Array:
         """log p(x_j | c) for each row, class and column."""
-        if self.matters is None:
-            return self.family.log_likelihood(self.seen, x, estimate)
-        return averaged(self.family, self.seen, x, estimate, self.matters)
+        if self.inclusion_weights is None:
+            return self.family.log_likelihood(self.statistics, x, estimate)
+        return averaged_terms(self.family, self.statistics, x, estimate, self.inclusion_weights)
 
     def score(self, x: Any, estimate: str) -> Array:
         """The terms summed over the columns."""
-        if self.matters is None:
-            return self.family.score(self.seen, x, estimate)
-        return self.family.mixed(self.seen, pooled(self.seen), x, estimate, self.matters)
+        if self.inclusion_weights is None:
+            return self.family.score(self.statistics, x, estimate)
+        return self.family.averaged_score(
+            self.statistics, pool_records(self.statistics), x, estimate, self.inclusion_weights
+        )
 
 
-def observe(schema: Schema, table: Table, classes: Array, group: Array, weight: Array | None) -> Seen:
+def observe_table(schema: Schema, table: Table, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
     """The statistics of the rows: for each class, and each candidate of each block."""
-    return observe_cells(schema, schema.cells(table), classes, group, weight)
+    return observe_cells(schema, schema.read_cells(table), classes, group, weight)
 
 
-def observe_cells(schema: Schema, blocks: list[Any], classes: Array, group: Array, weight: Array | None) -> Seen:
+def observe_cells(
+    schema: Schema, blocks: list[Any], classes: Array, group: Array, weight: Array | None
+) -> ModelStatistics:
     """The same for the cells of each block."""
-    rows = Grouped(np.ones(len(group)), group, len(classes))
+    rows = GroupedRows(np.ones(len(group)), group, len(classes))
     n = np.bincount(rows.group, weight, minlength=len(classes)).astype(float)
     parts = tuple(
-        tuple(observed(c).observe(cells, rows.group, len(classes), weight) for c in block.candidates)
+        tuple(instantiate_family(c).observe(cells, rows.group, len(classes), weight) for c in block.candidates)
         for block, cells in zip(schema.blocks, blocks, strict=True)
     )
-    return Seen(classes, n, parts)
+    return ModelStatistics(classes, n, parts)
 
 
-def nothing(schema: Schema, classes: Array) -> Seen:
+def make_empty_statistics(schema: Schema, classes: Array) -> ModelStatistics:
     """The zero of the algebra: no rows seen."""
     parts = tuple(
-        tuple(observed(c).observe(_no_rows(block), np.zeros(0, dtype=np.int32), len(classes)) for c in block.candidates)
+        tuple(
+            instantiate_family(c).observe(_make_empty_cells(block), np.zeros(0, dtype=np.int32), len(classes))
+            for c in block.candidates
+        )
         for block in schema.blocks
     )
-    return Seen(classes, np.zeros(len(classes)), parts)
+    return ModelStatistics(classes, np.zeros(len(classes)), parts)
 
 
-def widened(schema: Schema, seen: Seen) -> Seen:
+def add_empty_blocks(schema: Schema, statistics: ModelStatistics) -> ModelStatistics:
     """The record with a zero for every block it does not have yet."""
-    zero = nothing(schema, seen.classes)
-    return replace(seen, parts=seen.parts + zero.parts[len(seen.parts) :])
+    zero = make_empty_statistics(schema, statistics.classes)
+    return replace(statistics, parts=statistics.parts + zero.parts[len(statistics.parts) :])
 
 
-def evidence(schema: Schema, seen: Seen) -> list[list[tuple[Columns, Array]]]:
+def compute_evidence(schema: Schema, statistics: ModelStatistics) -> list[list[tuple[ColumnFamily, Array]]]:
     """For each block, each candidate with its prior and its log evidence of every column."""
     blocks = []
-    for block, records in zip(schema.blocks, seen.parts, strict=True):
-        families = [with_prior(c, record) for c, record in zip(block.candidates, records, strict=True)]
+    for block, records in zip(schema.blocks, statistics.parts, strict=True):
+        families = [family_with_prior(c, record) for c, record in zip(block.candidates, records, strict=True)]
         blocks.append([(f, f.evidence(record)) for f, record in zip(families, records, strict=True)])
     return blocks
 
 
-def chosen(schema: Schema, seen: Seen, average: bool = False) -> list[Choice]:
+def choose_families(schema: Schema, statistics: ModelStatistics, average: bool = False) -> list[FamilyChoice]:
     """Every column with the family of the largest evidence. A function of the record, so it forgets with it."""
     if average:
-        return seen.derived("averaged", lambda s: _weighed(schema, s), schema)
-    return seen.derived("chosen", lambda s: _choose(schema, s), schema)
+        return statistics.derive("averaged", lambda s: _weigh_columns(schema, s), schema)
+    return statistics.derive("chosen", lambda s: _choose_best_families(schema, s), schema)
 
 
-def _choose(schema: Schema, seen: Seen) -> list[Choice]:
+def _choose_best_families(schema: Schema, statistics: ModelStatistics) -> list[FamilyChoice]:
     choices = []
-    for b, candidates in enumerate(evidence(schema, seen)):
-        best = first_best(np.array([evidence for _, evidence in candidates]))
+    for b, candidates in enumerate(compute_evidence(schema, statistics)):
+        best = argmax_evidence(np.array([evidence for _, evidence in candidates]))
         for k in range(len(candidates)):
             places = np.flatnonzero(best == k)
             if len(places):
-                choices.append(_choice(schema, seen, b, k, places))
+                choices.append(_make_choice(schema, statistics, b, k, places))
     return choices
 
 
-def _choice(schema: Schema, seen: Seen, b: int, k: int, places: Array) -> Choice:
+def _make_choice(schema: Schema, statistics: ModelStatistics, b: int, k: int, places: Array) -> FamilyChoice:
     """Some columns of block ``b``, explained by its candidate ``k``."""
-    record = columns_of(seen.parts[b][k], places)
-    return Choice(b, places, with_prior(schema.blocks[b].candidates[k], record), record)
+    record = take_columns(statistics.parts[b][k], places)
+    return FamilyChoice(b, places, family_with_prior(schema.blocks[b].candidates[k], record), record)
 
 
-def _weighed(schema: Schema, seen: Seen) -> list[Choice]:
+def _weigh_columns(schema: Schema, statistics: ModelStatistics) -> list[FamilyChoice]:
     """The columns that surely matter as they are, those that may with how far they do; the rest say nothing.
 
     A text is as many features as it has tokens: it is averaged over all sets of them.
     """
     choices = []
-    for whole in chosen(schema, seen):
+    for whole in choose_families(schema, statistics):
         if isinstance(whole.family, Text):
-            choices.append(whole._replace(family=whole.family.averaged()))
+            choices.append(whole._replace(family=whole.family.with_token_averaging()))
             continue
-        k = next(k for k, c in enumerate(schema.blocks[whole.block].candidates) if is_candidate(whole.family, c))
-        matters = inclusion(whole.family, whole.seen)
-        sure = matters > 1 - CERTAIN
-        maybe = ~sure & (matters > CERTAIN)
+        k = next(k for k, c in enumerate(schema.blocks[whole.block].candidates) if matches_candidate(whole.family, c))
+        matters = column_inclusion(whole.family, whole.statistics)
+        sure = matters > 1 - INCLUSION_TOLERANCE
+        maybe = ~sure & (matters > INCLUSION_TOLERANCE)
         if sure.any():
-            choices.append(_choice(schema, seen, whole.block, k, whole.places[sure]))
+            choices.append(_make_choice(schema, statistics, whole.block, k, whole.positions[sure]))
         if maybe.any():
-            choice = _choice(schema, seen, whole.block, k, whole.places[maybe])
-            choices.append(choice._replace(matters=matters[maybe]))
+            choice = _make_choice(schema, statistics, whole.block, k, whole.positions[maybe])
+            choices.append(choice._replace(inclusion_weights=matters[maybe]))
     return choices
 
 
-def inclusion_probability(schema: Schema, seen: Seen) -> dict[str, float]:
+def inclusion_probability(schema: Schema, statistics: ModelStatistics) -> dict[str, float]:
     """For each column the probability that it depends on the class; nought for one that is empty.
 
     A text does if any of its tokens does.
     """
     found = dict.fromkeys(schema.names, 0.0)
-    for name, tokens in token_inclusion(schema, seen).items():
+    for name, tokens in token_inclusion(schema, statistics).items():
         found[name] = float(1 - np.prod([1 - r for r in tokens.values()]))
-    for choice in chosen(schema, seen):
+    for choice in choose_families(schema, statistics):
         names = schema.blocks[choice.block].names
         if isinstance(choice.family, Text):
             continue
-        for j, r in zip(choice.places, inclusion(choice.family, choice.seen), strict=True):
+        for j, r in zip(choice.positions, column_inclusion(choice.family, choice.statistics), strict=True):
             found[names[j]] = float(r)
     return found
 
 
-def token_inclusion(schema: Schema, seen: Seen) -> dict[str, dict[str, float]]:
+def token_inclusion(schema: Schema, statistics: ModelStatistics) -> dict[str, dict[str, float]]:
     """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
     return {
-        schema.blocks[choice.block].names[0]: choice.family.inclusion(choice.seen)
-        for choice in chosen(schema, seen)
+        schema.blocks[choice.block].names[0]: choice.family.inclusion_probability(choice.statistics)
+        for choice in choose_families(schema, statistics)
         if isinstance(choice.family, Text)
     }
 
 
-def first_best(evidence: Array) -> Array:
+def argmax_evidence(evidence: Array) -> Array:
     """The first of the best along the first axis: evidence that differs by rounding is a tie, and the simplest wins."""
     defined = np.nan_to_num(evidence, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-    return np.argmax(defined >= defined.max(axis=0) - TIE, axis=0)
+    return np.argmax(defined >= defined.max(axis=0) - EVIDENCE_TIE_TOLERANCE, axis=0)
 
 
-def names_seen(schema: Schema, seen: Seen) -> set[str]:
+def find_filled_columns(schema: Schema, statistics: ModelStatistics) -> set[str]:
     """The columns of which at least one cell was seen."""
     names: set[str] = set()
-    for block, (record, *_) in zip(schema.blocks, seen.parts, strict=True):
-        if isinstance(record, Words):
+    for block, (record, *_) in zip(schema.blocks, statistics.parts, strict=True):
+        if isinstance(record, TokenCounts):
             shown = [len(record) > 0]
         elif isinstance(record, tuple):
             shown = [len(tally.values) > 0 for tally in record]
@@ -210,16 +224,16 @@ def names_seen(schema: Schema, seen: Seen) -> set[str]:
     return names
 
 
-def given_prior(given: Any, classes: Array) -> Any:
+def check_class_prior(class_prior: Any, classes: Array) -> Any:
     """A declared class prior, checked: "estimated", "uniform", or a probability for each class."""
-    if isinstance(given, str):
-        return given
-    if isinstance(given, Mapping):
-        absent = [c for c in classes.tolist() if c not in given]
+    if isinstance(class_prior, str):
+        return class_prior
+    if isinstance(class_prior, Mapping):
+        absent = [c for c in classes.tolist() if c not in class_prior]
         if absent:
             raise DataError(f"class_prior says nothing of class {absent[0]!r}.")
-        given = [given[c] for c in classes.tolist()]
-    prior = np.asarray(given, dtype=float)
+        class_prior = [class_prior[c] for c in classes.tolist()]
+    prior = np.asarray(class_prior, dtype=float)
     if prior.shape != classes.shape:
         raise DataError(f"class_prior has {prior.size} probabilities for {len(classes)} classes.")
     if not (prior >= 0).all() or not np.isclose(prior.sum(), 1.0):
@@ -227,62 +241,72 @@ def given_prior(given: Any, classes: Array) -> Any:
     return prior
 
 
-def log_prior(seen: Seen, given: Any) -> Array:
+def log_class_prior(statistics: ModelStatistics, class_prior: Any) -> Array:
     """Log probability of each class before its row is seen. A class without rows counts as half a row."""
-    if isinstance(given, str) and given == "uniform":
-        return np.full(len(seen.n), -np.log(len(seen.n)))
-    if isinstance(given, str):
-        n = np.where(seen.n > 0, seen.n, 0.5)
+    if isinstance(class_prior, str) and class_prior == "uniform":
+        return np.full(len(statistics.n), -np.log(len(statistics.n)))
+    if isinstance(class_prior, str):
+        n = np.where(statistics.n > 0, statistics.n, 0.5)
         return log(n / n.sum())
-    return log(given)
+    return log(class_prior)
 
 
-def log_joint(schema: Schema, seen: Seen, table: Table, estimate: str, prior: Any, average: bool = False) -> Array:
+def log_joint(
+    schema: Schema, statistics: ModelStatistics, table: Table, estimate: str, prior: Any, average: bool = False
+) -> Array:
     """log p(c, x) for each row and class, up to what all classes of a row share."""
-    cells = schema.cells(table)
-    joint = np.repeat(log_prior(seen, prior)[None], table.rows, axis=0)
-    for choice in chosen(schema, seen, average):
+    cells = schema.read_cells(table)
+    joint = np.repeat(log_class_prior(statistics, prior)[None], table.rows, axis=0)
+    for choice in choose_families(schema, statistics, average):
         block = cells[choice.block]
-        if len(choice.places) < len(schema.blocks[choice.block].names):
-            block = Picked(block, choice.places) if isinstance(block, np.ndarray) else _columns(block, choice.places)
+        if len(choice.positions) < len(schema.blocks[choice.block].names):
+            block = (
+                ColumnSubset(block, choice.positions)
+                if isinstance(block, np.ndarray)
+                else _take_cell_columns(block, choice.positions)
+            )
         joint += choice.score(block, estimate)
     return joint
 
 
-def terms(schema: Schema, seen: Seen, table: Table, estimate: str, average: bool = False) -> Array:
+def log_likelihood_terms(
+    schema: Schema, statistics: ModelStatistics, table: Table, estimate: str, average: bool = False
+) -> Array:
     """log p(x_j | c) for each row, class and column, the columns in the order of the schema."""
-    return terms_of(schema, seen, schema.cells(table), table.rows, estimate, average)
+    return log_likelihood_terms_of_cells(schema, statistics, schema.read_cells(table), table.rows, estimate, average)
 
 
-def terms_of(schema: Schema, seen: Seen, cells: list[Any], rows: int, estimate: str, average: bool = False) -> Array:
+def log_likelihood_terms_of_cells(
+    schema: Schema, statistics: ModelStatistics, cells: list[Any], rows: int, estimate: str, average: bool = False
+) -> Array:
     """The same for the cells of each block."""
-    out = np.zeros((rows, len(seen.classes), len(schema.names)))
+    out = np.zeros((rows, len(statistics.classes), len(schema.names)))
     place = {name: j for j, name in enumerate(schema.names)}
-    for choice in chosen(schema, seen, average):
+    for choice in choose_families(schema, statistics, average):
         names = schema.blocks[choice.block].names
-        block = _columns(cells[choice.block], choice.places)
-        out[:, :, [place[names[j]] for j in choice.places]] = choice.terms(block, estimate)
+        block = _take_cell_columns(cells[choice.block], choice.positions)
+        out[:, :, [place[names[j]] for j in choice.positions]] = choice.column_log_likelihoods(block, estimate)
     return out
 
 
-def named(error: NotSeen, classes: Array) -> NotSeen:
+def add_class_to_error(error: NotLearnedError, classes: Array) -> NotLearnedError:
     """The error with the class it speaks of."""
     label = f" in class {classes.tolist()[error.index[0]]!r}" if error.index and error.index[0] < len(classes) else ""
-    return NotSeen(f"{str(error).rstrip('.')}{label}; the model is as it was.", error.index)
+    return NotLearnedError(f"{str(error).rstrip('.')}{label}; the model is as it was.", error.index)
 
 
-def _columns(block: Any, places: Array) -> Any:
+def _take_cell_columns(block: Any, places: Array) -> Any:
     if isinstance(block, list):  # texts are one column
         return block
-    if isinstance(block, Coded):
-        return Coded(block.codes[:, places], tuple(block.values[int(j)] for j in places))
+    if isinstance(block, CategoricalCells):
+        return CategoricalCells(block.codes[:, places], tuple(block.values[int(j)] for j in places))
     return block[:, places]
 
 
-def _no_rows(block: Block) -> Any:
+def _make_empty_cells(block: ColumnBlock) -> Any:
     d = len(block.names)
     if block.kind == "text":
         return []
     if block.kind == "label":
-        return Coded(np.zeros((0, d), dtype=np.int32), tuple(np.array([], dtype=object) for _ in range(d)))
+        return CategoricalCells(np.zeros((0, d), dtype=np.int32), tuple(np.array([], dtype=object) for _ in range(d)))
     return np.zeros((0, d))

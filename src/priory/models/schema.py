@@ -12,34 +12,34 @@ from typing import Any
 
 import numpy as np
 
-from priory.bag_of_words.token_counts import Words
+from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.families import Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text
-from priory.families.base import Columns
-from priory.models.table import Kind, Table
+from priory.families.base import ColumnFamily
+from priory.models.table import ColumnKind, Table
 
-Candidate = type[Columns] | Columns  # a class takes its prior from the data; an instance is a declared prior
+Candidate = type[ColumnFamily] | ColumnFamily  # a class takes its prior from the data; an instance is a declared prior
 
-FAMILIES: dict[str, type[Columns]] = {
+FAMILIES_BY_NAME: dict[str, type[ColumnFamily]] = {
     f.__name__.lower(): f for f in (Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text)
 }
-AUTO: dict[str, tuple[Candidate, ...]] = {
+AUTO_CANDIDATES: dict[str, tuple[Candidate, ...]] = {
     "number": (Bernoulli, Poisson, Gaussian, Gamma, Histogram),  # the simplest first: it wins a tie
     "label": (Categorical,),
 }
-COUNTED_AS: dict[type[Columns], Kind] = {Categorical: "label", Text: "text"}  # all others as numbers
+KIND_BY_FAMILY: dict[type[ColumnFamily], ColumnKind] = {Categorical: "label", Text: "text"}  # all others as numbers
 
 
 @dataclass(frozen=True)
-class Block:
+class ColumnBlock:
     """Columns that have the same candidates, and are counted together."""
 
     names: tuple[str, ...]
-    kind: Kind
+    kind: ColumnKind
     candidates: tuple[Candidate, ...]
 
-    def cells(self, table: Table, places: Mapping[str, int]) -> Any:
+    def read_cells(self, table: Table, places: Mapping[str, int]) -> Any:
         wanted = [places[name] for name in self.names]
         if self.kind == "text":
             return table.texts(wanted[0])
@@ -51,49 +51,49 @@ class Schema:
     """All columns in the order they came; ``blocks`` hold those whose kind is known."""
 
     names: tuple[str, ...]
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[ColumnBlock, ...] = ()
 
     @classmethod
     def of(cls, table: Table, families: Any, alpha: float | None) -> Schema:
-        wanted = _by_column(families, table.names)
-        return cls(table.names).grown(table, wanted, alpha)
+        wanted = _assign_families(families, table.names)
+        return cls(table.names).add_columns(table, wanted, alpha)
 
-    def grown(self, table: Table, families: Any, alpha: float | None) -> Schema:
+    def add_columns(self, table: Table, families: Any, alpha: float | None) -> Schema:
         """This schema, and the columns that were empty until now."""
-        wanted = families if isinstance(families, dict) else _by_column(families, self.names)
-        kinds = table.kinds()
-        places = dict(zip(self.names, table.places(self.names), strict=True))
+        wanted = families if isinstance(families, dict) else _assign_families(families, self.names)
+        kinds = table.column_kinds()
+        places = dict(zip(self.names, table.find_columns(self.names), strict=True))
         known = {name for block in self.blocks for name in block.names}
-        groups: dict[tuple[Kind, tuple[Candidate, ...]], list[str]] = {}
+        groups: dict[tuple[ColumnKind, tuple[Candidate, ...]], list[str]] = {}
         for name in self.names:
             kind = kinds[table.names[places[name]]]
             if name not in known and kind != "empty":
                 family = wanted.get(name, "auto")
                 if isinstance(family, str) and family == "auto" and kind == "label" and table.is_prose(places[name]):
                     family = Text
-                groups.setdefault(_candidates(family, name, kind, alpha), []).append(name)
+                groups.setdefault(_resolve_candidates(family, name, kind, alpha), []).append(name)
         new = [
-            Block(block, kind, candidates)
+            ColumnBlock(block, kind, candidates)
             for (kind, candidates), names in groups.items()
             for block in ([tuple(names)] if kind != "text" else [(name,) for name in names])
         ]
         return replace(self, blocks=self.blocks + tuple(new))
 
-    def cells(self, table: Table) -> list[Any]:
+    def read_cells(self, table: Table) -> list[Any]:
         """The table's cells for each block, the columns found by name and checked to hold what they held."""
-        places = dict(zip(self.names, table.places(self.names), strict=True))
-        kinds = table.kinds()
+        places = dict(zip(self.names, table.find_columns(self.names), strict=True))
+        kinds = table.column_kinds()
         for block in self.blocks:
             for name in block.names:
                 found = kinds[table.names[places[name]]]
                 if block.kind == "number" and found == "label":
-                    row = next(i for i in range(table.rows) if table.cell(i, places[name]) is not None)
-                    value = table.cell(row, places[name])
+                    row = next(i for i in range(table.rows) if table.get_cell(i, places[name]) is not None)
+                    value = table.get_cell(row, places[name])
                     raise KindError(f"row {row}, column {name!r} holds {value!r}; this column is numbers.")
-        return [block.cells(table, places) for block in self.blocks]
+        return [block.read_cells(table, places) for block in self.blocks]
 
 
-def _by_column(families: Any, names: Sequence[str]) -> dict[str, Any]:
+def _assign_families(families: Any, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(families, Mapping):
         unknown = [name for name in families if name not in names]
         if unknown:
@@ -102,31 +102,35 @@ def _by_column(families: Any, names: Sequence[str]) -> dict[str, Any]:
     return dict.fromkeys(names, families)
 
 
-def _candidates(wanted: Any, name: str, kind: Kind, alpha: float | None) -> tuple[Kind, tuple[Candidate, ...]]:
+def _resolve_candidates(
+    family: Any, name: str, kind: ColumnKind, alpha: float | None
+) -> tuple[ColumnKind, tuple[Candidate, ...]]:
     """The kind a column is counted as, and its candidates."""
-    if isinstance(wanted, str) and wanted == "auto":
-        chosen: tuple[Candidate, ...] = AUTO[kind]
-    elif isinstance(wanted, str) and wanted in FAMILIES:
-        chosen = (FAMILIES[wanted],)
-    elif isinstance(wanted, Columns) or (isinstance(wanted, type) and issubclass(wanted, Columns)):
-        chosen = (wanted,)
+    if isinstance(family, str) and family == "auto":
+        chosen: tuple[Candidate, ...] = AUTO_CANDIDATES[kind]
+    elif isinstance(family, str) and family in FAMILIES_BY_NAME:
+        chosen = (FAMILIES_BY_NAME[family],)
+    elif isinstance(family, ColumnFamily) or (isinstance(family, type) and issubclass(family, ColumnFamily)):
+        chosen = (family,)
     else:
         raise DataError(
-            f"families of column {name!r} is {wanted!r}; use 'auto', a family, or one of {', '.join(FAMILIES)}."
+            f"families of column {name!r} is {family!r}; use 'auto', a family, or one of {', '.join(FAMILIES_BY_NAME)}."
         )
     if alpha is not None:
-        chosen = tuple(_smoothed(c, alpha) for c in chosen)
-    counted = COUNTED_AS.get(_class(chosen[0]), "number")
+        chosen = tuple(_apply_alpha(c, alpha) for c in chosen)
+    counted = KIND_BY_FAMILY.get(_family_class(chosen[0]), "number")
     if kind == "label" and counted == "number":
-        raise KindError(f"column {name!r} holds labels; {_class(chosen[0]).__name__} needs {chosen[0].holds}.")
+        raise KindError(
+            f"column {name!r} holds labels; {_family_class(chosen[0]).__name__} needs {chosen[0].accepted_values}."
+        )
     return counted, chosen
 
 
-def _class(candidate: Candidate) -> type[Columns]:
+def _family_class(candidate: Candidate) -> type[ColumnFamily]:
     return candidate if isinstance(candidate, type) else type(candidate)
 
 
-def _smoothed(candidate: Candidate, alpha: float) -> Candidate:
+def _apply_alpha(candidate: Candidate, alpha: float) -> Candidate:
     """A family without a declared prior, with ``alpha`` virtual examples of each value."""
     if candidate is Categorical:
         return Categorical(alpha)
@@ -137,23 +141,23 @@ def _smoothed(candidate: Candidate, alpha: float) -> Candidate:
     return Histogram(alpha=alpha) if candidate is Histogram else candidate
 
 
-def is_candidate(family: Columns, candidate: Candidate) -> bool:
-    return type(family) is _class(candidate)
+def matches_candidate(family: ColumnFamily, candidate: Candidate) -> bool:
+    return type(family) is _family_class(candidate)
 
 
-def observed(candidate: Candidate) -> Columns:
+def instantiate_family(candidate: Candidate) -> ColumnFamily:
     """A family that can observe: the statistics do not depend on the prior."""
     return candidate() if isinstance(candidate, type) else candidate
 
 
-def with_prior(candidate: Candidate, seen: Any) -> Columns:
+def family_with_prior(candidate: Candidate, statistics: Any) -> ColumnFamily:
     """The candidate with its declared prior, or the one it takes from the data."""
-    return candidate.prior_from(seen) if isinstance(candidate, type) else candidate
+    return candidate.empirical_prior(statistics) if isinstance(candidate, type) else candidate
 
 
-def columns_of(record: Any, places: Array) -> Any:
+def take_columns(record: Any, places: Array) -> Any:
     """The record of some columns of a block; a text is a block of its own."""
-    if isinstance(record, Words):
+    if isinstance(record, TokenCounts):
         return record
     if isinstance(record, tuple):
         return tuple(record[int(j)] for j in places)

@@ -16,25 +16,25 @@ import narwhals as nw
 import numpy as np
 
 from priory.bag_of_words.documents import Document
-from priory.bag_of_words.tokenizer import words_in
-from priory.core.sharding import over_shards
+from priory.bag_of_words.tokenizer import estimate_word_count
+from priory.core.sharding import map_shards
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.families.value_counts import Coded, factorised, missing_in
+from priory.families.value_counts import CategoricalCells, encode_values, find_missing
 
-Kind = Literal["number", "label", "text", "empty"]
+ColumnKind = Literal["number", "label", "text", "empty"]
 
 
 @dataclass(frozen=True)
 class Column:
     """One column: numbers (float64, NaN where missing), labels (codes and their sorted values), or documents."""
 
-    kind: Kind
+    kind: ColumnKind
     numbers: Array | None = None
     labels: tuple[Array, Array] | None = None
     texts: list[Document] | None = None
 
-    def taken(self, rows: Array) -> Column:
+    def take_rows(self, rows: Array) -> Column:
         """Some rows alone."""
         numbers = None if self.numbers is None else self.numbers[rows]
         labels = self.labels and (self.labels[0][rows], self.labels[1])
@@ -48,16 +48,16 @@ class Table:
 
     rows: int
     names: tuple[str, ...]
-    named: bool
+    has_names: bool
     columns: tuple[Column, ...] = ()
     matrix: Array | None = None
 
-    def taken(self, rows: Array) -> Table:
+    def take_rows(self, rows: Array) -> Table:
         """Some rows alone."""
         matrix = None if self.matrix is None else self.matrix[rows]
-        return replace(self, rows=len(rows), matrix=matrix, columns=tuple(c.taken(rows) for c in self.columns))
+        return replace(self, rows=len(rows), matrix=matrix, columns=tuple(c.take_rows(rows) for c in self.columns))
 
-    def kinds(self) -> dict[str, Kind]:
+    def column_kinds(self) -> dict[str, ColumnKind]:
         if self.matrix is not None:
             return dict.fromkeys(self.names, "number")
         return {name: column.kind for name, column in zip(self.names, self.columns, strict=True)}
@@ -72,33 +72,33 @@ class Table:
                 block[:, j] = self.columns[place].numbers
         return block
 
-    def labels(self, places: Sequence[int]) -> Coded:
+    def labels(self, places: Sequence[int]) -> CategoricalCells:
         """Some columns as one block of codes; a column of numbers is labelled by its numbers."""
-        return Coded.joined([self._labelled(place) for place in places], self.rows)
+        return CategoricalCells.from_encoded_columns([self._encode_column(place) for place in places], self.rows)
 
-    def _labelled(self, place: int) -> tuple[Array, Array]:
+    def _encode_column(self, place: int) -> tuple[Array, Array]:
         if self.matrix is not None:
-            return factorised(self.matrix[:, place].astype(float))
+            return encode_values(self.matrix[:, place].astype(float))
         column = self.columns[place]
         if column.labels is not None:
             return column.labels
-        return factorised(np.full(self.rows, np.nan) if column.numbers is None else column.numbers)
+        return encode_values(np.full(self.rows, np.nan) if column.numbers is None else column.numbers)
 
     def texts(self, place: int) -> list[Any]:
         """One column as texts, ``str`` or UTF-8 ``bytes``; a missing one is empty."""
         if self.matrix is None and (given := self.columns[place].texts) is not None:
             return given
-        codes, values = self._labelled(place)
+        codes, values = self._encode_column(place)
         words = [str(value) for value in values] + [""]  # the last is where -1 points
         return [words[code] for code in codes]
 
     def is_prose(self, place: int) -> bool:
         """Whether a column of labels is texts: most cells differ, and have three words or more."""
-        codes, values = self._labelled(place)
-        words = [words_in(str(value)) for value in values]
+        codes, values = self._encode_column(place)
+        words = [estimate_word_count(str(value)) for value in values]
         return 2 * len(values) > int((codes >= 0).sum()) and sum(words) >= 3 * len(words)
 
-    def cell(self, row: int, place: int) -> Any:
+    def get_cell(self, row: int, place: int) -> Any:
         """One value, for people; None where it is missing."""
         if self.matrix is not None:
             value = float(self.matrix[row, place])
@@ -113,15 +113,17 @@ class Table:
         value = math.nan if column.numbers is None else float(column.numbers[row])
         return None if math.isnan(value) else value
 
-    def places(self, wanted: Sequence[str]) -> list[int]:
+    def find_columns(self, names: Sequence[str]) -> list[int]:
         """Where the wanted columns stand: by name where there are names, in any order; else by position."""
-        if not self.named:
-            return list(range(len(wanted)))
+        if not self.has_names:
+            return list(range(len(names)))
         at = {name: place for place, name in enumerate(self.names)}
-        absent = [name for name in wanted if name not in at]
+        absent = [name for name in names if name not in at]
         if absent:
-            raise DataError(f"the table has no column {_listed(absent)}; it has {_listed(self.names)}.")
-        return [at[name] for name in wanted]
+            raise DataError(
+                f"the table has no column {_format_column_names(absent)}; it has {_format_column_names(self.names)}."
+            )
+        return [at[name] for name in names]
 
     def check_finite(self) -> None:
         """Infinity is not a number to learn from."""
@@ -130,27 +132,27 @@ class Table:
             if self.matrix is not None
             else [c.numbers[:, None] for c in self.columns if c.numbers is not None]
         )
-        if all(_finite(block) for block in blocks):
+        if all(_has_no_infinity(block) for block in blocks):
             return
         for place, name in enumerate(self.names):
             row = np.flatnonzero(np.isinf(self.numbers([place])[:, 0]))
             if len(row):
                 raise DataError(f"row {row[0]}, column {name!r} is infinity (inf); use NaN for what is missing.")
 
-    def check_whole(self) -> None:
+    def check_no_missing(self) -> None:
         """No cell may be missing."""
-        kinds = self.kinds()
+        kinds = self.column_kinds()
         for place, name in enumerate(self.names):
             if kinds[name] == "text":
                 continue
             labels = kinds[name] == "label"
-            missing = self._labelled(place)[0] < 0 if labels else np.isnan(self.numbers([place])[:, 0])
+            missing = self._encode_column(place)[0] < 0 if labels else np.isnan(self.numbers([place])[:, 0])
             if missing.any():
                 row = int(np.argmax(missing))
                 raise DataError(f"row {row}, column {name!r} is missing (NaN); fill it, or set missing='ignore'.")
 
 
-def read(X: Any) -> Table:
+def read_table(X: Any) -> Table:
     """Any table. A list of dicts is rows by name; what has no names is called x0, x1, …"""
     if isinstance(X, Table):
         return X
@@ -159,18 +161,18 @@ def read(X: Any) -> Table:
             "X is a sparse matrix; a table of columns is dense: call .toarray(), or use priory.naive_bayes."
         )
     if isinstance(X, Mapping):
-        return _from_columns({str(name): np.asarray(values) for name, values in X.items()})
+        return _table_from_columns({str(name): np.asarray(values) for name, values in X.items()})
     if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
         names = dict.fromkeys(str(name) for row in X for name in row)
-        return _from_columns({name: _objects([row.get(name) for row in X]) for name in names})
+        return _table_from_columns({name: _make_object_array([row.get(name) for row in X]) for name in names})
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return _from_frame(frame)
-    return _from_array(X)
+        return _table_from_frame(frame)
+    return _table_from_array(X)
 
 
-def _from_array(X: Any) -> Table:
-    cells = np.asarray(X) if not isinstance(X, list) else _matrix(X)
+def _table_from_array(X: Any) -> Table:
+    cells = np.asarray(X) if not isinstance(X, list) else _array_from_rows(X)
     if np.iscomplexobj(cells):
         raise DataError(
             "Complex data not supported: X holds complex numbers; give real and imaginary parts as columns."
@@ -182,18 +184,20 @@ def _from_array(X: Any) -> Table:
     names = tuple(f"x{j}" for j in range(columns))
     if cells.dtype.kind in "biuf":
         return Table(rows, names, False, matrix=cells)
-    return Table(rows, names, False, tuple(_typed(cells[:, j], name) for j, name in enumerate(names)))
+    return Table(rows, names, False, tuple(_column_from_array(cells[:, j], name) for j, name in enumerate(names)))
 
 
-def _from_columns(columns: dict[str, Array]) -> Table:
+def _table_from_columns(columns: dict[str, Array]) -> Table:
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"the columns differ in length: {lengths}.")
     rows = next(iter(lengths.values()), 0)
-    return Table(rows, tuple(columns), True, tuple(_typed(column, name) for name, column in columns.items()))
+    return Table(
+        rows, tuple(columns), True, tuple(_column_from_array(column, name) for name, column in columns.items())
+    )
 
 
-def _from_frame(frame: nw.DataFrame[Any]) -> Table:
+def _table_from_frame(frame: nw.DataFrame[Any]) -> Table:
     names = tuple(str(name) for name in frame.columns)
     blank = [place for place, name in enumerate(names) if not name.strip()]
     if blank:
@@ -204,25 +208,25 @@ def _from_frame(frame: nw.DataFrame[Any]) -> Table:
         raise DataError(f"column {twice[0]!r} is there twice (positions {first} and {second}); rename one.")
     named = all(isinstance(name, str) for name in frame.columns)
     columns = zip(frame.iter_columns(), names, strict=True)  # by position: frame[0] is a row, not the column called 0
-    return Table(len(frame), names, named, tuple(_series(series, name) for series, name in columns))
+    return Table(len(frame), names, named, tuple(_column_from_series(series, name) for series, name in columns))
 
 
-def _series(series: nw.Series[Any], name: str) -> Column:
+def _column_from_series(series: nw.Series[Any], name: str) -> Column:
     kind = series.dtype
     if kind.is_numeric() or kind == nw.Boolean:
         return Column("number", np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float))
     if kind == nw.Unknown or len(series) == int(series.is_null().sum()):
         return Column("empty")
     if kind in (nw.String, nw.Categorical, nw.Enum):
-        return Column("label", labels=_encoded(series))
+        return Column("label", labels=_encode_series(series))
     if kind == nw.Object:
-        cells = _objects(series.to_list())
+        cells = _make_object_array(series.to_list())
         cells[series.is_null().to_numpy()] = None
-        return _typed(cells, name)
+        return _column_from_array(cells, name)
     raise KindError(f"column {name!r} holds {kind}; turn it into a number or a string, or leave it out.")
 
 
-def _encoded(series: nw.Series[Any]) -> tuple[Array, Array]:
+def _encode_series(series: nw.Series[Any]) -> tuple[Array, Array]:
     """Labels by Arrow's dictionary encoding, then sorted."""
     import pyarrow as pa
 
@@ -230,7 +234,7 @@ def _encoded(series: nw.Series[Any]) -> tuple[Array, Array]:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     coded = array.dictionary_encode()
-    values = _objects(coded.dictionary.to_pylist())
+    values = _make_object_array(coded.dictionary.to_pylist())
     order = np.argsort(values)
     rank = np.empty(len(order) + 1, dtype=np.int32)
     rank[order], rank[-1] = np.arange(len(order)), -1
@@ -238,32 +242,32 @@ def _encoded(series: nw.Series[Any]) -> tuple[Array, Array]:
     return rank[codes], values[order]
 
 
-def _typed(cells: Array, name: str) -> Column:
+def _column_from_array(cells: Array, name: str) -> Column:
     """A column of Python objects (or of a NumPy type), by the types in it."""
     if cells.dtype.kind in "biuf":
         return Column("number", cells.astype(float))
     if cells.dtype.kind in "US":
-        return Column("label", labels=factorised(cells.astype(object)))
+        return Column("label", labels=encode_values(cells.astype(object)))
     if cells.dtype.kind != "O":
         raise KindError(f"column {name!r} holds {cells.dtype}; turn it into a number or a string, or leave it out.")
-    present = np.flatnonzero(~missing_in(cells))
+    present = np.flatnonzero(~find_missing(cells))
     if not len(present):
         return Column("empty")
     first: dict[str, int] = {}
     for row in present:
-        first.setdefault(_sort(cells[row], int(row), name), int(row))
+        first.setdefault(_check_cell_kind(cells[row], int(row), name), int(row))
     if len(first) > 1:
         shown = ", ".join(f"row {row} holds {cells[row]!r}" for row in first.values())
         raise KindError(f"column {name!r} mixes numbers and strings ({shown}); make it one or the other.")
     if "label" in first:
-        return Column("label", labels=factorised(cells))
+        return Column("label", labels=encode_values(cells))
     numbers = np.full(len(cells), np.nan)
     for row in present:
-        numbers[row] = _number(cells[row], int(row), name)
+        numbers[row] = _convert_to_float(cells[row], int(row), name)
     return Column("number", numbers)
 
 
-def _sort(value: Any, row: int, name: str) -> str:
+def _check_cell_kind(value: Any, row: int, name: str) -> str:
     if isinstance(value, (Real, np.bool_)):
         return "number"
     if isinstance(value, str):
@@ -281,20 +285,20 @@ def _sort(value: Any, row: int, name: str) -> str:
     )
 
 
-def _number(value: Any, row: int, name: str) -> float:
+def _convert_to_float(value: Any, row: int, name: str) -> float:
     try:
         return float(value)
     except OverflowError:
         raise DataError(f"row {row}, column {name!r} holds a number too large for a float.") from None
 
 
-def _objects(values: Sequence[Any]) -> Array:
+def _make_object_array(values: Sequence[Any]) -> Array:
     cells = np.empty(len(values), dtype=object)
     cells[:] = values
     return cells
 
 
-def _matrix(rows: list[Any]) -> Array:
+def _array_from_rows(rows: list[Any]) -> Array:
     """A list of rows; strings and numbers side by side stay what they are."""
     plain = np.asarray(rows)  # ragged rows raise here, by NumPy
     if plain.ndim == 2 and plain.dtype.kind in "US":
@@ -302,7 +306,7 @@ def _matrix(rows: list[Any]) -> Array:
     return plain
 
 
-def _finite(block: Array) -> bool:
+def _has_no_infinity(block: Array) -> bool:
     """A sum is infinite if a cell is; NaN must not hide it."""
     if block.dtype.kind != "f":
         return True
@@ -312,9 +316,9 @@ def _finite(block: Array) -> bool:
         return bool(np.isfinite(total)) or not bool(np.isinf(block[part]).any())
 
     with np.errstate(over="ignore", invalid="ignore"):
-        return all(over_shards(part_finite, len(block)))
+        return all(map_shards(part_finite, len(block)))
 
 
-def _listed(names: Sequence[str], most: int = 10) -> str:
-    shown = ", ".join(map(repr, names[:most]))
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+def _format_column_names(names: Sequence[str], max_names: int = 10) -> str:
+    shown = ", ".join(map(repr, names[:max_names]))
+    return f"{shown} and {len(names) - max_names} more" if len(names) > max_names else shown

@@ -1,6 +1,6 @@
 """Naive Bayes classifiers for arrays, one to a module: scikit-learn's five, and three more.
 
-Each remembers sufficient statistics and nothing else (``seen_``); every other attribute is a function of them.
+Each remembers sufficient statistics and nothing else (``statistics_``); every other attribute is a function of them.
 """
 
 from priory.naive_bayes.bernoulli import BernoulliNB

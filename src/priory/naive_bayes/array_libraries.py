@@ -10,7 +10,7 @@ from sklearn.utils._array_api import device, get_namespace
 from priory.core.typing import Array
 
 
-def nothing_like(x: Any) -> Any:
+def empty_like(x: Any) -> Any:
     """An empty array of the kind the attributes are given in: the library of ``x``, float32 or float64."""
     xp, foreign = get_namespace(x)
     if not foreign:
@@ -19,23 +19,23 @@ def nothing_like(x: Any) -> Any:
     return xp.zeros(0, dtype=kind, device=device(x))
 
 
-def library(x: Any) -> tuple[str, ...]:
+def find_array_library(x: Any) -> tuple[str, ...]:
     """The array library and the device of an array."""
     xp, foreign = get_namespace(x)
     return (xp.__name__, str(device(x))) if foreign and not isinstance(x, np.ndarray) else ("numpy",)
 
 
-def is_single(x: Any) -> bool:
+def is_single_precision(x: Any) -> bool:
     """Whether an array of any library is float32."""
     return str(getattr(x, "dtype", "")).endswith("float32")
 
 
-def like(answer: Array, kind: Any, labels: bool = False) -> Any:
+def convert_like(answer: Array, template: Any, labels: bool = False) -> Any:
     """Numbers in the library, on the device and in the precision of ``kind``; labels keep their type."""
-    xp, foreign = get_namespace(kind) if hasattr(kind, "dtype") else (np, False)
+    xp, foreign = get_namespace(template) if hasattr(template, "dtype") else (np, False)
     if not foreign:
-        return answer.astype(np.float32) if is_single(kind) and not labels else answer
+        return answer.astype(np.float32) if is_single_precision(template) and not labels else answer
     if answer.dtype.kind in "OUS":
         return answer
-    precise = not labels and xp.isdtype(kind.dtype, "real floating")
-    return xp.asarray(answer, dtype=kind.dtype if precise else None, device=device(kind))
+    precise = not labels and xp.isdtype(template.dtype, "real floating")
+    return xp.asarray(answer, dtype=template.dtype if precise else None, device=device(template))

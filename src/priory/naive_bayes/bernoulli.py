@@ -9,9 +9,9 @@ import numpy as np
 from priory.core.logspace import log
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.families.bernoulli import Bernoulli, Trials
-from priory.naive_bayes.discrete import CountNB, scores
-from priory.naive_bayes.input_checks import column_sums, finite, first_cell, refuse_not_finite
+from priory.families.bernoulli import Bernoulli, BernoulliStatistics
+from priory.naive_bayes.discrete import CountNB, score_matrix
+from priory.naive_bayes.input_checks import find_first_cell, is_finite, raise_not_finite, sum_columns
 
 
 class BernoulliNB(CountNB):
@@ -56,49 +56,49 @@ class BernoulliNB(CountNB):
             raise DataError(f"binarize is {self.binarize!r}; use a threshold from 0, or None for cells of 0 and 1.")
         return super()._read(X, reset)
 
-    def _there(self, x: Any) -> Any:
+    def _make_binariser(self, x: Any) -> Any:
         """Blocks of ``x`` as yes and no."""
 
         def there(block: Array) -> Array:
-            if not finite(block):
-                refuse_not_finite(x)
+            if not is_finite(block):
+                raise_not_finite(x)
             if self.binarize is not None:
                 return np.asarray(block > self.binarize)
             if not ((block == 0) | (block == 1)).all():
-                row, column, value = first_cell(x, lambda v: (v != 0) & (v != 1)) or (0, 0, 0.0)
+                row, column, value = find_first_cell(x, lambda v: (v != 0) & (v != 1)) or (0, 0, 0.0)
                 raise DataError(f"row {row}, column {column} holds {value:g}, not 0 or 1; set binarize to a threshold.")
             return block
 
         return there
 
-    def _count(self, table: Any, n: Array, group: Array, weight: Array | None) -> tuple[Trials]:
-        successes = column_sums(table, group, weight, len(n), self._there(table))
-        return (Trials(n[:, None], successes, np.zeros((len(n), 1))),)
+    def _count_records(self, table: Any, n: Array, group: Array, weight: Array | None) -> tuple[BernoulliStatistics]:
+        successes = sum_columns(table, group, weight, len(n), self._make_binariser(table))
+        return (BernoulliStatistics(n[:, None], successes, np.zeros((len(n), 1))),)
 
     @property
     def feature_count_(self) -> Array:
         """The weight of the rows of each class in which each column was there."""
-        return np.asarray(self._seen().parts[0].successes)
+        return np.asarray(self._fitted_statistics().parts[0].successes)
 
     @property
     def feature_log_prob_(self) -> Array:
         """log p(x_j = 1 | c)."""
-        return np.asarray(self._derived("log p", _log_yes_no)[0])
+        return np.asarray(self._derive("log p", _log_success_and_failure)[0])
 
     def _log_joint(self, table: Any) -> Array:
         """Σ_j x_j log p_j + (1 - x_j) log(1 - p_j), as one product with the log-odds."""
-        yes, no = self._derived("log p", _log_yes_no)
+        yes, no = self._derive("log p", _log_success_and_failure)
         never, always = np.isneginf(yes), np.isneginf(no)
         yes, no = (np.where(never | always, 0.0, v) for v in (yes, no))
-        there = self._there(table)
-        joint = scores(table, yes - no, no.sum(axis=1) + self._log_prior(), there)
+        there = self._make_binariser(table)
+        joint = score_matrix(table, yes - no, no.sum(axis=1) + self._log_prior(), there)
         if never.any() or always.any():
-            contradictions = scores(table, never * 1.0 - always * 1.0, always.sum(axis=1), there)
+            contradictions = score_matrix(table, never * 1.0 - always * 1.0, always.sum(axis=1), there)
             joint[contradictions > 0] = -np.inf
         return joint
 
 
-def _log_yes_no(records: tuple[Trials], alpha: Any) -> tuple[Array, Array]:
+def _log_success_and_failure(records: tuple[BernoulliStatistics], alpha: Any) -> tuple[Array, Array]:
     """log p and log(1 - p), p the mean under Beta(alpha, alpha); a half where nothing was seen or added."""
     belief = Bernoulli(alpha, alpha) + records[0]
     yes, no = np.asarray(belief.a), np.asarray(belief.b)

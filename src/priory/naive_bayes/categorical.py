@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from priory.core.column_kernels import lookup, tally
-from priory.core.sharding import over_shards
+from priory.core.column_kernels import count_codes, score_by_lookup
+from priory.core.sharding import map_shards
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.families.value_counts import Tally
+from priory.families.value_counts import ValueCounts
 from priory.naive_bayes.discrete import CountNB, log_shares
-from priory.naive_bayes.input_checks import check_counts, check_finite, read, warn_of_fractions
+from priory.naive_bayes.input_checks import check_finite, make_count_checker, read_matrix, warn_of_fractions
 
-MOST_CELLS = 1 << 28  # two gigabytes of counts
+MAX_CATEGORY_CELLS = 1 << 28  # two gigabytes of counts
 
 
 class CategoricalNB(CountNB):
@@ -55,19 +55,19 @@ class CategoricalNB(CountNB):
         self.min_categories = min_categories
 
     def _read(self, X: Any, reset: bool) -> Array:
-        x: Array = read(self, X, reset)
+        x: Array = read_matrix(self, X, reset)
         if x.dtype.kind == "f":
             check_finite(x)
             warn_of_fractions(x)
         return x
 
-    def _count(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Tally, ...]:
-        self._at_least()
-        widths = _widths(table, len(n))
-        counts = tally(table, widths, group, weight, len(n))
-        return tuple(Tally.of(np.arange(c.shape[1]), c) for c in counts)
+    def _count_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[ValueCounts, ...]:
+        self._check_min_categories()
+        widths = _count_categories(table, len(n))
+        counts = count_codes(table, widths, group, weight, len(n))
+        return tuple(ValueCounts.of(np.arange(c.shape[1]), c) for c in counts)
 
-    def _at_least(self) -> Array:
+    def _check_min_categories(self) -> Array:
         """The declared number of categories of each column."""
         least = np.asarray(0 if self.min_categories is None else self.min_categories)
         if least.dtype.kind not in "iu":
@@ -80,45 +80,45 @@ class CategoricalNB(CountNB):
     @property
     def n_categories_(self) -> Array:
         """How many categories each column has: as declared, or one more than the largest that was seen."""
-        shown = [tally.values[-1] + 1 if len(tally.values) else 0 for tally in self._seen().parts]
-        return np.maximum(shown, self._at_least()).astype(np.int64)
+        shown = [tally.values[-1] + 1 if len(tally.values) else 0 for tally in self._fitted_statistics().parts]
+        return np.maximum(shown, self._check_min_categories()).astype(np.int64)
 
     @property
     def category_count_(self) -> list[Array]:
         """For each column the weight of the rows of each class in each category."""
         return [
-            (tally + Tally(np.arange(k), np.zeros((len(tally.counts), k)))).counts
-            for tally, k in zip(self._seen().parts, self.n_categories_, strict=True)
+            (tally + ValueCounts(np.arange(k), np.zeros((len(tally.counts), k)))).counts
+            for tally, k in zip(self._fitted_statistics().parts, self.n_categories_, strict=True)
         ]
 
     @property
     def feature_log_prob_(self) -> list[Array]:
         """For each column log p(k | c)."""
-        return [table[:, :-1] for table in self._tables()]
+        return [table[:, :-1] for table in self._log_probability_tables()]
 
-    def _tables(self) -> list[Array]:
+    def _log_probability_tables(self) -> list[Array]:
         """log p(k | c), and one more category, of all that were never seen, which speaks for no class."""
-        return list(self._derived("tables", self._smoothed, self._at_least().tobytes()))
+        return list(self._derive("tables", self._compute_tables, self._check_min_categories().tobytes()))
 
-    def _smoothed(self, records: tuple[Tally, ...], alpha: float) -> list[Array]:
+    def _compute_tables(self, records: tuple[ValueCounts, ...], alpha: float) -> list[Array]:
         return [np.pad(log_shares(counts + alpha), ((0, 0), (0, 1))) for counts in self.category_count_]
 
     def _log_joint(self, table: Array) -> Array:
-        tables = self._tables()
+        tables = self._log_probability_tables()
         unseen = np.array([t.shape[1] - 1 for t in tables])
-        counted = check_counts(table, type(self).__name__)
+        counted = make_count_checker(table, type(self).__name__)
         tables[0] = tables[0] + self._log_prior()[:, None]
 
         def codes(part: slice) -> Array:
             block = counted(table[part])
             return np.minimum(block, unseen, out=np.empty(block.shape, dtype=np.int32), casting="unsafe")
 
-        return lookup(codes, len(table), tables)
+        return score_by_lookup(codes, len(table), tables)
 
-    def _smoothing(self) -> Any:
+    def _effective_alpha(self) -> Any:
         if np.ndim(self.alpha):
             raise DataError(f"alpha is {self.alpha!r}; categories share one alpha: use a number.")
-        return super()._smoothing()
+        return super()._effective_alpha()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -128,11 +128,11 @@ class CategoricalNB(CountNB):
         return tags
 
 
-def _widths(x: Array, classes: int) -> Array:
+def _count_categories(x: Array, classes: int) -> Array:
     """One more than the largest category of each column."""
-    counted = check_counts(x, CategoricalNB.__name__)
-    largest = np.max(list(over_shards(lambda part: counted(x[part]).max(axis=0), len(x))), axis=0)
-    if float(largest.astype(float).sum()) * classes > MOST_CELLS:
+    counted = make_count_checker(x, CategoricalNB.__name__)
+    largest = np.max(list(map_shards(lambda part: counted(x[part]).max(axis=0), len(x))), axis=0)
+    if float(largest.astype(float).sum()) * classes > MAX_CATEGORY_CELLS:
         column = int(largest.argmax())
         remedy = "its counts would not fit in memory: number the categories from 0 (OrdinalEncoder)"
         raise DataError(f"column {column} holds category {largest[column]:.0f}; {remedy}.")

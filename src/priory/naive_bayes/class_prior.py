@@ -11,20 +11,20 @@ from priory.core.typing import Array
 from priory.errors import DataError
 
 
-def log_prior(n: Array, given: Any = None, estimated: bool = True) -> Array:
+def log_prior(n: Array, class_prior: Any = None, fit_prior: bool = True) -> Array:
     """The given probabilities, or the classes' shares of the rows, or the same for all.
 
     >>> np.exp(log_prior(np.array([3.0, 1.0]))).round(2).tolist()
     [0.75, 0.25]
     """
-    if given is not None:
-        return log(checked(given, len(n)))
-    return log(n / n.sum()) if estimated and n.any() else np.full(len(n), -np.log(len(n)))
+    if class_prior is not None:
+        return log(check_class_probabilities(class_prior, len(n)))
+    return log(n / n.sum()) if fit_prior and n.any() else np.full(len(n), -np.log(len(n)))
 
 
-def checked(given: Any, classes: int) -> Array:
+def check_class_probabilities(class_prior: Any, classes: int) -> Array:
     """Probabilities: one for each class, none negative, adding up to one."""
-    prior = np.asarray(given, dtype=float)
+    prior = np.asarray(class_prior, dtype=float)
     if prior.shape != (classes,):
         raise DataError(f"Number of priors must match number of classes: {prior.size} for {classes} classes.")
     if not (prior >= 0).all():

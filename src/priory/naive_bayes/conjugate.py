@@ -12,53 +12,59 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from priory.core.column_kernels import group_sums
-from priory.core.sharding import over_shards, scored
+from priory.core.column_kernels import sum_by_class
+from priory.core.sharding import map_shards, score_shards
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.estimators.base import Classifier
+from priory.estimators.base import BaseClassifier
 from priory.families import Bernoulli, Family, Gamma, Poisson
 from priory.families.base import ESTIMATES
-from priory.families.bernoulli import Trials
-from priory.families.gamma import LARGEST, SMALLEST
-from priory.families.poisson import LARGEST as LARGEST_COUNT
-from priory.models.naive_bayes import Seen
-from priory.naive_bayes.class_prior import checked, log_prior
-from priory.naive_bayes.input_checks import check_counts, class_counts, first_cell, read, warn_of_fractions
+from priory.families.bernoulli import BernoulliStatistics
+from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE
+from priory.families.poisson import MAX_EXACT_COUNT as LARGEST_COUNT
+from priory.models.naive_bayes import ModelStatistics
+from priory.naive_bayes.class_prior import check_class_probabilities, log_prior
+from priory.naive_bayes.input_checks import (
+    count_classes,
+    find_first_cell,
+    make_count_checker,
+    read_matrix,
+    warn_of_fractions,
+)
 
-CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers for each
+CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers for each
 
 
-class ConjugateClassifier(Classifier):
+class ConjugateClassifier(BaseClassifier):
     """A classifier with ``priors`` for the classes and a choice of ``estimate`` for the parameters."""
 
     priors: Any
     estimate: str
 
-    _estimates: ClassVar[tuple[str, ...]] = ESTIMATES
+    _allowed_estimates: ClassVar[tuple[str, ...]] = ESTIMATES
 
     @abstractmethod
-    def _records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
+    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
         """The statistics of the rows."""
 
     def _read(self, X: Any, reset: bool) -> Array:
-        if self.estimate not in self._estimates:
-            raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(self._estimates)}.")
-        return np.asarray(read(self, X, reset))
+        if self.estimate not in self._allowed_estimates:
+            raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(self._allowed_estimates)}.")
+        return np.asarray(read_matrix(self, X, reset))
 
-    def _observe(self, table: Array, classes: Array, group: Array, weight: Array | None) -> Seen:
-        n = class_counts(group, weight, classes)
+    def _observe(self, table: Array, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
+        n = count_classes(group, weight, classes)
         if self.priors is not None:
-            checked(self.priors, len(n))
-        return Seen(classes, n, self._records(table, n, group, weight))
+            check_class_probabilities(self.priors, len(n))
+        return ModelStatistics(classes, n, self._observe_records(table, n, group, weight))
 
     def _log_prior(self) -> Array:
-        return log_prior(self.seen_.n, self.priors)
+        return log_prior(self.statistics_.n, self.priors)
 
     @property
     def class_prior_(self) -> Array:
         """p(c)."""
-        self._seen()
+        self._fitted_statistics()
         return np.exp(self._log_prior())
 
 
@@ -75,28 +81,28 @@ class FamilyNB(ConjugateClassifier):
         x = super()._read(X, reset)
         return x.astype(float, copy=False) if x.dtype.kind == "f" else x
 
-    def _belief(self) -> Any:
+    def _family_with_prior(self) -> Any:
         """The family with its declared prior, or the one it takes from the record."""
-        return self.prior or self._seen().parts[0].derived("prior", self._family.prior_from)
+        return self.prior or self._fitted_statistics().parts[0].derive("prior", self._family.empirical_prior)
 
-    def _parameters(self) -> Any:
+    def _point_estimate(self) -> Any:
         """The point estimate; the posterior mean, where the parameters are integrated out."""
         estimate = "mean" if self.estimate == "predictive" else self.estimate
-        return self._belief().parameters(self._seen().parts[0], estimate)
+        return self._family_with_prior().parameters(self._fitted_statistics().parts[0], estimate)
 
-    def _terms(self, block: Array) -> Array:
+    def _column_log_likelihoods(self, block: Array) -> Array:
         """log p(x_j | c) for each row, class and column."""
-        return np.asarray(self._belief().log_likelihood(self.seen_.parts[0], block, self.estimate))
+        return np.asarray(self._family_with_prior().log_likelihood(self.statistics_.parts[0], block, self.estimate))
 
     def _log_joint(self, table: Array) -> Array:
-        step = max(1, CELLS // (len(self.classes_) * table.shape[1]))
+        step = max(1, CONJUGATE_CHUNK_CELLS // (len(self.classes_) * table.shape[1]))
 
         def score(part: slice) -> Array:
             starts = range(part.start, part.stop, step)
-            pieces = [self._terms(table[i : min(i + step, part.stop)]).sum(axis=-1) for i in starts]
+            pieces = [self._column_log_likelihoods(table[i : min(i + step, part.stop)]).sum(axis=-1) for i in starts]
             return np.concatenate(pieces) if pieces else np.empty((0, len(self.classes_)))
 
-        return scored(score, len(table), len(self.classes_)) + self._log_prior()
+        return score_shards(score, len(table), len(self.classes_)) + self._log_prior()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -136,13 +142,13 @@ class PoissonNB(FamilyNB):
         check_cells(x, "PoissonNB", lambda v: v > LARGEST_COUNT, "counts above 2**53 cannot be told apart: scale them")
         return np.floor(x) if warn_of_fractions(x) else x
 
-    def _records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
+    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
         return (Poisson().observe(table, group, len(n), weight),)
 
     @property
     def rate_(self) -> Array:
         """The rate of each class and column."""
-        return np.asarray(self._parameters())
+        return np.asarray(self._point_estimate())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -180,41 +186,41 @@ class GammaNB(FamilyNB):
 
     def _read(self, X: Any, reset: bool) -> Array:
         x = super()._read(X, reset)
-        remedy = f"GammaNB takes 0, and amounts from {SMALLEST:g} to {LARGEST:g}: scale the column"
-        check_cells(x, "GammaNB", lambda v: ((v < SMALLEST) & (v != 0)) | (v > LARGEST), remedy)
+        remedy = f"GammaNB takes 0, and amounts from {MIN_GAMMA_VALUE:g} to {MAX_GAMMA_VALUE:g}: scale the column"
+        check_cells(x, "GammaNB", lambda v: ((v < MIN_GAMMA_VALUE) & (v != 0)) | (v > MAX_GAMMA_VALUE), remedy)
         return x
 
-    def _records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
-        nought = group_sums(table, group, weight, len(n), lambda v: v == 0)
+    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
+        nought = sum_by_class(table, group, weight, len(n), lambda v: v == 0)
         return (
-            Gamma().observe(_positive(table), group, len(n), weight),
-            Trials(n[:, None], nought, np.zeros((len(n), 1))),
+            Gamma().observe(_mask_zeros(table), group, len(n), weight),
+            BernoulliStatistics(n[:, None], nought, np.zeros((len(n), 1))),
         )
 
-    def _terms(self, block: Array) -> Array:
-        nought: Trials = self.seen_.parts[1]
+    def _column_log_likelihoods(self, block: Array) -> Array:
+        nought: BernoulliStatistics = self.statistics_.parts[1]
         hurdle = Bernoulli(1.0, 1.0).log_likelihood(nought, block == 0, self.estimate)
-        return super()._terms(_positive(block)) + np.where(nought.successes.any(axis=0), hurdle, 0.0)
+        return super()._column_log_likelihoods(_mask_zeros(block)) + np.where(nought.successes.any(axis=0), hurdle, 0.0)
 
     @property
     def shape_(self) -> Array:
         """The shape of each class and column."""
-        return np.asarray(self._parameters().shape)
+        return np.asarray(self._point_estimate().shape)
 
     @property
     def rate_(self) -> Array:
         """The rate of each class and column."""
-        return np.asarray(self._parameters().rate)
+        return np.asarray(self._point_estimate().rate)
 
 
-def check_cells(x: Array, name: str, outside: Callable[[Array], Array], remedy: str) -> None:
+def check_cells(x: Array, name: str, is_outside: Callable[[Array], Array], remedy: str) -> None:
     """No cell is negative, NaN, infinite, or ``outside``."""
-    counted = check_counts(x, name)
-    if any(over_shards(lambda part: bool(outside(counted(x[part])).any()), len(x))):
-        row, column, value = first_cell(x, outside) or (0, 0, 0.0)
+    counted = make_count_checker(x, name)
+    if any(map_shards(lambda part: bool(is_outside(counted(x[part])).any()), len(x))):
+        row, column, value = find_first_cell(x, is_outside) or (0, 0, 0.0)
         raise DataError(f"row {row}, column {column} holds {value:g}; {remedy}.")
 
 
-def _positive(x: Array) -> Array:
+def _mask_zeros(x: Array) -> Array:
     """The amounts; what is nought is missing from them."""
     return np.where(x > 0, x, np.nan)

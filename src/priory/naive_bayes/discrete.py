@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 
 from priory.core.logspace import log
-from priory.core.sharding import scored
+from priory.core.sharding import score_shards
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.estimators.base import Classifier
-from priory.models.naive_bayes import Seen
-from priory.naive_bayes.class_prior import checked, log_prior
-from priory.naive_bayes.input_checks import class_counts, is_sparse, read, transformed
+from priory.estimators.base import BaseClassifier
+from priory.models.naive_bayes import ModelStatistics
+from priory.naive_bayes.class_prior import check_class_probabilities, log_prior
+from priory.naive_bayes.input_checks import count_classes, is_sparse, read_matrix, transform_sparse
 
-SMALLEST_ALPHA = 1e-10
-SMALL_PRODUCT = 1 << 18  # multiplications
-LARGEST_COUNT = 1e290  # beyond it a sum over the columns would overflow; the verdict is the same
+MIN_ALPHA = 1e-10
+MAX_MULTIPLICATIONS_AT_ONCE = 1 << 18  # multiplications
+MAX_COUNT_IN_PRODUCT = 1e290  # beyond it a sum over the columns would overflow; the verdict is the same
 
 
-class CountNB(Classifier):
+class CountNB(BaseClassifier):
     """Naive Bayes with ``alpha`` virtual examples of everything, added when a probability is asked for."""
 
     alpha: Any
@@ -33,48 +33,50 @@ class CountNB(Classifier):
     class_prior: Any
 
     @abstractmethod
-    def _count(self, table: Any, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
+    def _count_records(self, table: Any, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
         """The records of the rows."""
 
     def _read(self, X: Any, reset: bool) -> Any:
-        return read(self, X, reset, accept_sparse=True)
+        return read_matrix(self, X, reset, accept_sparse=True)
 
-    def _observe(self, table: Any, classes: Array, group: Array, weight: Array | None) -> Seen:
+    def _observe(self, table: Any, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
         self._check_alpha()
-        n = class_counts(group, weight, classes)
+        n = count_classes(group, weight, classes)
         if self.class_prior is not None:
-            checked(self.class_prior, len(n))
-        return Seen(classes, n, self._count(table, n, group, weight))
+            check_class_probabilities(self.class_prior, len(n))
+        return ModelStatistics(classes, n, self._count_records(table, n, group, weight))
 
     def _check_alpha(self) -> Any:
         """The virtual examples of each value, after a word to those whose choice is not heeded."""
-        alpha = self._smoothing()
-        if not self.force_alpha and np.min(self.alpha) < SMALLEST_ALPHA:
-            raised = f"setting alpha = {SMALLEST_ALPHA:.1e}. Use `force_alpha=True` to keep alpha unchanged."
+        alpha = self._effective_alpha()
+        if not self.force_alpha and np.min(self.alpha) < MIN_ALPHA:
+            raised = f"setting alpha = {MIN_ALPHA:.1e}. Use `force_alpha=True` to keep alpha unchanged."
             warnings.warn(f"alpha too small will result in numeric errors, {raised}", stacklevel=2)
         return alpha
 
-    def _smoothing(self) -> Any:
+    def _effective_alpha(self) -> Any:
         alpha = float(self.alpha) if isinstance(self.alpha, Real) else np.asarray(self.alpha, dtype=float)
         if np.ndim(alpha) and np.shape(alpha) != (self.n_features_in_,):
             wanted = f"Got {np.size(alpha)} elements instead of {self.n_features_in_}."
             raise DataError(f"When alpha is an array, it should contains `n_features`. {wanted}")
         if not (np.min(alpha) >= 0 and np.max(alpha) < np.inf):
             raise DataError(f"All values in alpha must be greater than 0, or 0, and finite; alpha is {self.alpha}.")
-        return alpha if self.force_alpha else np.maximum(alpha, SMALLEST_ALPHA)
+        return alpha if self.force_alpha else np.maximum(alpha, MIN_ALPHA)
 
-    def _derived(self, name: str, function: Callable[[Any, Any], Any], *by: object) -> Any:
+    def _derive(self, name: str, function: Callable[[Any, Any], Any], *by: object) -> Any:
         """``function(records, alpha)``, computed once for this record, this alpha, and ``by``."""
-        alpha = self._smoothing()
-        return self._seen().derived(name, lambda seen: function(seen.parts, alpha), np.asarray(alpha).tobytes(), *by)
+        alpha = self._effective_alpha()
+        return self._fitted_statistics().derive(
+            name, lambda seen: function(seen.parts, alpha), np.asarray(alpha).tobytes(), *by
+        )
 
     def _log_prior(self) -> Array:
-        return log_prior(self.seen_.n, self.class_prior, self.fit_prior)
+        return log_prior(self.statistics_.n, self.class_prior, self.fit_prior)
 
     @property
     def class_log_prior_(self) -> Array:
         """log p(c)."""
-        self._seen()
+        self._fitted_statistics()
         return self._log_prior()
 
     def __sklearn_tags__(self) -> Any:
@@ -96,29 +98,29 @@ def log_shares(smoothed: Array) -> Array:
     )
 
 
-def scores(x: Any, table: Array, constant: Array, transform: Callable[[Array], Array]) -> Array:
+def score_matrix(x: Any, table: Array, constant: Array, transform: Callable[[Array], Array]) -> Array:
     """``transform(x) @ table.T + constant``, where 0 * -inf = 0, shard by shard."""
     if is_sparse(x):
-        return _product(transformed(x, transform), table) + constant
+        return _multiply(transform_sparse(x, transform), table) + constant
     # pieces that BLAS multiplies on one core: the shards are on all of them already
-    step = max(64, SMALL_PRODUCT // table.size)
+    step = max(64, MAX_MULTIPLICATIONS_AT_ONCE // table.size)
 
     def score(part: slice) -> Array:
         block = np.asarray(transform(x[part]), dtype=float)
-        pieces = [_product(block[i : i + step], table) + constant for i in range(0, max(len(block), 1), step)]
+        pieces = [_multiply(block[i : i + step], table) + constant for i in range(0, max(len(block), 1), step)]
         return np.concatenate(pieces)
 
-    return scored(score, len(x), len(table))
+    return score_shards(score, len(x), len(table))
 
 
-def _product(x: Any, table: Array) -> Array:
+def _multiply(x: Any, table: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         product = np.asarray(x @ table.T)
-    return product if np.isfinite(product).all() else _careful_product(x, table)
+    return product if np.isfinite(product).all() else _multiply_with_infinities(x, table)
 
 
-def _careful_product(x: Any, table: Array) -> Array:
+def _multiply_with_infinities(x: Any, table: Array) -> Array:
     impossible = np.isneginf(table)
-    bounded = x.minimum(LARGEST_COUNT) if is_sparse(x) else np.minimum(x, LARGEST_COUNT)
+    bounded = x.minimum(MAX_COUNT_IN_PRODUCT) if is_sparse(x) else np.minimum(x, MAX_COUNT_IN_PRODUCT)
     product = np.asarray(bounded @ np.where(impossible, 0.0, table).T)
     return np.where((x != 0) @ impossible.T.astype(float) > 0, -np.inf, product)

@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from priory.core.column_kernels import quadratic
+from priory.core.column_kernels import score_gaussian
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.estimators.base import Classifier, as_numpy
-from priory.families.base import known
-from priory.families.gaussian import FLOOR, LOG_2PI, Gaussian, Moments
-from priory.models.naive_bayes import Seen
-from priory.naive_bayes.array_libraries import is_single, library, like, nothing_like
-from priory.naive_bayes.class_prior import checked, log_prior
-from priory.naive_bayes.input_checks import check_finite, class_counts, read, refuse_not_finite
+from priory.estimators.base import BaseClassifier, convert_to_numpy
+from priory.families.base import nan_where_zero
+from priory.families.gaussian import LOG_TWO_PI, MIN_VARIANCE_SHARE, Gaussian, Moments
+from priory.models.naive_bayes import ModelStatistics
+from priory.naive_bayes.array_libraries import convert_like, empty_like, find_array_library, is_single_precision
+from priory.naive_bayes.class_prior import check_class_probabilities, log_prior
+from priory.naive_bayes.input_checks import check_finite, count_classes, raise_not_finite, read_matrix
 
-WIDE = 1000.0  # a column wider than this (in variance) does not blur the others
-NARROW = 1e-300  # the precision of anything narrower (in units squared) is infinite
+MAX_VARIANCE_RATIO = 1000.0  # a column wider than this (in variance) does not blur the others
+MIN_VARIANCE = 1e-300  # the precision of anything narrower (in units squared) is infinite
 
 
-class GaussianNB(Classifier):
+class GaussianNB(BaseClassifier):
     """Naive Bayes for numbers: ``x_j | c ~ N(theta_cj, var_cj)``.
 
     To every variance of column j, ``var_smoothing * min(largest variance, 1000 * variance of column j)`` is added, over
@@ -49,63 +49,65 @@ class GaussianNB(Classifier):
     def _read(self, X: Any, reset: bool) -> Array:
         if not 0 <= self.var_smoothing < np.inf:
             raise DataError(f"var_smoothing is {self.var_smoothing!r}; it must be finite and not negative.")
-        x = read(self, X, reset)
+        x = read_matrix(self, X, reset)
         if reset:
-            self._kind = nothing_like(x)
-        elif library(x) != library(self._kind):
+            self._kind = empty_like(x)
+        elif find_array_library(x) != find_array_library(self._kind):
             methods = ", ".join(f"GaussianNB.{name}()" for name in ("predict", "predict_proba", "predict_log_proba"))
-            given = f"given {' on '.join(library(x))}, fitted on {' on '.join(library(self._kind))}"
+            given = (
+                f"given {' on '.join(find_array_library(x))}, fitted on {' on '.join(find_array_library(self._kind))}"
+            )
             raise DataError(f"{methods} and all others must use the same namespace and device as fit: {given}.")
-        return np.asarray(as_numpy(x))
+        return np.asarray(convert_to_numpy(x))
 
-    def _observe(self, table: Array, classes: Array, group: Array, weight: Array | None) -> Seen:
-        n = class_counts(group, weight, classes)
+    def _observe(self, table: Array, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
+        n = count_classes(group, weight, classes)
         if self.priors is not None:
-            checked(self.priors, len(n))
+            check_class_probabilities(self.priors, len(n))
         try:
             moments = Gaussian().observe(table, group, len(n), weight)
         except DataError:
-            refuse_not_finite(table)
+            raise_not_finite(table)
             raise
         # a missing cell is not counted; a row without weight is never counted, so there the cells themselves are asked
         if weight is not None or (moments.n != n[:, None]).any():
             check_finite(table)
-        return Seen(classes, n, (moments,))
+        return ModelStatistics(classes, n, (moments,))
 
     # -- what was learned ----------------------------------------------------------------------------------------
 
     def _moments(self) -> Moments:
-        moments: Moments = self._seen().parts[0]
+        moments: Moments = self._fitted_statistics().parts[0]
         return moments
 
-    def _attribute(self, value: Array) -> Any:
+    def _convert_attribute(self, value: Array) -> Any:
         """In the kind of array the model was fitted on, single precision included."""
         with np.errstate(over="ignore"):
-            return like(value, self._kind)
+            return convert_like(value, self._kind)
 
     @property
     def class_count_(self) -> Any:
         """The weight of the rows seen of each class."""
-        return self._attribute(self._seen().n)
+        return self._convert_attribute(self._fitted_statistics().n)
 
     @property
     def class_prior_(self) -> Any:
         """p(c)."""
-        self._seen()
-        return self._attribute(np.exp(self._log_prior()))
+        self._fitted_statistics()
+        return self._convert_attribute(np.exp(self._log_prior()))
 
     @property
     def theta_(self) -> Any:
         """The mean of each class and column."""
         moments = self._moments()
-        return self._attribute(np.nan_to_num(moments.origin + moments.centre()) * moments.unit)
+        return self._convert_attribute(np.nan_to_num(moments.origin + moments.centre()) * moments.unit)
 
     @property
     def var_(self) -> Any:
         """The variance of each class and column, with what is added to it."""
         moments = self._moments()
         with np.errstate(over="ignore"):
-            return self._attribute((_variance(moments) + self._epsilon()) * moments.unit**2)
+            return self._convert_attribute((_variance(moments) + self._epsilon()) * moments.unit**2)
 
     @property
     def epsilon_(self) -> float:
@@ -119,38 +121,40 @@ class GaussianNB(Classifier):
         moments = self._moments()
         variance, scale = _total_variance(moments), np.maximum(moments.unit / moments.unit.max(), 2.0**-450)
         largest = (variance * scale**2).max() / scale**2
-        return self.var_smoothing * np.where(variance > 0, np.minimum(largest, WIDE * variance), largest)
+        return self.var_smoothing * np.where(variance > 0, np.minimum(largest, MAX_VARIANCE_RATIO * variance), largest)
 
     def _log_prior(self) -> Array:
-        return log_prior(self.seen_.n, self.priors)
+        return log_prior(self.statistics_.n, self.priors)
 
     # -- answering -----------------------------------------------------------------------------------------------
 
     def _log_joint(self, table: Array) -> Array:
         check_finite(table)
-        centre, precision, constant = self.seen_.derived("bells", lambda _: self._bells(), self.var_smoothing)
+        centre, precision, constant = self.statistics_.derive(
+            "bells", lambda _: self._density_parameters(), self.var_smoothing
+        )
         constant = np.insert(constant[:, 1:], 0, constant[:, 0] + self._log_prior(), axis=1)
-        return quadratic(table, self._moments().unit, centre, precision, constant)
+        return score_gaussian(table, self._moments().unit, centre, precision, constant)
 
-    def _bells(self) -> tuple[Array, Array, Array]:
+    def _density_parameters(self) -> tuple[Array, Array, Array]:
         """Centre and precision in units, and the logarithm of the height, for each class and column."""
         moments = self._moments()
         variance = _variance(moments) + self._epsilon()
-        variance = np.where(variance > NARROW, variance, FLOOR * _total_variance(moments))
-        speaks = (variance > NARROW) & (moments.n > 0)  # nothing seen, or one value in all rows: no bell
+        variance = np.where(variance > MIN_VARIANCE, variance, MIN_VARIANCE_SHARE * _total_variance(moments))
+        speaks = (variance > MIN_VARIANCE) & (moments.n > 0)  # nothing seen, or one value in all rows: no bell
         variance = np.where(speaks, variance, 1.0)
-        height = -0.5 * (LOG_2PI + np.log(variance)) - np.log(moments.unit)
+        height = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(moments.unit)
         return np.nan_to_num(moments.origin + moments.centre()), speaks / variance, speaks * height
 
     def predict_log_proba(self, X: Any) -> Any:
         """log p(c | x): always finite in sum, each row adding up to one."""
-        log_posterior = self._posterior_of(X)
-        if is_single(X):  # a probability that single precision cannot tell from 1 has the logarithm of 1
+        log_posterior = self._predict_posterior(X)
+        if is_single_precision(X):  # a probability that single precision cannot tell from 1 has the logarithm of 1
             log_posterior[log_posterior > -(2.0**-25)] = 0.0
-        return self._spoken(log_posterior, X)
+        return self._convert_output(log_posterior, X)
 
-    def _spoken(self, answer: Array, X: Any) -> Any:
-        return like(answer, X, labels=answer.ndim == 1)
+    def _convert_output(self, answer: Array, X: Any) -> Any:
+        return convert_like(answer, X, labels=answer.ndim == 1)
 
     @staticmethod
     def _update_mean_variance(n_past: Any, mu: Any, var: Any, X: Any, sample_weight: Any = None) -> tuple[Any, Any]:
@@ -170,12 +174,12 @@ class GaussianNB(Classifier):
 
 def _variance(moments: Moments) -> Array:
     """Of each class and column, in units squared; nought where nothing was seen."""
-    return np.nan_to_num(moments.scatter() / known(moments.n))
+    return np.nan_to_num(moments.scatter() / nan_where_zero(moments.n))
 
 
 def _total_variance(moments: Moments) -> Array:
     """Of each column over all rows, in units squared."""
-    pooled = moments.pooled()
+    pooled = moments.pool_classes()
     variance = _variance(pooled)[0]
     rounding = (np.finfo(float).eps * np.abs(pooled.origin[0])) ** 2  # what a constant column's mean is off by
     return np.where(variance > rounding, variance, 0.0)

@@ -10,15 +10,15 @@ import numpy as np
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.naive_bayes.discrete import CountNB, log_shares, scores
-from priory.naive_bayes.input_checks import check_counts, column_sums, refuse_not_finite
+from priory.naive_bayes.discrete import CountNB, log_shares, score_matrix
+from priory.naive_bayes.input_checks import make_count_checker, raise_not_finite, sum_columns
 
 
 @dataclass(frozen=True, eq=False)
 class Occurrences(Statistics):
     """Rows seen of each class, and how often each thing occurred in them."""
 
-    tallied: ClassVar[tuple[str, ...]] = ("n", "tokens")
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "tokens")
 
     n: Array
     tokens: Array
@@ -27,25 +27,25 @@ class Occurrences(Statistics):
 class TokenNB(CountNB):
     """What the multinomial and its complement remember, and how they score: ``x @ weights``."""
 
-    def _count(self, table: Any, n: Array, group: Array, weight: Array | None) -> tuple[Occurrences]:
+    def _count_records(self, table: Any, n: Array, group: Array, weight: Array | None) -> tuple[Occurrences]:
         with np.errstate(over="ignore", invalid="ignore"):
-            tokens = column_sums(table, group, weight, len(n), self._counts(table))
+            tokens = sum_columns(table, group, weight, len(n), self._make_count_checker(table))
         if not np.isfinite(tokens).all():
-            refuse_not_finite(table)
+            raise_not_finite(table)
             column = int(np.argwhere(~np.isfinite(tokens))[0, 1])
             raise DataError(f"the counts of column {column} add up to infinity; scale them.")
         return (Occurrences(n, tokens),)
 
-    def _counts(self, x: Any) -> Any:
-        return check_counts(x, type(self).__name__)
+    def _make_count_checker(self, x: Any) -> Any:
+        return make_count_checker(x, type(self).__name__)
 
     @property
     def feature_count_(self) -> Array:
         """How often each thing occurred in the rows of each class, weighted."""
-        return np.asarray(self._seen().parts[0].tokens)
+        return np.asarray(self._fitted_statistics().parts[0].tokens)
 
     def _log_joint(self, table: Any) -> Array:
-        return scores(table, self.feature_log_prob_, self._class_term(), self._counts(table))
+        return score_matrix(table, self.feature_log_prob_, self._class_term(), self._make_count_checker(table))
 
     def _class_term(self) -> Array:
         return self._log_prior()
@@ -53,12 +53,12 @@ class TokenNB(CountNB):
     @property
     def feature_log_prob_(self) -> Array:
         """The weight of one occurrence, for each class and thing."""
-        return np.asarray(self._derived("weights", self._weights, self._normed()))
+        return np.asarray(self._derive("weights", self._compute_weights, self._is_normalised()))
 
-    def _normed(self) -> bool:
+    def _is_normalised(self) -> bool:
         return False
 
-    def _weights(self, records: tuple[Occurrences], alpha: Any) -> Array:
+    def _compute_weights(self, records: tuple[Occurrences], alpha: Any) -> Array:
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
@@ -95,7 +95,7 @@ class MultinomialNB(TokenNB):
         self.fit_prior = fit_prior
         self.class_prior = class_prior
 
-    def _weights(self, records: tuple[Occurrences], alpha: Any) -> Array:
+    def _compute_weights(self, records: tuple[Occurrences], alpha: Any) -> Array:
         """log p(token | c)."""
         return log_shares(records[0].tokens + alpha)
 
@@ -141,10 +141,10 @@ class ComplementNB(TokenNB):
         """How often each thing occurred in all classes together."""
         return np.asarray(self.feature_count_.sum(axis=0))
 
-    def _normed(self) -> bool:
+    def _is_normalised(self) -> bool:
         return self.norm
 
-    def _weights(self, records: tuple[Occurrences], alpha: Any) -> Array:
+    def _compute_weights(self, records: tuple[Occurrences], alpha: Any) -> Array:
         tokens = records[0].tokens
         # a weight must be finite to be added up: without smoothing, never seen is as rare as a float can say
         others = np.maximum(tokens.sum(axis=0) - tokens + alpha, np.finfo(float).tiny)

@@ -8,18 +8,18 @@ from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from priory.errors import Missing
+from priory.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, BLUE, RED = "#333333", "#2f6db5", "#c0392b"
+INK_COLOUR, BLUE, RED = "#333333", "#2f6db5", "#c0392b"
 
 
-def canvas(x_label: str, y_label: str, title: str = "") -> tuple[Figure, Axes]:
+def create_axes(x_label: str, y_label: str, title: str = "") -> tuple[Figure, Axes]:
     """A figure with one pair of axes."""
-    figure = empty_figure(6, 4)
+    figure = create_figure(6, 4)
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     axes.set(xlabel=x_label, ylabel=y_label)
@@ -27,28 +27,30 @@ def canvas(x_label: str, y_label: str, title: str = "") -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def empty_figure(width: float, height: float) -> Figure:
+def create_figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise Missing("figures need matplotlib: pip install 'priory[plots]'.", name=error.name) from error
+        raise MissingDependencyError(
+            "figures need matplotlib: pip install 'priory[plots]'.", name=error.name
+        ) from error
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def inline_svg(draw: Callable[[], Figure], title: str) -> str:
+def render_inline_svg(draw: Callable[[], Figure], title: str) -> str:
     """A figure as SVG to stand in a page: its ink is that of the page, its text is text, the same bytes each time."""
-    empty_figure(1, 1)  # says what to install
+    create_figure(1, 1)  # says what to install
     import matplotlib
 
-    with matplotlib.rc_context(_PAGE), warnings.catch_warnings():
+    with matplotlib.rc_context(_SVG_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # the reader's fonts will have it
         file = io.StringIO()
         draw().savefig(file, format="svg", transparent=True, metadata={"Date": None})
     picture = file.getvalue()
-    picture = picture[picture.index("<svg") :].replace(INK, "currentColor")
+    picture = picture[picture.index("<svg") :].replace(INK_COLOUR, "currentColor")
     return picture.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
 
 
-_PAGE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "priory"} | dict.fromkeys(
-    ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK
+_SVG_STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "priory"} | dict.fromkeys(
+    ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK_COLOUR
 )

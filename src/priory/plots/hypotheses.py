@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy.special import betaincinv
 
-from priory.hypotheses.base import Space
+from priory.hypotheses.base import HypothesisSpace
 from priory.hypotheses.continuum import Continuum
 from priory.hypotheses.finite import Hypotheses
-from priory.plots.canvas import canvas, empty_figure
+from priory.plots.canvas import create_axes, create_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-S = TypeVar("S", bound=Space)
+SpaceT = TypeVar("SpaceT", bound=HypothesisSpace)
 
-MARKS = "osD^v*Px"
+CURVE_MARKERS = "osD^v*Px"
 
 
 def posterior_curves(space: Hypotheses, observations: Sequence[Any]) -> Figure:
     """The posterior probability of each hypothesis against the number of observations."""
-    curves = [list(state.posterior.values()) for state in _replayed(space, observations)]
-    figure, axes = canvas("number of observations", "posterior probability of the hypothesis")
+    curves = [list(state.posterior.values()) for state in _replay_observations(space, observations)]
+    figure, axes = create_axes("number of observations", "posterior probability of the hypothesis")
     for j, name in enumerate(space.names):
-        axes.plot(np.array(curves)[:, j], marker=MARKS[j % len(MARKS)], label=f"P({name} | D)")
+        axes.plot(np.array(curves)[:, j], marker=CURVE_MARKERS[j % len(CURVE_MARKERS)], label=f"P({name} | D)")
     axes.set_ylim(-0.02, 1.02)
     axes.legend(frameon=False)
     return figure
 
 
-def next_outcome_curve(space: Space, observations: Sequence[Any], outcome: Any) -> Figure:
+def next_outcome_curve(space: HypothesisSpace, observations: Sequence[Any], outcome: Any) -> Figure:
     """The probability that the next observation is ``outcome``, against the number of observations."""
-    curve = [state.predict_proba()[outcome] for state in _replayed(space, observations)]
-    figure, axes = canvas("number of observations", f"probability that the next is {outcome}")
+    curve = [state.predict_proba()[outcome] for state in _replay_observations(space, observations)]
+    figure, axes = create_axes("number of observations", f"probability that the next is {outcome}")
     axes.plot(curve, marker="o", color="C0")
     axes.set_ylim(min(0.4, *curve), 1.02)
     return figure
@@ -43,9 +43,9 @@ def next_outcome_curve(space: Space, observations: Sequence[Any], outcome: Any) 
 
 def belief(space: Continuum) -> Figure:
     """The posterior density of θ, with its ML, MAP and mean values marked; the prior is dashed."""
-    figure, axes = canvas("θ", "density")
+    figure, axes = create_axes("θ", "density")
     theta = np.linspace(0.001, 0.999, 999)
-    axes.plot(theta, np.exp(space.fresh().log_density(theta)), "--", color="0.6", label="prior")
+    axes.plot(theta, np.exp(space.clone_unfitted().log_density(theta)), "--", color="0.6", label="prior")
     axes.plot(theta, np.exp(space.log_density(theta)), color="C0", label="posterior")
     marks = {"MAP": space.map(), "mean": float(space.posterior.mean())}
     if space.seen.n > 0:
@@ -60,10 +60,10 @@ def belief(space: Continuum) -> Figure:
 
 def belief_curve(space: Continuum, observations: Sequence[Any], mass: float = 0.9) -> Figure:
     """The belief about θ against the number of observations: its mean, its mode, and the middle ``mass`` of it."""
-    beliefs = [state.posterior for state in _replayed(space, observations)]
+    beliefs = [state.posterior for state in _replay_observations(space, observations)]
     mean, mode = np.array([(b.mean(), b.mode()) for b in beliefs], dtype=float).T
     low, high = np.array([betaincinv(b.a, b.b, [(1 - mass) / 2, (1 + mass) / 2]) for b in beliefs]).T
-    figure, axes = canvas("number of observations", f"θ = P({space.outcomes[0]})")
+    figure, axes = create_axes("number of observations", f"θ = P({space.outcomes[0]})")
     axes.fill_between(np.arange(len(mean)), low, high, alpha=0.2, linewidth=0, label=f"middle {mass:.0%}")
     axes.plot(mean, marker="o", label="mean")
     axes.plot(mode, marker="s", linestyle="none", color="C3", label="MAP")
@@ -84,7 +84,7 @@ def version_space(
     row, column = list(space.likelihood.outcomes).index(outcome), [space.names.index(name) for name in order]
     says = np.array([space.votes(x)[row, column] for x in inputs]).T
     faded = np.where(np.arange(len(order)) < len(possible), 1.0, 0.3)[:, None]
-    figure = empty_figure(6, 6)
+    figure = create_figure(6, 6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     above.imshow(says * faded, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
     above.axhline(len(possible) - 0.5, color="C3", linewidth=1)
@@ -98,9 +98,9 @@ def version_space(
     return figure
 
 
-def _replayed(space: S, observations: Sequence[Any]) -> Iterator[S]:
+def _replay_observations(space: SpaceT, observations: Sequence[Any]) -> Iterator[SpaceT]:
     """The space before anything was seen, and after each observation."""
-    state = space.fresh()
+    state = space.clone_unfitted()
     yield state
     for observation in observations:
         yield state.update(observation)

@@ -21,27 +21,27 @@ from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.regression.cross_products import Term
 
-LEVELS = 1000  # a column with more is a name, not a category
+MAX_CATEGORY_LEVELS = 1000  # a column with more is a name, not a category
 
-Frame = nw.DataFrame[Any]
+NarwhalsFrame = nw.DataFrame[Any]
 
 
-def frame_of(table: object) -> Frame | None:
+def as_data_frame(table: object) -> NarwhalsFrame | None:
     """The table as a data frame, or None if it is something else."""
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def is_mixed(frame: Frame) -> bool:
+def has_non_numeric_columns(frame: NarwhalsFrame) -> bool:
     """Whether some column does not hold numbers."""
-    return not all(_numeric(dtype) for dtype in frame.schema.values())
+    return not all(_is_numeric(dtype) for dtype in frame.schema.values())
 
 
-def read(frame: Frame, columns: Iterable[str]) -> tuple[Array, tuple[Term, ...]]:
+def encode_design_columns(frame: NarwhalsFrame, columns: Iterable[str]) -> tuple[Array, tuple[Term, ...]]:
     """The cells of the named columns as numbers, and the term that each column of numbers is.
 
     >>> import polars as pl
-    >>> x, terms = read(nw.from_native(pl.DataFrame({"cm": [3.0, None], "sex": ["F", "M"]})), ["cm", "sex"])
+    >>> x, terms = encode_design_columns(nw.from_native(pl.DataFrame({"cm": [3.0, None], "sex": ["F", "M"]})), ["cm", "sex"])
     >>> x.tolist(), [(t.column, t.level) for t in terms]
     ([[3.0, 1.0, 0.0], [nan, 0.0, 1.0]], [('cm', None), ('sex', 'F'), ('sex', 'M')])
     """
@@ -49,16 +49,19 @@ def read(frame: Frame, columns: Iterable[str]) -> tuple[Array, tuple[Term, ...]]
     absent = [name for name in wanted if name not in frame.columns]
     if absent:
         raise DataError(f"column {', '.join(map(repr, absent))} is missing from the table; it has {frame.columns}.")
-    parts = [_numbers(frame[name]) if _numeric(frame.schema[name]) else _levels(frame[name]) for name in wanted]
+    parts = [
+        _encode_numbers(frame[name]) if _is_numeric(frame.schema[name]) else _encode_levels(frame[name])
+        for name in wanted
+    ]
     terms = tuple(term for _, part in parts for term in part)
     return np.concatenate([cells for cells, _ in parts], axis=1), terms
 
 
-def _numeric(dtype: Any) -> bool:
+def _is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric()) or dtype == nw.Boolean
 
 
-def _numbers(series: nw.Series[Any]) -> tuple[Array, list[Term]]:
+def _encode_numbers(series: nw.Series[Any]) -> tuple[Array, list[Term]]:
     cells = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float)
     if np.isinf(cells).any():
         row = int(np.argmax(np.isinf(cells)))
@@ -68,12 +71,12 @@ def _numbers(series: nw.Series[Any]) -> tuple[Array, list[Term]]:
     return cells[:, None], [Term(series.name)]
 
 
-def _levels(series: nw.Series[Any]) -> tuple[Array, list[Term]]:
+def _encode_levels(series: nw.Series[Any]) -> tuple[Array, list[Term]]:
     if series.dtype not in (nw.String, nw.Categorical, nw.Enum, nw.Object):
         raise KindError(f"column {series.name!r} holds {series.dtype}; give numbers or categories.")
     cells = [None if v is None or v != v else str(v) for v in series.to_list()]
     levels = sorted({cell for cell in cells if cell is not None}) + [None] * (None in cells)
-    if len(levels) > LEVELS:
+    if len(levels) > MAX_CATEGORY_LEVELS:
         raise DataError(
             f"column {series.name!r} holds {len(levels):,} different values; leave it out, or give numbers."
         )

@@ -21,52 +21,58 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, stdtrit
 
 from priory.core.logspace import log
-from priory.core.statistics import DUST
+from priory.core.statistics import ROUNDING_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.regression.cross_products import Products
+from priory.regression.cross_products import CrossProducts
 
 LOG_2PI = float(np.log(2 * np.pi))
-RANK = 1e-13  # of a column's length: what is left of it beside the other columns is rounding
-WEAKEST, STRONGEST, SPANNED = 1e-12, 1e8, 1e-7  # prior strengths looked at, per row; see strength_by_evidence
+RANK_TOLERANCE = 1e-13  # of a column's length: what is left of it beside the other columns is rounding
+MIN_STRENGTH_PER_ROW, MAX_STRENGTH_PER_ROW, MIN_UNSPANNED_STRENGTH = (
+    1e-12,
+    1e8,
+    1e-7,
+)  # prior strengths looked at, per row; see strength_by_evidence
 
 
-class Student(NamedTuple):
+class StudentT(NamedTuple):
     """A Student-t prediction for each row: location, scale, and degrees of freedom.
 
-    >>> Student(np.array([0.0]), np.array([1.0]), 5.0).interval(0.9)[1].round(3).tolist()
+    >>> StudentT(np.array([0.0]), np.array([1.0]), 5.0).interval(0.9)[1].round(3).tolist()
     [2.015]
     """
 
     location: Array
     scale: Array
-    freedom: Array | float
+    degrees_of_freedom: Array | float
 
     def std(self) -> Array:
         """Infinite up to two degrees of freedom: so few rows do not bound the spread."""
-        some = np.asarray(self.freedom) > 2
+        some = np.asarray(self.degrees_of_freedom) > 2
         return np.where(some, self.scale, np.inf) * np.sqrt(
-            np.where(some, self.freedom, 3.0) / np.where(some, self.freedom - 2.0, 1.0)
+            np.where(some, self.degrees_of_freedom, 3.0) / np.where(some, self.degrees_of_freedom - 2.0, 1.0)
         )
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """The central interval that holds ``level`` of the probability."""
         if not 0 < level < 1:
             raise DataError(f"level is {level:g}; give a probability between 0 and 1.")
-        some = np.asarray(self.freedom) > 0
-        reach = np.where(some, stdtrit(np.where(some, self.freedom, 1.0), 0.5 + level / 2) * self.scale, np.inf)
+        some = np.asarray(self.degrees_of_freedom) > 0
+        reach = np.where(
+            some, stdtrit(np.where(some, self.degrees_of_freedom, 1.0), 0.5 + level / 2) * self.scale, np.inf
+        )
         return self.location - reach, self.location + reach
 
     def log_density(self, y: ArrayLike) -> Array:
         """Log density of ``y``; -inf where there are no degrees of freedom or no spread to have a density with."""
-        some = (np.asarray(self.freedom) > 0) & (self.scale > 0)
-        nu, scale = np.where(some, self.freedom, 1.0), np.where(some, self.scale, 1.0)
+        some = (np.asarray(self.degrees_of_freedom) > 0) & (self.scale > 0)
+        nu, scale = np.where(some, self.degrees_of_freedom, 1.0), np.where(some, self.scale, 1.0)
         constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(np.pi * nu) - np.log(scale)
         density = constant - (nu + 1) / 2 * np.log1p(((np.asarray(y) - self.location) / scale) ** 2 / nu)
         return np.where(some, density, -np.inf)
 
 
-class Lines(NamedTuple):
+class WeightDraws(NamedTuple):
     """Draws of a belief: the weights (level first, where there is one), and the variance of the noise."""
 
     weights: Array
@@ -78,7 +84,7 @@ class Lines(NamedTuple):
 class NormalInverseGamma:
     """What is believed about weights and noise; ``centre`` is the point (target first) that both are measured from.
 
-    >>> from priory.regression.cross_products import observe
+    >>> from priory.regression.cross_products import accumulate_products
     >>> prior = NormalInverseGamma.isotropic(1, strength=1.0, shape=1.0, scale=1.0)
     >>> belief = prior + observe([[1.0], [2.0]], [1.0, 3.0])
     >>> belief.mean.round(3).tolist(), belief.shape, round(belief.scale, 3)
@@ -104,26 +110,28 @@ class NormalInverseGamma:
         flat = int((diagonal == 0).sum())
         return cls(np.zeros(len(diagonal)), np.diag(diagonal), -flat / 2, 0.0, centre, level)
 
-    def __add__(self, seen: Products) -> Self:
-        gram, cross, square = self._sums(seen)
+    def __add__(self, statistics: CrossProducts) -> Self:
+        gram, cross, square = self._normal_equations(statistics)
         precision = self.precision + gram
         surprise = cross - gram @ self.mean
-        step = _solve(_factor(precision), surprise)
+        step = _solve_factored(_factorise_precision(precision), surprise)
         error = square - 2 * self.mean @ cross + self.mean @ gram @ self.mean - surprise @ step
         return type(self)(
             self.mean + step,
             precision,
-            self.shape + float(seen.n) / 2,
+            self.shape + float(statistics.n) / 2,
             self.scale + max(float(error), 0.0) / 2,
             self.centre,
             self.level,
         )
 
-    def _sums(self, seen: Products) -> tuple[Array, Array, float]:
+    def _normal_equations(self, statistics: CrossProducts) -> tuple[Array, Array, float]:
         """X'X, X'y and y'y about the centre, the level being a column of ones."""
-        if len(seen.first) != len(self.centre):
-            raise DataError(f"the prior is for {len(self.centre) - 1} columns, the rows have {len(seen.terms)} terms.")
-        about = seen.rebased(self.centre)
+        if len(statistics.first) != len(self.centre):
+            raise DataError(
+                f"the prior is for {len(self.centre) - 1} columns, the rows have {len(statistics.terms)} terms."
+            )
+        about = statistics.rebase(self.centre)
         gram, cross = about.second[1:, 1:], about.second[1:, 0]
         if self.level:
             gram = np.block([[about.n, about.first[1:]], [about.first[1:, None], gram]])
@@ -133,10 +141,10 @@ class NormalInverseGamma:
     @cached_property
     def root(self) -> Array:
         """R with R'R = precision⁻¹: multiplying by it is many times faster than solving for every row."""
-        lower, unit = _factor(self.precision)
+        lower, unit = _factorise_precision(self.precision)
         return np.asarray(dtrtri(lower, lower=1)[0] * unit)
 
-    def _rows(self, z: Array) -> Array:
+    def _add_level_column(self, z: Array) -> Array:
         return np.column_stack([np.ones(len(z)), z]) if self.level else z
 
     def _leverage(self, u: Array) -> Array:
@@ -145,16 +153,18 @@ class NormalInverseGamma:
 
     def location(self, z: Array) -> Array:
         """The expected target where the terms lie ``z`` from the centre."""
-        return np.asarray(self.centre[0] + self._rows(z) @ self.mean)
+        return np.asarray(self.centre[0] + self._add_level_column(z) @ self.mean)
 
-    def predictive(self, z: Array) -> Student:
+    def predictive(self, z: Array) -> StudentT:
         """The target, weights and noise integrated out."""
         variance = self.scale / self.shape if self.shape > 0 else np.inf
-        return Student(self.location(z), np.sqrt(variance * (1 + self._leverage(self._rows(z)))), 2 * self.shape)
+        return StudentT(
+            self.location(z), np.sqrt(variance * (1 + self._leverage(self._add_level_column(z)))), 2 * self.shape
+        )
 
-    def predictive_without(self, z: Array, y: Array, weight: ArrayLike = 1.0) -> Student:
+    def predict_leave_one_out(self, z: Array, y: Array, weight: ArrayLike = 1.0) -> StudentT:
         """The prediction for each row learned, had that row not been learned: ``total - row`` in closed form."""
-        w, u = np.asarray(weight, dtype=float), self._rows(z)
+        w, u = np.asarray(weight, dtype=float), self._add_level_column(z)
         leverage, error = self._leverage(u), (y - self.centre[0]) - u @ self.mean
         kept = 1 - w * leverage
         if (kept < 1e-12).any():
@@ -163,54 +173,57 @@ class NormalInverseGamma:
         shape = self.shape - w / 2
         scale = np.maximum(self.scale - w * error**2 / kept / 2, 0.0)
         variance = np.where(shape > 0, scale / np.where(shape > 0, shape, 1.0), np.inf)
-        return Student(y - error / kept, np.sqrt(variance * (1 + leverage / kept)), 2 * shape + 0 * error)
+        return StudentT(y - error / kept, np.sqrt(variance * (1 + leverage / kept)), 2 * shape + 0 * error)
 
     def log_normaliser(self) -> float:
         """Log of the integral of the belief; what is flat counts for nothing, in this belief as in any rival."""
         proper = np.flatnonzero(np.diag(self.precision))
-        lower, unit = _factor(self.precision[np.ix_(proper, proper)])
+        lower, unit = _factorise_precision(self.precision[np.ix_(proper, proper)])
         log_det = 2 * float((np.log(np.diag(lower)) - np.log(unit)).sum())
         noise = float(gammaln(self.shape) - self.shape * log(self.scale)) if self.shape > 0 else 0.0
         return noise - log_det / 2 + len(proper) * LOG_2PI / 2
 
-    def log_evidence(self, seen: Products) -> float:
+    def log_evidence(self, statistics: CrossProducts) -> float:
         """Log probability of the targets seen, weights and noise integrated out."""
-        return (self + seen).log_normaliser() - self.log_normaliser() - float(seen.n) * LOG_2PI / 2
+        return (self + statistics).log_normaliser() - self.log_normaliser() - float(statistics.n) * LOG_2PI / 2
 
     def covariance(self) -> Array:
         """Of the weights, per unit of noise variance."""
         return np.asarray(self.root.T @ self.root)
 
-    def draw(self, rng: np.random.Generator, size: int) -> Lines:
+    def draw(self, rng: np.random.Generator, size: int) -> WeightDraws:
         """``size`` draws of weights and noise."""
         if self.shape <= 0 or self.scale <= 0 or not np.diag(self.precision).all():
             raise DataError("this belief is flat: draw from a proper prior, NormalInverseGamma.isotropic(columns).")
         noise = self.scale / rng.gamma(self.shape, size=size)
         deviation = rng.normal(size=(size, len(self.mean))) @ self.root
-        return Lines(self.mean + deviation * np.sqrt(noise)[:, None], noise)
+        return WeightDraws(self.mean + deviation * np.sqrt(noise)[:, None], noise)
 
 
-def spreads(seen: Products) -> Array:
+def term_scales(statistics: CrossProducts) -> Array:
     """The unit of each term's weight: a value's standard deviation; a level or a flag counts as it is."""
-    about_mean, about_origin = np.diag(seen.rebased(seen.centre()).second)[1:], np.diag(seen.second)[1:]
-    values = np.array([term.kind == "value" for term in seen.terms], dtype=bool)
-    spread = values & (about_mean > DUST * about_origin)  # what is left of one value alone is rounding
-    return np.where(spread, np.sqrt(np.maximum(about_mean, 0.0) / max(float(seen.n), 1.0)), 1.0)
+    about_mean, about_origin = (
+        np.diag(statistics.rebase(statistics.centre()).second)[1:],
+        np.diag(statistics.second)[1:],
+    )
+    values = np.array([term.kind == "value" for term in statistics.terms], dtype=bool)
+    spread = values & (about_mean > ROUNDING_TOLERANCE * about_origin)  # what is left of one value alone is rounding
+    return np.where(spread, np.sqrt(np.maximum(about_mean, 0.0) / max(float(statistics.n), 1.0)), 1.0)
 
 
-def strength_by_evidence(seen: Products, unit: Array, level: bool = True) -> float:
+def choose_linear_strength(statistics: CrossProducts, unit: Array, level: bool = True) -> float:
     """The one prior strength, for all weights in their units, that makes the targets most probable.
 
     One eigendecomposition gives the evidence of every strength:  X'X = V diag(e) V',  c = V'X'y,
 
         log p(y | λ) = ½ Σ log(λ / (λ + e)) - ν/2 log(y'y - Σ c² / (e + λ)) + constant,    ν = n - 1 (the level)
     """
-    about = seen.rebased(seen.centre() if level else np.zeros(len(seen.origin)))
+    about = statistics.rebase(statistics.centre() if level else np.zeros(len(statistics.origin)))
     products = about.scatter() if level else about.second
     values, vectors = eigh(products[1:, 1:] / np.outer(unit, unit), check_finite=False)
     e = np.maximum(values, 0.0)
     c2 = (vectors.T @ (products[1:, 0] / unit)) ** 2
-    square, freedom = float(products[0, 0]), max(float(seen.n) - level, 0.0)
+    square, freedom = float(products[0, 0]), max(float(statistics.n) - level, 0.0)
     if square <= 0 or freedom == 0 or not len(e):
         return 1.0
     floor = np.finfo(float).eps * square  # what a perfect fit leaves is rounding
@@ -226,8 +239,10 @@ def strength_by_evidence(seen: Products, unit: Array, level: bool = True) -> flo
         return float(freedom * (c2 * strength / (e + strength) ** 2).sum() / left - (e / (e + strength)).sum())
 
     # in a direction that the rows do not span, a weaker prior than SPANNED would make weights out of rounding
-    weakest = max(SPANNED * float(seen.n) - float(e[0]), WEAKEST * float(seen.n))
-    coarse = np.linspace(np.log10(weakest), np.log10(STRONGEST * float(seen.n)), 41)
+    weakest = max(
+        MIN_UNSPANNED_STRENGTH * float(statistics.n) - float(e[0]), MIN_STRENGTH_PER_ROW * float(statistics.n)
+    )
+    coarse = np.linspace(np.log10(weakest), np.log10(MAX_STRENGTH_PER_ROW * float(statistics.n)), 41)
     at = int(np.argmin(cost(coarse)))
     low, high = coarse[max(at - 1, 0)], coarse[min(at + 1, 40)]
     # the root of the slope has twice the digits of the minimum of the cost
@@ -235,7 +250,7 @@ def strength_by_evidence(seen: Products, unit: Array, level: bool = True) -> flo
     return float(10.0**best)
 
 
-def _factor(precision: Array) -> tuple[Array, Array]:
+def _factorise_precision(precision: Array) -> tuple[Array, Array]:
     """Cholesky factor of the precision in units that make its diagonal one: columns of any size are treated alike."""
     diagonal = np.diag(precision)
     unit = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
@@ -243,11 +258,11 @@ def _factor(precision: Array) -> tuple[Array, Array]:
         lower = np.linalg.cholesky(precision * np.outer(unit, unit))
     except np.linalg.LinAlgError:
         lower = np.zeros_like(precision)
-    if (np.diag(lower) ** 2 < RANK).any():
+    if (np.diag(lower) ** 2 < RANK_TOLERANCE).any():
         raise DataError("the rows leave some weights undetermined: a prior of strength 0 needs independent columns.")
     return lower, unit
 
 
-def _solve(factor: tuple[Array, Array], right: Array) -> Array:
+def _solve_factored(factor: tuple[Array, Array], right_side: Array) -> Array:
     lower, unit = factor
-    return np.asarray(unit * cho_solve((lower, True), unit * right, check_finite=False))
+    return np.asarray(unit * cho_solve((lower, True), unit * right_side, check_finite=False))

@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from priory.core.sample_weight import row_weights
+from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.regression import cross_products as products
 from priory.regression import design_matrix as design
-from priory.regression.cross_products import Products, Term
-from priory.regression.linear_posterior import NormalInverseGamma, Student, spreads, strength_by_evidence
+from priory.regression.cross_products import CrossProducts, Term
+from priory.regression.linear_posterior import NormalInverseGamma, StudentT, choose_linear_strength, term_scales
 
 
 class LineDraws(NamedTuple):
@@ -68,21 +68,21 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the rows, and nothing else."""
-        self.seen_ = self._observed(X, y, sample_weight, first=True)
+        self.statistics_ = self._observe_rows(X, y, sample_weight, first=True)
         self.posterior_  # noqa: B018  # a prior that these rows cannot do with is reported here, not at predict
         return self
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn more rows."""
         known = self.__sklearn_is_fitted__()
-        new = self._observed(X, y, sample_weight, first=not known)
-        self.seen_ = self.seen_ + new if known else new
+        new = self._observe_rows(X, y, sample_weight, first=not known)
+        self.statistics_ = self.statistics_ + new if known else new
         return self
 
     def forget(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Take rows back: as if they had never been learned."""
         check_is_fitted(self)
-        self.seen_ = self.seen_ - self._observed(X, y, sample_weight, first=False)
+        self.statistics_ = self.statistics_ - self._observe_rows(X, y, sample_weight, first=False)
         return self
 
     def merge(self, other: BayesianLinearRegression) -> Self:
@@ -90,7 +90,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         check_is_fitted(other)
         merged = clone(self)
-        merged.seen_ = self.seen_ + other.seen_
+        merged.statistics_ = self.statistics_ + other.statistics_
         merged.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             merged.feature_names_in_ = self.feature_names_in_
@@ -98,21 +98,21 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     __add__ = merge
 
-    def _observed(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, first: bool) -> Products:
-        x, target, inputs = self._rows(X, y, first)
-        return products.observe(x, target, row_weights(sample_weight, len(x)), inputs)
+    def _observe_rows(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, first: bool) -> CrossProducts:
+        x, target, inputs = self._read_rows(X, y, first)
+        return products.accumulate_products(x, target, check_sample_weight(sample_weight, len(x)), inputs)
 
-    def _rows(self, X: Any, y: ArrayLike | None, first: bool = False) -> tuple[Array, Array, tuple[Term, ...]]:
+    def _read_rows(self, X: Any, y: ArrayLike | None, first: bool = False) -> tuple[Array, Array, tuple[Term, ...]]:
         """Cells, targets, and the term that each column of the cells is."""
-        frame = design.frame_of(X)
-        mixed = frame is not None and design.is_mixed(frame) if first else self._mixed()
+        frame = design.as_data_frame(X)
+        mixed = frame is not None and design.has_non_numeric_columns(frame) if first else self._has_categories()
         if mixed:
             if frame is None:
                 raise DataError("this model has learned a table with named columns; give a data frame.")
             if first:
                 self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
                 self.n_features_in_ = len(frame.columns)
-            x, inputs = design.read(frame, self.feature_names_in_)
+            x, inputs = design.encode_design_columns(frame, self.feature_names_in_)
             target = np.zeros(len(x)) if y is None else column_or_1d(np.asarray(y), dtype=float, warn=True)
             if len(target) != len(x):
                 raise DataError(f"{len(x)} rows of X and {len(target)} of y; give one target for each row.")
@@ -128,51 +128,51 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
             x, target = validate_data(self, X, y, y_numeric=True, **options)
         return x, target.astype(float), tuple(Term(i) for i in range(x.shape[1]))
 
-    def _mixed(self) -> bool:
-        return any(term.kind == "level" for term in self.seen_.terms)
+    def _has_categories(self) -> bool:
+        return any(term.kind == "level" for term in self.statistics_.terms)
 
     # -- what is believed ------------------------------------------------------------------------------------------
 
-    def _prior_for(self, seen: Products) -> NormalInverseGamma:
+    def _make_prior(self, statistics: CrossProducts) -> NormalInverseGamma:
         if isinstance(self.prior, NormalInverseGamma):
             return self.prior
         level = bool(self.fit_intercept)
-        unit = spreads(seen) if self.standardise else np.ones(len(seen.terms))
+        unit = term_scales(statistics) if self.standardise else np.ones(len(statistics.terms))
         if self.prior == "evidence":
-            strength = strength_by_evidence(seen, unit, level)
+            strength = choose_linear_strength(statistics, unit, level)
         elif isinstance(self.prior, (int, float, np.number)) and 0 <= self.prior < np.inf:
             strength = float(self.prior)
         else:
             raise DataError(f'prior is {self.prior!r}; give "evidence", a strength of 0 or more, or a belief.')
-        centre = seen.centre() if level else np.zeros(len(seen.origin))
+        centre = statistics.centre() if level else np.zeros(len(statistics.origin))
         return NormalInverseGamma.ridge(strength * unit**2, centre, level)
 
-    def _beliefs(self, seen: Products) -> tuple[NormalInverseGamma, NormalInverseGamma]:
+    def _compute_beliefs(self, statistics: CrossProducts) -> tuple[NormalInverseGamma, NormalInverseGamma]:
         """Prior and posterior: computed once for a record, and never stale."""
 
-        def believe(record: Products) -> tuple[NormalInverseGamma, NormalInverseGamma]:
-            prior = self._prior_for(record)
+        def believe(record: CrossProducts) -> tuple[NormalInverseGamma, NormalInverseGamma]:
+            prior = self._make_prior(record)
             return prior, prior + record
 
-        return seen.derived("beliefs", believe, self.prior, self.fit_intercept, self.standardise)
+        return statistics.derive("beliefs", believe, self.prior, self.fit_intercept, self.standardise)
 
     @property
     def prior_(self) -> NormalInverseGamma:
         """The belief before the rows."""
         check_is_fitted(self)
-        return self._beliefs(self.seen_)[0]
+        return self._compute_beliefs(self.statistics_)[0]
 
     @property
     def posterior_(self) -> NormalInverseGamma:
         """The belief after the rows, about weights and noise together."""
         check_is_fitted(self)
-        return self._beliefs(self.seen_)[1]
+        return self._compute_beliefs(self.statistics_)[1]
 
     @property
     def terms_(self) -> tuple[Term, ...]:
         """What each weight is the weight of."""
         check_is_fitted(self)
-        return self.seen_.terms
+        return self.statistics_.terms
 
     @property
     def coef_(self) -> Array:
@@ -189,7 +189,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     @property
     def intercept_(self) -> float:
         """The expected target where every column is nought."""
-        return float(self._intercepts(self.posterior_.mean[None])[0])
+        return float(self._compute_intercepts(self.posterior_.mean[None])[0])
 
     @property
     def noise_(self) -> float:
@@ -200,24 +200,24 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     @property
     def log_evidence_(self) -> float:
         """Log probability of the targets, weights and noise integrated out, up to what is flat in every such model."""
-        return self.prior_.log_evidence(self.seen_)
+        return self.prior_.log_evidence(self.statistics_)
 
-    def _intercepts(self, weights: Array) -> Array:
+    def _compute_intercepts(self, weights: Array) -> Array:
         belief, first = self.posterior_, int(self.posterior_.level)
         level = weights[:, 0] if first else 0.0
         return np.asarray(belief.centre[0] + level - weights[:, first:] @ belief.centre[1:])
 
     # -- prediction --------------------------------------------------------------------------------------------------
 
-    def predictive(self, X: Any) -> Student:
+    def predictive(self, X: Any) -> StudentT:
         """The Student-t distribution of the target of each row, weights and noise integrated out."""
-        belief, z = self._placed(X)[:2]
+        belief, z = self._centre_rows(X)[:2]
         return belief.predictive(z)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The expected target of each row, and the standard deviation of its prediction if asked for."""
         if not return_std:
-            belief, z = self._placed(X)[:2]
+            belief, z = self._centre_rows(X)[:2]
             return belief.location(z)
         student = self.predictive(X)
         return student.location, student.std()
@@ -226,31 +226,31 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         """The bounds between which the target of each row lies with probability ``level``."""
         return self.predictive(X).interval(level)
 
-    def leave_one_out(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Student:
+    def leave_one_out(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> StudentT:
         """The prediction for each of the rows learned, had that row not been learned; the prior stays as it is."""
-        belief, z, target = self._placed(X, y)
-        weight = row_weights(sample_weight, len(z))
-        return belief.predictive_without(z, target, 1.0 if weight is None else weight)
+        belief, z, target = self._centre_rows(X, y)
+        weight = check_sample_weight(sample_weight, len(z))
+        return belief.predict_leave_one_out(z, target, 1.0 if weight is None else weight)
 
     def sample_lines(self, size: int = 20, *, prior: bool = False, random_state: Any = None) -> LineDraws:
         """Lines drawn from the posterior, or from the prior, which then has to be a proper one."""
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         lines = (self.prior_ if prior else self.posterior_).draw(rng, size)
         first = int(self.posterior_.level)
-        return LineDraws(lines.weights[:, first:], self._intercepts(lines.weights), lines.noise)
+        return LineDraws(lines.weights[:, first:], self._compute_intercepts(lines.weights), lines.noise)
 
-    def _placed(self, X: Any, y: ArrayLike | None = None) -> tuple[NormalInverseGamma, Array, Array]:
+    def _centre_rows(self, X: Any, y: ArrayLike | None = None) -> tuple[NormalInverseGamma, Array, Array]:
         """The posterior, the rows about its centre, and their targets; what was not learned is as the prior has it."""
         check_is_fitted(self)
-        x, target, inputs = self._rows(X, y)
-        inputs = _unseen_as_one(inputs, self.seen_.terms)
-        gaps = [inputs[j].flag for j in np.flatnonzero(np.isnan(x).any(axis=0))]
-        seen = self.seen_.widened([*inputs, *gaps])
-        belief = self._beliefs(seen)[1]
-        return belief, products.design(x, inputs, seen.terms, belief.centre[1:]), target
+        x, target, inputs = self._read_rows(X, y)
+        inputs = _merge_unseen_levels(inputs, self.statistics_.terms)
+        gaps = [inputs[j].missing_flag for j in np.flatnonzero(np.isnan(x).any(axis=0))]
+        seen = self.statistics_.add_terms([*inputs, *gaps])
+        belief = self._compute_beliefs(seen)[1]
+        return belief, products.build_design_matrix(x, inputs, seen.terms, belief.centre[1:]), target
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "seen_")
+        return hasattr(self, "statistics_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -258,7 +258,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         return tags
 
 
-def _unseen_as_one(inputs: Sequence[Term], known: Sequence[Term]) -> tuple[Term, ...]:
+def _merge_unseen_levels(inputs: Sequence[Term], known_terms: Sequence[Term]) -> tuple[Term, ...]:
     """Levels never learned are told apart by nothing: one term stands for all those of a column."""
-    seen = set(known)
+    seen = set(known_terms)
     return tuple(t if t.kind == "value" or t in seen else Term(t.column, "unseen") for t in inputs)

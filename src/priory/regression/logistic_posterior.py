@@ -22,15 +22,15 @@ from priory.core.logspace import log_normalise
 from priory.core.typing import Array
 from priory.errors import DataError
 
-LEVEL = 0.01  # prior precision of the levels: N(0, 10²), as good as flat
-STRENGTHS = (-4.0, 4.0)  # log10 of the prior strengths looked at
-LARGEST = 1 << 29  # cells of a second-order solver's matrix: 4 GiB
-BLOCK = 1 << 12  # rows whose products are taken at once: they stay in the cache
-NODES = 1024  # points of the integral over three classes or more
-ROWS = 256  # integrated at once
+INTERCEPT_PRIOR_PRECISION = 0.01  # prior precision of the levels: N(0, 10²), as good as flat
+LOGISTIC_STRENGTH_BOUNDS = (-4.0, 4.0)  # log10 of the prior strengths looked at
+MAX_HESSIAN_CELLS = 1 << 29  # cells of a second-order solver's matrix: 4 GiB
+HESSIAN_BLOCK_ROWS = 1 << 12  # rows whose products are taken at once: they stay in the cache
+SOFTMAX_INTEGRATION_POINTS = 1024  # points of the integral over three classes or more
+INTEGRATION_BATCH_ROWS = 256  # integrated at once
 
 # σ(x) ≈ Σ p Φ(x s), to within 2.1e-9 everywhere (Monahan and Stefanski, 1992): against a Gaussian, Φ integrates exactly
-PROBIT = np.array(
+PROBIT_MIXTURE = np.array(
     [
         [0.003246343272134, 1.365340806296348],
         [0.051517477033972, 1.059523971016916],
@@ -44,19 +44,19 @@ PROBIT = np.array(
 )
 
 
-def contrasts(classes: int) -> Array:
+def contrast_matrix(n_classes: int) -> Array:
     """Classes by contrasts. Two classes have one, the log-odds; more have an orthonormal set, alike in every class.
 
-    >>> contrasts(2).tolist(), bool(np.allclose(contrasts(3).sum(axis=0), 0.0))
+    >>> contrast_matrix(2).tolist(), bool(np.allclose(contrast_matrix(3).sum(axis=0), 0.0))
     ([[0.0], [1.0]], True)
     """
-    if classes == 2:
+    if n_classes == 2:
         return np.array([[0.0], [1.0]])
-    return np.linalg.svd(np.eye(classes) - 1 / classes)[0][:, : classes - 1]
+    return np.linalg.svd(np.eye(n_classes) - 1 / n_classes)[0][:, : n_classes - 1]
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class TrainingExamples:
     """Rows ``u`` (a one first), the one-hot classes ``d`` that they have, and how often each row counts."""
 
     u: Array
@@ -64,16 +64,16 @@ class Examples:
     weight: Array
 
     @cached_property
-    def spread(self) -> Array:
-        return contrasts(self.d.shape[1])
+    def class_contrasts(self) -> Array:
+        return contrast_matrix(self.d.shape[1])
 
     @property
     def shape(self) -> tuple[int, int]:
         """Of the weights: contrasts by terms."""
-        return self.spread.shape[1], self.u.shape[1]
+        return self.class_contrasts.shape[1], self.u.shape[1]
 
     def log_probabilities(self, w: Array) -> Array:
-        return log_normalise(self.u @ w.T @ self.spread.T)
+        return log_normalise(self.u @ w.T @ self.class_contrasts.T)
 
     def log_likelihood(self, w: Array) -> float:
         """Minus the cross-entropy."""
@@ -82,55 +82,57 @@ class Examples:
     def gradient(self, w: Array) -> Array:
         """Σ (d - h(x)) x."""
         return np.asarray(
-            ((self.d - np.exp(self.log_probabilities(w))) @ self.spread * self.weight[:, None]).T @ self.u
+            ((self.d - np.exp(self.log_probabilities(w))) @ self.class_contrasts * self.weight[:, None]).T @ self.u
         )
 
     def information(self, w: Array) -> Array:
         """Minus the second derivative, (contrasts · terms) squared."""
         m, k = self.shape
         p = np.exp(self.log_probabilities(w))
-        q = p @ self.spread
+        q = p @ self.class_contrasts
         information = np.zeros((m, k, m, k))
         for a in range(m):
             for b in range(a + 1):
-                curve = self.weight * (p @ (self.spread[:, a] * self.spread[:, b]) - q[:, a] * q[:, b])
-                for start in range(0, len(self.u), BLOCK):
-                    u = self.u[start : start + BLOCK]
-                    information[a, :, b, :] += (u * curve[start : start + BLOCK, None]).T @ u
+                curve = self.weight * (
+                    p @ (self.class_contrasts[:, a] * self.class_contrasts[:, b]) - q[:, a] * q[:, b]
+                )
+                for start in range(0, len(self.u), HESSIAN_BLOCK_ROWS):
+                    u = self.u[start : start + HESSIAN_BLOCK_ROWS]
+                    information[a, :, b, :] += (u * curve[start : start + HESSIAN_BLOCK_ROWS, None]).T @ u
                 information[b, :, a, :] = information[a, :, b, :].T
         return information.reshape(m * k, m * k)
 
 
-class Peak(NamedTuple):
+class SolverResult(NamedTuple):
     """Where a solver arrived: the weights, in how many steps, and whether there was nothing left to gain."""
 
     weights: Array
-    steps: int
+    n_iter: int
     converged: bool
 
 
-def gradient_ascent(
-    examples: Examples, precision: Array, eta: float | None = None, tol: float = 1e-6, max_iter: int = 10_000
-) -> Peak:
+def fit_gradient_ascent(
+    examples: TrainingExamples, precision: Array, eta: float | None = None, tol: float = 1e-6, max_iter: int = 10_000
+) -> SolverResult:
     """The batch rule of the sigmoid unit, ``w <- w + eta * Σ (d - h(x)) x``, and the pull of the prior if there is one.
 
     Without an ``eta`` it is the largest that can never overshoot.
     """
     if eta is None:
         steepest = float(np.linalg.norm(examples.u * np.sqrt(examples.weight)[:, None], ord=2)) ** 2
-        eta = 1 / (steepest * (0.25 if len(examples.spread) == 2 else 0.5) + float(np.max(precision)))
+        eta = 1 / (steepest * (0.25 if len(examples.class_contrasts) == 2 else 0.5) + float(np.max(precision)))
     w = np.zeros(examples.shape)
     for step in range(max_iter):
         uphill = examples.gradient(w) - precision * w
         if np.abs(uphill).max(initial=0.0) <= tol:
-            return Peak(w, step, True)
+            return SolverResult(w, step, True)
         w = w + eta * uphill
-    return Peak(w, max_iter, False)
+    return SolverResult(w, max_iter, False)
 
 
-def newton(
-    examples: Examples, precision: Array, start: Array | None = None, tol: float = 1e-10, max_iter: int = 100
-) -> Peak:
+def fit_newton(
+    examples: TrainingExamples, precision: Array, start: Array | None = None, tol: float = 1e-10, max_iter: int = 100
+) -> SolverResult:
     """The same peak by second-order steps, halved until they climb."""
     _check_size(examples.shape)
     w = np.zeros(examples.shape) if start is None else start
@@ -141,17 +143,17 @@ def newton(
     here = height(w)
     for step in range(max_iter):
         uphill = (examples.gradient(w) - precision * w).ravel()
-        move = _step(curvature(examples, w, precision), uphill).reshape(w.shape)
+        move = _solve_newton_step(posterior_curvature(examples, w, precision), uphill).reshape(w.shape)
         if uphill @ move.ravel() <= tol * (1 + abs(here)):
-            return Peak(w + move if height(w + move) >= here else w, step, True)
+            return SolverResult(w + move if height(w + move) >= here else w, step, True)
         size = 1.0
         while (there := height(w + size * move)) < here and size > 1e-10:
             size /= 2
         w, here = w + size * move, there
-    return Peak(w, max_iter, False)
+    return SolverResult(w, max_iter, False)
 
 
-def _step(curve: Array, uphill: Array) -> Array:
+def _solve_newton_step(curve: Array, uphill: Array) -> Array:
     """curve⁻¹ uphill, or the shortest such step where collinear columns and no prior leave a direction flat."""
     try:
         return np.asarray(cho_solve((np.linalg.cholesky(curve), True), uphill))
@@ -159,12 +161,12 @@ def _step(curve: Array, uphill: Array) -> Array:
         return np.asarray(np.linalg.lstsq(curve, uphill, rcond=1e-12)[0])
 
 
-def curvature(examples: Examples, w: Array, precision: Array) -> Array:
+def posterior_curvature(examples: TrainingExamples, w: Array, precision: Array) -> Array:
     return examples.information(w) + np.diag(np.broadcast_to(precision, examples.shape).ravel())
 
 
 @dataclass(frozen=True, eq=False)
-class Laplace:
+class LaplaceApproximation:
     """The Gaussian that has the posterior's peak and curvature there; ``root'root`` is its covariance."""
 
     mean: Array
@@ -172,55 +174,57 @@ class Laplace:
     log_evidence: float
 
     @classmethod
-    def at(cls, examples: Examples, precision: Array, peak: Array) -> Laplace:
-        lower = np.linalg.cholesky(curvature(examples, peak, precision))
+    def at(cls, examples: TrainingExamples, precision: Array, peak: Array) -> LaplaceApproximation:
+        lower = np.linalg.cholesky(posterior_curvature(examples, peak, precision))
         root = np.asarray(dtrtri(lower, lower=1)[0])
         prior = np.broadcast_to(precision, peak.shape)
         evidence = examples.log_likelihood(peak) - 0.5 * float((prior * peak**2 - np.log(prior)).sum())
         return cls(peak, root, evidence - float(np.log(np.diag(lower)).sum()))
 
-    def probabilities(self, u: Array, spread: Array) -> Array:
+    def probabilities(self, u: Array, class_contrasts: Array) -> Array:
         """P(class | x), marginalised over the weights."""
         m, k = self.mean.shape
         by_contrast = self.root.reshape(m * k, m, k)
-        parts = [u[start : start + ROWS] for start in range(0, len(u), ROWS)]
+        parts = [u[start : start + INTEGRATION_BATCH_ROWS] for start in range(0, len(u), INTEGRATION_BATCH_ROWS)]
         return np.concatenate(
             [
-                gaussian_softmax(part @ self.mean.T, np.einsum("rak,nk->nra", by_contrast, part), spread)
+                expected_softmax(part @ self.mean.T, np.einsum("rak,nk->nra", by_contrast, part), class_contrasts)
                 for part in parts
             ]
         )
 
 
-def gaussian_softmax(mean: Array, root: Array, spread: Array) -> Array:
+def expected_softmax(mean: Array, root: Array, class_contrasts: Array) -> Array:
     """E softmax(C t) for each row, t ~ N(mean, root'root).
 
-    >>> gaussian_softmax(np.array([[1.0]]), np.array([[[2.0]]]), contrasts(2)).round(6).tolist()     # σ(1) = 0.731059
+    >>> expected_softmax(np.array([[1.0]]), np.array([[[2.0]]]), contrast_matrix(2)).round(6).tolist()     # σ(1) = 0.731059
     [[0.352274, 0.647726]]
     """
-    if spread.shape[1] == 1:
+    if class_contrasts.shape[1] == 1:
         variance = (root[:, :, 0] ** 2).sum(axis=1, keepdims=True)
-        share, slope = PROBIT.T
+        share, slope = PROBIT_MIXTURE.T
         p = np.clip(ndtr(mean * slope / np.sqrt(1 + slope**2 * variance)) @ (share / share.sum()), 0.0, 1.0)
         return np.column_stack([1 - p, p])
     covariance = np.einsum("nra,nrb->nab", root, root)
     values, vectors = np.linalg.eigh(covariance)
     scale = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    t = mean[:, None, :] + np.einsum("nab,sb->nsa", scale, _normal_points(spread.shape[1]))
-    return np.asarray(np.exp(log_normalise(t @ spread.T)).mean(axis=1))
+    t = mean[:, None, :] + np.einsum("nab,sb->nsa", scale, _make_normal_points(class_contrasts.shape[1]))
+    return np.asarray(np.exp(log_normalise(t @ class_contrasts.T)).mean(axis=1))
 
 
-def averaged_probabilities(u: Array, draws: Array, spread: Array) -> Array:
+def average_probabilities(u: Array, draws: Array, class_contrasts: Array) -> Array:
     """The vote of every drawn hypothesis: P(class | x) averaged over draws (draws, contrasts, terms) of the weights."""
     return np.concatenate(
         [
-            np.exp(log_normalise(np.einsum("nk,sak->nsa", part, draws) @ spread.T)).mean(axis=1)
-            for part in (u[start : start + ROWS] for start in range(0, len(u), ROWS))
+            np.exp(log_normalise(np.einsum("nk,sak->nsa", part, draws) @ class_contrasts.T)).mean(axis=1)
+            for part in (
+                u[start : start + INTEGRATION_BATCH_ROWS] for start in range(0, len(u), INTEGRATION_BATCH_ROWS)
+            )
         ]
     )
 
 
-def strength_by_evidence(examples: Examples) -> float:
+def choose_logistic_strength(examples: TrainingExamples) -> float:
     """The prior strength of the weights under which the classes are most probable, weights integrated out (Laplace).
 
     A strength itself is believed to be within a decade or so of 1: a few rows say too little to rule that out.
@@ -230,29 +234,29 @@ def strength_by_evidence(examples: Examples) -> float:
     def cost(log_strength: float) -> float:
         nonlocal start
         precision = prior_precision(10.0**log_strength, examples.shape[1])
-        start = newton(examples, precision, start).weights
-        return 0.5 * log_strength**2 - Laplace.at(examples, precision, start).log_evidence
+        start = fit_newton(examples, precision, start).weights
+        return 0.5 * log_strength**2 - LaplaceApproximation.at(examples, precision, start).log_evidence
 
-    best = minimize_scalar(cost, bounds=STRENGTHS, method="bounded", options={"xatol": 0.01}).x
+    best = minimize_scalar(cost, bounds=LOGISTIC_STRENGTH_BOUNDS, method="bounded", options={"xatol": 0.01}).x
     return float(10.0 ** round(best, 1))  # evidence does not tell closer strengths apart, and rounding must not
 
 
-def prior_precision(strength: float, terms: int) -> Array:
+def prior_precision(strength: float, n_terms: int) -> Array:
     """Of level and weights; a strength of nought leaves the level flat as well."""
-    return np.concatenate([[min(LEVEL, strength)], np.full(terms - 1, strength)])
+    return np.concatenate([[min(INTERCEPT_PRIOR_PRECISION, strength)], np.full(n_terms - 1, strength)])
 
 
-def _normal_points(dimensions: int) -> Array:
+def _make_normal_points(dimensions: int) -> Array:
     """Evenly spread normal points: an additive recurrence by the root of x^(d+1) = x + 1, mirrored so the mean is 0."""
     ratio = 1.5
     for _ in range(60):
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
     steps = ratio ** -np.arange(1.0, dimensions + 1)
-    half = ndtri((0.5 + np.arange(1, NODES // 2 + 1)[:, None] * steps) % 1)
+    half = ndtri((0.5 + np.arange(1, SOFTMAX_INTEGRATION_POINTS // 2 + 1)[:, None] * steps) % 1)
     return np.concatenate([half, -half])
 
 
 def _check_size(shape: tuple[int, int]) -> None:
     size = int(np.prod(shape))
-    if size**2 > LARGEST:
+    if size**2 > MAX_HESSIAN_CELLS:
         raise DataError(f'{size:,} weights need a matrix of {size**2 * 8 / 2**30:,.0f} GiB; take solver="gradient".')

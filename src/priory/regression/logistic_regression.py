@@ -13,26 +13,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from priory.core.blas_threads import one_blas_thread
+from priory.core.blas_threads import limit_blas_threads
 from priory.core.logspace import log, log_normalise
-from priory.core.sample_weight import row_weights
+from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array
 from priory.errors import DataError, PrioryWarning
 from priory.regression import mcmc as sampling
 from priory.regression.cross_products import check_range
 from priory.regression.logistic_posterior import (
-    Examples,
-    Laplace,
-    averaged_probabilities,
-    gradient_ascent,
-    newton,
+    LaplaceApproximation,
+    TrainingExamples,
+    average_probabilities,
+    choose_logistic_strength,
+    fit_gradient_ascent,
+    fit_newton,
     prior_precision,
-    strength_by_evidence,
 )
 
-METHODS = ("ml", "map", "laplace", "vi", "nuts")
-SOLVERS = ("newton", "gradient")
-CERTAIN = 15.0  # log-odds: a fitted probability within 3e-7 of certainty
+LOGISTIC_METHODS = ("ml", "map", "laplace", "vi", "nuts")
+LOGISTIC_SOLVERS = ("newton", "gradient")
+SEPARATED_LOG_ODDS = 15.0  # log-odds: a fitted probability within 3e-7 of certainty
 
 
 class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
@@ -102,60 +102,60 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         check_classification_targets(labels)
         check_range(x)
         self.classes_, code = np.unique(labels, return_inverse=True)
-        weight = row_weights(sample_weight, len(x))
+        weight = check_sample_weight(sample_weight, len(x))
         weight = np.ones(len(x)) if weight is None else weight
-        self._centre, self._unit = _scales(x, weight, bool(self.standardise))
-        examples = Examples(self._placed(x), np.eye(len(self.classes_))[code], weight)
-        with one_blas_thread():
-            self.strength_ = self._strength(examples)
+        self._centre, self._unit = _compute_scales(x, weight, bool(self.standardise))
+        examples = TrainingExamples(self._scale_rows(x), np.eye(len(self.classes_))[code], weight)
+        with limit_blas_threads():
+            self.strength_ = self._choose_strength(examples)
             precision = prior_precision(self.strength_, examples.shape[1])
             self._find_peak(examples, precision)
-            self._approximate(examples, precision)
+            self._approximate_posterior(examples, precision)
         return self
 
     def _check_parameters(self) -> None:
-        for name, allowed in (("method", METHODS), ("solver", SOLVERS)):
+        for name, allowed in (("method", LOGISTIC_METHODS), ("solver", LOGISTIC_SOLVERS)):
             if getattr(self, name) not in allowed:
                 raise DataError(f"{name} is {getattr(self, name)!r}; give one of {', '.join(allowed)}.")
         strength = self.prior
         if strength != "evidence" and not (isinstance(strength, (int, float, np.number)) and 0 < strength < np.inf):
             raise DataError(f'prior is {strength!r}; give "evidence" or a strength above 0 (for none, method="ml").')
 
-    def _strength(self, examples: Examples) -> float:
+    def _choose_strength(self, examples: TrainingExamples) -> float:
         if self.method == "ml":
             return 0.0
-        return strength_by_evidence(examples) if isinstance(self.prior, str) else float(self.prior)
+        return choose_logistic_strength(examples) if isinstance(self.prior, str) else float(self.prior)
 
-    def _find_peak(self, examples: Examples, precision: Array) -> None:
+    def _find_peak(self, examples: TrainingExamples, precision: Array) -> None:
         if self.solver == "gradient":
-            peak = gradient_ascent(examples, precision, self.eta, self.tol, self.max_iter)
+            peak = fit_gradient_ascent(examples, precision, self.eta, self.tol, self.max_iter)
         else:
-            peak = newton(examples, precision)
-        self._spread, self._mean, self.n_iter_ = examples.spread, peak.weights, max(peak.steps, 1)
-        if self.method == "ml" and np.abs(examples.u @ peak.weights.T).max(initial=0.0) > CERTAIN:
+            peak = fit_newton(examples, precision)
+        self._spread, self._mean, self.n_iter_ = examples.class_contrasts, peak.weights, max(peak.n_iter, 1)
+        if self.method == "ml" and np.abs(examples.u @ peak.weights.T).max(initial=0.0) > SEPARATED_LOG_ODDS:
             _warn('the classes can be separated, so the likelihood has no peak; method="map" or "laplace" has one.')
         elif not peak.converged:
             _warn(
-                f"the {self.solver} solver stopped after {peak.steps} steps short of the peak; raise max_iter or tol."
+                f"the {self.solver} solver stopped after {peak.n_iter} steps short of the peak; raise max_iter or tol."
             )
 
-    def _approximate(self, examples: Examples, precision: Array) -> None:
+    def _approximate_posterior(self, examples: TrainingExamples, precision: Array) -> None:
         """What the probabilities are averaged over, if over anything."""
-        self._gaussian: Laplace | None = None
+        self._gaussian: LaplaceApproximation | None = None
         self._draws: Array | None = None
         if self.method in ("ml", "map") or not self._mean.size:
             return
-        self._gaussian = Laplace.at(examples, precision, self._mean)
+        self._gaussian = LaplaceApproximation.at(examples, precision, self._mean)
         self.log_evidence_ = self._gaussian.log_evidence
         if self.method == "laplace":
             return
         seed = check_random_state(self.random_state).randint(2**31)
         shown = sys.stderr.isatty() if self.progress is None else self.progress
-        progress = sampling.on_stderr(self.method) if shown else None
+        progress = sampling.make_stderr_progress(self.method) if shown else None
         if self.method == "vi":
-            found = sampling.variational(examples, precision, self._gaussian, self.draws, seed, progress)
+            found = sampling.sample_variational(examples, precision, self._gaussian, self.draws, seed, progress)
         else:
-            found = sampling.nuts(examples, precision, self._gaussian, self.draws, self.chains, seed, progress)
+            found = sampling.sample_nuts(examples, precision, self._gaussian, self.draws, self.chains, seed, progress)
         self._draws, self.diagnostics_ = found
         if self.diagnostics_ is not None and (self.diagnostics_.rhat > 1.01 or self.diagnostics_.divergences):
             rhat, ess, divergences = self.diagnostics_
@@ -163,7 +163,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
                 f"the chains do not agree yet: R-hat {rhat:.3f}, {ess:.0f} effective draws, {divergences} divergences."
             )
 
-    def _placed(self, x: Array) -> Array:
+    def _scale_rows(self, x: Array) -> Array:
         return np.column_stack([np.ones(len(x)), (x - self._centre) / self._unit])
 
     # -- what was learned --------------------------------------------------------------------------------------------
@@ -171,12 +171,12 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     @property
     def coef_(self) -> Array:
         """The weights of the columns as given: at the peak, or their mean over the draws."""
-        return self._lines(self.weight_draws_.mean(axis=0) if self._draws is not None else self._mean)[:, 1:]
+        return self._to_column_units(self.weight_draws_.mean(axis=0) if self._draws is not None else self._mean)[:, 1:]
 
     @property
     def intercept_(self) -> Array:
         """The log-odds where every column is nought."""
-        return self._lines(self.weight_draws_.mean(axis=0) if self._draws is not None else self._mean)[:, 0]
+        return self._to_column_units(self.weight_draws_.mean(axis=0) if self._draws is not None else self._mean)[:, 0]
 
     @property
     def weight_draws_(self) -> Array:
@@ -186,7 +186,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
             raise DataError(f'method="{self.method}" draws nothing; "vi" and "nuts" do.')
         return self._draws
 
-    def _lines(self, w: Array) -> Array:
+    def _to_column_units(self, w: Array) -> Array:
         """Weights in the units of the fit as those of the columns as given: a row for each class, or one for two."""
         check_is_fitted(self)
         slope = w[:, 1:] / self._unit
@@ -198,9 +198,9 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """P(class | x), marginalised over the weights unless the method plugs in one line."""
         check_is_fitted(self)
-        u = self._placed(validate_data(self, X, dtype=np.float64, reset=False))
+        u = self._scale_rows(validate_data(self, X, dtype=np.float64, reset=False))
         if self._draws is not None:
-            return averaged_probabilities(u, self._draws, self._spread)
+            return average_probabilities(u, self._draws, self._spread)
         if self._gaussian is not None:
             return self._gaussian.probabilities(u, self._spread)
         return np.exp(log_normalise(u @ self._mean.T @ self._spread.T))
@@ -217,7 +217,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         return hasattr(self, "_mean")
 
 
-def _scales(x: Array, weight: Array, standardise: bool) -> tuple[Array, Array]:
+def _compute_scales(x: Array, weight: Array, standardise: bool) -> tuple[Array, Array]:
     """Mean and standard deviation of the columns; a column without spread counts as it is, and so do all if so told."""
     if not standardise:
         return np.zeros(x.shape[1]), np.ones(x.shape[1])

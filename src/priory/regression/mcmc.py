@@ -15,14 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from priory.core.typing import Array
-from priory.errors import Missing
-from priory.regression.logistic_posterior import Examples, Laplace
+from priory.errors import MissingDependencyError
+from priory.regression.logistic_posterior import LaplaceApproximation, TrainingExamples
 
-WARM_UP = 500  # steps in which the sampler finds its step size
-BLOCKS = 20  # in which the draws are made, a sign of life after each
-STEPS, POINTS, RATE = 1500, 32, 0.02  # of variational inference: Adam's steps, points in each, and its first rate
+N_WARM_UP_STEPS = 500  # steps in which the sampler finds its step size
+N_PROGRESS_BLOCKS = 20  # in which the draws are made, a sign of life after each
+N_ADAM_STEPS, N_ELBO_SAMPLES, ADAM_LEARNING_RATE = (
+    1500,
+    32,
+    0.02,
+)  # of variational inference: Adam's steps, points in each, and its first rate
 
-Progress = Callable[[int, int, int], None]
+SamplingProgress = Callable[[int, int, int], None]
 
 
 class Diagnostics(NamedTuple):
@@ -33,14 +37,14 @@ class Diagnostics(NamedTuple):
     divergences: int
 
 
-class Draws(NamedTuple):
+class PosteriorDraws(NamedTuple):
     """Draws of the weights (draws, contrasts, terms), and what is to be thought of them."""
 
     weights: Array
     diagnostics: Diagnostics | None
 
 
-def _backend() -> Any:
+def _import_backend() -> Any:
     try:
         import blackjax
         import jax
@@ -48,15 +52,25 @@ def _backend() -> Any:
         from arviz_stats.base import array_stats
     except ImportError as error:
         message = f"{error.name} is not installed; this method needs the extra: pip install 'priory[mcmc]'."
-        raise Missing(message, name=error.name) from None
+        raise MissingDependencyError(message, name=error.name) from None
     return jax, blackjax, optax, array_stats
 
 
-def _log_density(jax: Any, examples: Examples, precision: Array, around: Laplace) -> Callable[[Any], Any]:
+def _make_log_density(
+    jax: Any, examples: TrainingExamples, precision: Array, laplace: LaplaceApproximation
+) -> Callable[[Any], Any]:
     """Log posterior of z, up to a constant."""
     u, d, weight, spread, peak, root, prior = (
         jax.numpy.asarray(np.asarray(x, dtype=float))
-        for x in (examples.u, examples.d, examples.weight, examples.spread, around.mean, around.root, precision)
+        for x in (
+            examples.u,
+            examples.d,
+            examples.weight,
+            examples.class_contrasts,
+            laplace.mean,
+            laplace.root,
+            precision,
+        )
     )
 
     def log_density(z: Any) -> Any:
@@ -67,25 +81,25 @@ def _log_density(jax: Any, examples: Examples, precision: Array, around: Laplace
     return log_density
 
 
-def nuts(
-    examples: Examples,
+def sample_nuts(
+    examples: TrainingExamples,
     precision: Array,
-    around: Laplace,
+    laplace: LaplaceApproximation,
     draws: int = 1000,
     chains: int = 4,
     seed: int = 0,
-    progress: Progress | None = None,
-) -> Draws:
+    progress: SamplingProgress | None = None,
+) -> PosteriorDraws:
     """``draws`` draws of each of ``chains`` chains by the No-U-Turn sampler."""
-    jax, blackjax, _, array_stats = _backend()
+    jax, blackjax, _, array_stats = _import_backend()
     with jax.enable_x64(True):
-        log_density = _log_density(jax, examples, precision, around)
-        warm, start, *keys = jax.random.split(jax.random.key(seed), 2 + BLOCKS)
-        size = around.mean.size
+        log_density = _make_log_density(jax, examples, precision, laplace)
+        warm, start, *keys = jax.random.split(jax.random.key(seed), 2 + N_PROGRESS_BLOCKS)
+        size = laplace.mean.size
         adaptation = blackjax.window_adaptation(blackjax.nuts, log_density)
-        (_, tuned), _ = adaptation.run(warm, jax.numpy.zeros(size), num_steps=WARM_UP)
+        (_, tuned), _ = adaptation.run(warm, jax.numpy.zeros(size), num_steps=N_WARM_UP_STEPS)
         sampler = blackjax.nuts(log_density, **tuned)
-        length = -(-draws // BLOCKS)
+        length = -(-draws // N_PROGRESS_BLOCKS)
 
         def chain(key: Any, state: Any) -> Any:
             def one(state: Any, key: Any) -> Any:
@@ -103,49 +117,51 @@ def nuts(
             positions.append(np.asarray(z))
             divergent += int(bad.sum())
             if progress is not None:
-                progress(chains * length * (i + 1), chains * length * BLOCKS, divergent)
+                progress(chains * length * (i + 1), chains * length * N_PROGRESS_BLOCKS, divergent)
     z = np.concatenate(positions, axis=1)
     columns = np.moveaxis(z, -1, 0)
     diagnostics = Diagnostics(
         float(np.max(array_stats.rhat(columns))), float(np.min(array_stats.ess(columns))), divergent
     )
-    return Draws(_weights(z.reshape(-1, size), around), diagnostics)
+    return PosteriorDraws(_to_weights(z.reshape(-1, size), laplace), diagnostics)
 
 
-def variational(
-    examples: Examples,
+def sample_variational(
+    examples: TrainingExamples,
     precision: Array,
-    around: Laplace,
+    laplace: LaplaceApproximation,
     draws: int = 1000,
     seed: int = 0,
-    progress: Progress | None = None,
-) -> Draws:
+    progress: SamplingProgress | None = None,
+) -> PosteriorDraws:
     """``draws`` draws of the closest Gaussian (in the Kullback-Leibler sense) with independent factors in z."""
-    jax, blackjax, optax, _ = _backend()
+    jax, blackjax, optax, _ = _import_backend()
     with jax.enable_x64(True):
-        log_density = _log_density(jax, examples, precision, around)
-        optimiser = optax.adam(optax.cosine_decay_schedule(RATE, STEPS))
-        inference = blackjax.meanfield_vi(log_density, optimiser, num_samples=POINTS)
-        state = inference.init(jax.numpy.zeros(around.mean.size))
-        last, *keys = jax.random.split(jax.random.key(seed), 1 + BLOCKS)
+        log_density = _make_log_density(jax, examples, precision, laplace)
+        optimiser = optax.adam(optax.cosine_decay_schedule(ADAM_LEARNING_RATE, N_ADAM_STEPS))
+        inference = blackjax.meanfield_vi(log_density, optimiser, num_samples=N_ELBO_SAMPLES)
+        state = inference.init(jax.numpy.zeros(laplace.mean.size))
+        last, *keys = jax.random.split(jax.random.key(seed), 1 + N_PROGRESS_BLOCKS)
 
         @jax.jit  # type: ignore[untyped-decorator]  # JAX has no types
         def block(key: Any, state: Any) -> Any:
-            return jax.lax.scan(lambda s, k: inference.step(k, s), state, jax.random.split(key, STEPS // BLOCKS))
+            return jax.lax.scan(
+                lambda s, k: inference.step(k, s), state, jax.random.split(key, N_ADAM_STEPS // N_PROGRESS_BLOCKS)
+            )
 
         for i, key in enumerate(keys):
             state, _ = block(key, state)
             if progress is not None:
-                progress((i + 1) * (STEPS // BLOCKS), STEPS, 0)
+                progress((i + 1) * (N_ADAM_STEPS // N_PROGRESS_BLOCKS), N_ADAM_STEPS, 0)
         z = np.asarray(inference.sample(last, state, draws))
-    return Draws(_weights(z, around), None)
+    return PosteriorDraws(_to_weights(z, laplace), None)
 
 
-def _weights(z: Array, around: Laplace) -> Array:
-    return np.asarray(around.mean + (z @ around.root).reshape(len(z), *around.mean.shape))
+def _to_weights(z: Array, laplace: LaplaceApproximation) -> Array:
+    return np.asarray(laplace.mean + (z @ laplace.root).reshape(len(z), *laplace.mean.shape))
 
 
-def on_stderr(name: str) -> Progress:
+def make_stderr_progress(name: str) -> SamplingProgress:
     """A line that counts the draws while they are made."""
 
     def show(done: int, total: int, divergent: int) -> None:

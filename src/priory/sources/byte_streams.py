@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from priory.errors import DataError, TooLarge
-from priory.sources.stdin import standard_input
+from priory.errors import DataError, ModelTooLargeError
+from priory.sources.stdin import get_standard_input
 
-BLOCK = 1 << 21  # Arrow keeps 32 of them ready
-RATIO, FREE = 200, 1 << 26  # what packed bytes may unpack to: so many times as many, or so many in any case
-STDIN = "-"
+READ_BLOCK_BYTES = 1 << 21  # Arrow keeps 32 of them ready
+MAX_UNPACK_RATIO, MIN_UNPACK_LIMIT = (
+    200,
+    1 << 26,
+)  # what packed bytes may unpack to: so many times as many, or so many in any case
+STDIN_PATH = "-"
 
-FOREIGN = {  # what is no table, whatever its name says
+UNSUPPORTED_SIGNATURES = {  # what is no table, whatever its name says
     b"PK\x03\x04": "a zip file; unpack it first",
     b"BZh": "a bzip2 file; unpack it first",
     b"\xfd7zXZ\x00": "an xz file; unpack it first",
@@ -28,7 +31,7 @@ FOREIGN = {  # what is no table, whatever its name says
     b"\x80\x04\x95": "a pickle; priory never loads pickles",
     b"\x80\x05\x95": "a pickle; priory never loads pickles",
 }
-MARKS = {  # byte-order marks, the longest first
+BYTE_ORDER_MARKS = {  # byte-order marks, the longest first
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF8: "utf-8",
@@ -36,10 +39,10 @@ MARKS = {  # byte-order marks, the longest first
     codecs.BOM_UTF16_BE: "utf-16",
 }
 
-Told = Callable[[int], None]  # told how many bytes were read, for the progress line
+ProgressCallback = Callable[[int], None]  # told how many bytes were read, for the progress line
 
 
-def untold(_: int) -> None:
+def ignore_progress(_: int) -> None:
     pass
 
 
@@ -58,53 +61,53 @@ class Decoding:
                 raise DataError(f"encoding {self.encoding!r} is not known; try utf-8, utf-16 or latin-1") from None
 
     @property
-    def plain(self) -> bool:
+    def is_utf8(self) -> bool:
         return self.encoding == "auto" or codecs.lookup(self.encoding).name == "utf-8"
 
 
-def magic(path: str) -> bytes:
+def read_magic_bytes(path: str) -> bytes:
     """The first bytes of a file as it lies on the disk; of standard input nothing is taken."""
-    if path == STDIN:
+    if path == STDIN_PATH:
         return b""
     with open(path, "rb") as file:
         return file.read(16)
 
 
-def repeatable(path: str) -> bool:
+def can_reread(path: str) -> bool:
     """Whether it can be read again from the beginning."""
-    return path != STDIN or standard_input().copy is not None
+    return path != STDIN_PATH or get_standard_input().copy is not None
 
 
-def opened(path: str, told: Told = untold) -> Iterator[bytes]:
+def read_unpacked_blocks(path: str, report_progress: ProgressCallback = ignore_progress) -> Iterator[bytes]:
     """The bytes of a file, unpacked where they were packed by gzip or zstd."""
-    blocks = packed(path, told)
+    blocks = read_packed_blocks(path, report_progress)
     first = next(blocks, b"")
     if not first:
-        raise DataError(f"{shown(path)}: is empty; give a file with rows")
+        raise DataError(f"{format_path(path)}: is empty; give a file with rows")
     if first.startswith(b"\x1f\x8b"):
-        yield from capped(path, _gunzip(path, _again(first, blocks)))
+        yield from limit_unpacking(path, _gunzip(path, _prepend_block(first, blocks)))
     elif first.startswith(b"\x28\xb5\x2f\xfd"):
-        yield from capped(path, _unzstd(path, _again(first, blocks)))
+        yield from limit_unpacking(path, _unzstd(path, _prepend_block(first, blocks)))
     else:
-        yield from _again(first, blocks)
+        yield from _prepend_block(first, blocks)
 
 
-def packed(path: str, told: Told = untold) -> Iterator[bytes]:
+def read_packed_blocks(path: str, report_progress: ProgressCallback = ignore_progress) -> Iterator[bytes]:
     """The bytes of a file as they lie on the disk."""
-    if path == STDIN:
-        yield from _told(standard_input().blocks(BLOCK), told)
+    if path == STDIN_PATH:
+        yield from _report_blocks(get_standard_input().blocks(READ_BLOCK_BYTES), report_progress)
         return
     with open(path, "rb") as file:
-        yield from _told(iter(partial(file.read, BLOCK), b""), told)
+        yield from _report_blocks(iter(partial(file.read, READ_BLOCK_BYTES), b""), report_progress)
 
 
-def _told(blocks: Iterator[bytes], told: Told) -> Iterator[bytes]:
+def _report_blocks(blocks: Iterator[bytes], report_progress: ProgressCallback) -> Iterator[bytes]:
     for block in blocks:
-        told(len(block))
+        report_progress(len(block))
         yield block
 
 
-def _again(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+def _prepend_block(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield first
     yield from rest
 
@@ -122,83 +125,89 @@ def _gunzip(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
                         break
                     if not b"\x1f\x8b".startswith(block[:2]):
                         where = f"byte {read - len(block)}"
-                        raise DataError(f"{shown(path)}: has something else after the gzip data at {where}; cut it off")
+                        raise DataError(
+                            f"{format_path(path)}: has something else after the gzip data at {where}; cut it off"
+                        )
                     member = zlib.decompressobj(31)
                 begun = True
-                yield read, member.decompress(block, BLOCK)
+                yield read, member.decompress(block, READ_BLOCK_BYTES)
                 block = member.unconsumed_tail or member.unused_data
     except zlib.error as error:
-        raise DataError(f"{shown(path)}: is broken before byte {read} ({error}); pack it again") from None
+        raise DataError(f"{format_path(path)}: is broken before byte {read} ({error}); pack it again") from None
     while begun and not member.eof:  # what is still inside
-        rest = member.decompress(member.unconsumed_tail, BLOCK)
+        rest = member.decompress(member.unconsumed_tail, READ_BLOCK_BYTES)
         if not rest:
-            raise DataError(f"{shown(path)}: ends early at byte {read}; copy it again")
+            raise DataError(f"{format_path(path)}: ends early at byte {read}; copy it again")
         yield read, rest
 
 
 def _unzstd(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
     import pyarrow as pa
 
-    source = Stream(blocks)
+    source = BlockStream(blocks)
     try:
         with pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd") as unpacked:
-            while block := unpacked.read(BLOCK):
-                yield source.read_so_far, block
+            while block := unpacked.read(READ_BLOCK_BYTES):
+                yield source.bytes_read, block
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError | PermissionError):
             raise
-        raise DataError(f"{shown(path)}: ends early or is broken at byte {source.read_so_far}; copy it again") from None
+        raise DataError(
+            f"{format_path(path)}: ends early or is broken at byte {source.bytes_read}; copy it again"
+        ) from None
 
 
-def capped(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
+def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
     """Unpacked bytes, unless there are more of them than an honest file has."""
     total = 0
     for read, block in pairs:
         total += len(block)
-        if total > max(FREE, RATIO * read):
-            raise TooLarge(
-                f"{shown(path)}: unpacks to more than {RATIO} times its size; unpack it yourself if you trust it"
+        if total > max(MIN_UNPACK_LIMIT, MAX_UNPACK_RATIO * read):
+            raise ModelTooLargeError(
+                f"{format_path(path)}: unpacks to more than {MAX_UNPACK_RATIO} times its size; unpack it yourself if you trust it"
             )
         if block:
             yield block
 
 
-def utf8(path: str, blocks: Iterator[bytes], how: Decoding) -> Iterator[bytes]:
+def convert_to_utf8(path: str, blocks: Iterator[bytes], decoding: Decoding) -> Iterator[bytes]:
     """The same text in UTF-8 without a byte-order mark. What comes as UTF-8 is passed on; who reads it checks it."""
     first = next(blocks, b"")
-    for start, what in FOREIGN.items():
+    for start, what in UNSUPPORTED_SIGNATURES.items():
         if first.startswith(start):
-            raise DataError(f"{shown(path)}: is {what}")
+            raise DataError(f"{format_path(path)}: is {what}")
     if first.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
-        raise DataError(f"{shown(path)}: is packed twice; unpack it once")
-    mark = next((encoding for mark, encoding in MARKS.items() if first.startswith(mark)), None)
+        raise DataError(f"{format_path(path)}: is packed twice; unpack it once")
+    mark = next((encoding for mark, encoding in BYTE_ORDER_MARKS.items() if first.startswith(mark)), None)
     if mark == "utf-8":
         first = first.removeprefix(codecs.BOM_UTF8)
-    elif mark and how.plain and how.encoding != "auto":
-        raise DataError(f"{shown(path)}: looks like {mark.upper()}; use --encoding {mark}")
-    encoding = (mark or "utf-8") if how.encoding == "auto" else how.encoding
-    if how.errors == "strict" and codecs.lookup(encoding).name == "utf-8":
-        yield from _again(first, blocks)
+    elif mark and decoding.is_utf8 and decoding.encoding != "auto":
+        raise DataError(f"{format_path(path)}: looks like {mark.upper()}; use --encoding {mark}")
+    encoding = (mark or "utf-8") if decoding.encoding == "auto" else decoding.encoding
+    if decoding.errors == "strict" and codecs.lookup(encoding).name == "utf-8":
+        yield from _prepend_block(first, blocks)
         return
-    decoder = codecs.getincrementaldecoder(encoding)(how.errors)
+    decoder = codecs.getincrementaldecoder(encoding)(decoding.errors)
     read = 0
     try:
-        for block in _again(first, blocks):
+        for block in _prepend_block(first, blocks):
             yield decoder.decode(block).encode()
             read += len(block)
         yield decoder.decode(b"", final=True).encode()
     except UnicodeError as error:
         where = read + getattr(error, "start", 0)
-        raise DataError(f"{shown(path)}: byte {where} is not {encoding}; say --encoding, or --errors replace") from None
+        raise DataError(
+            f"{format_path(path)}: byte {where} is not {encoding}; say --encoding, or --errors replace"
+        ) from None
 
 
-class Stream:
+class BlockStream:
     """Blocks of bytes as a file that Arrow can read."""
 
     closed = False
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
-        self.blocks, self.rest, self.read_so_far = blocks, b"", 0
+        self.blocks, self.rest, self.bytes_read = blocks, b"", 0
 
     def read(self, size: int = -1) -> bytes:
         if size < 0:
@@ -211,7 +220,7 @@ class Stream:
                 return b""
             self.rest = block
         taken, self.rest = self.rest[:size], self.rest[size:]
-        self.read_so_far += len(taken)
+        self.bytes_read += len(taken)
         return taken
 
     def readable(self) -> bool:
@@ -224,7 +233,7 @@ class Stream:
         self.closed = True
 
 
-def shown(path: str | os.PathLike[str]) -> str:
+def format_path(path: str | os.PathLike[str]) -> str:
     """A path as it was given, fit for one line."""
     text = os.fspath(path)
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogateescape").decode() for c in text)

@@ -9,22 +9,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from priory.bag_of_words.documents import Packed
+from priory.bag_of_words.documents import PackedDocuments
 from priory.core.typing import Array
-from priory.sources.chunk import Chunk
+from priory.sources.chunk import RowChunk
 
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-WHOLE = re.compile(r"[+-]?\d+")
-LARGEST = 2**63
+NUMBER_PATTERN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+INTEGER_PATTERN = re.compile(r"[+-]?\d+")
+INT64_BOUND = 2**63
 
 
-def is_text(column: Any) -> bool:
+def is_text_column(column: Any) -> bool:
     return bool(pa.types.is_string(column.type))
 
 
-def present(column: Any, missing: frozenset[str]) -> Any:
+def mask_missing_cells(column: Any, missing: frozenset[str]) -> Any:
     """The column with null where a cell is blank or one of those that mean nothing."""
-    if not is_text(column):
+    if not is_text_column(column):
         return column
     trimmed = pc.utf8_trim_whitespace(column)
     nothing = pc.is_in(trimmed, value_set=pa.array(["", *sorted(missing)], pa.string()))
@@ -32,46 +32,48 @@ def present(column: Any, missing: frozenset[str]) -> Any:
 
 
 def looks_numeric(column: Any) -> Any:
-    return pc.match_substring_regex(pc.utf8_trim_whitespace(column), NUMBER)
+    return pc.match_substring_regex(pc.utf8_trim_whitespace(column), NUMBER_PATTERN)
 
 
-def numbers(chunk: Chunk, name: str, missing: frozenset[str]) -> Array:
+def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str]) -> Array:
     """A column of numbers, NaN where one is missing."""
     column = chunk.batch.column(name)
-    if not is_text(column):
+    if not is_text_column(column):
         values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=float)
         if np.isinf(values).any():
-            raise chunk.fault(int(np.isinf(values).argmax()), name, "is infinity", "leave the cell empty")
+            raise chunk.make_cell_error(int(np.isinf(values).argmax()), name, "is infinity", "leave the cell empty")
         return values
-    there = present(column, missing)
+    there = mask_missing_cells(column, missing)
     try:
         values = pc.utf8_trim_whitespace(there).cast(pa.float64()).to_numpy(zero_copy_only=False).astype(float)
     except pa.ArrowInvalid:
         good = looks_numeric(there).fill_null(True).to_numpy(zero_copy_only=False)
-        raise _no_number(chunk, int(np.argmin(good)), name) from None
+        raise _make_number_error(chunk, int(np.argmin(good)), name) from None
     odd = ~np.isfinite(values) & there.is_valid().to_numpy(zero_copy_only=False)
     if odd.any():
-        raise _no_number(chunk, int(odd.argmax()), name)
-    if (np.abs(values) >= LARGEST).any():
-        for row in np.flatnonzero(np.abs(values) >= LARGEST):
+        raise _make_number_error(chunk, int(odd.argmax()), name)
+    if (np.abs(values) >= INT64_BOUND).any():
+        for row in np.flatnonzero(np.abs(values) >= INT64_BOUND):
             cell = there[int(row)].as_py().strip()
-            if WHOLE.fullmatch(cell) and abs(int(cell)) >= LARGEST:
-                what = f"the whole number {shortened(cell)} is beyond 2^63 - 1"
-                raise chunk.fault(int(row), name, what, f"write it with an exponent, or use --type {name}=label")
+            if INTEGER_PATTERN.fullmatch(cell) and abs(int(cell)) >= INT64_BOUND:
+                what = f"the whole number {shorten_cell(cell)} is beyond 2^63 - 1"
+                raise chunk.make_cell_error(
+                    int(row), name, what, f"write it with an exponent, or use --type {name}=label"
+                )
     return values
 
 
-def _no_number(chunk: Chunk, row: int, name: str) -> Exception:
+def _make_number_error(chunk: RowChunk, row: int, name: str) -> Exception:
     cell = chunk.batch.column(name)[row].as_py()
     remedy = f"mend it, or use --missing {cell.strip()} or --type {name}=label"
     if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", cell):
         remedy = "write the decimal point as a point"
-    return chunk.fault(row, name, f"{shortened(cell)} is not a number", remedy)
+    return chunk.make_cell_error(row, name, f"{shorten_cell(cell)} is not a number", remedy)
 
 
-def labels(column: Any) -> tuple[Array, Array]:
+def encode_label_column(column: Any) -> tuple[Array, Array]:
     """Codes and their values, sorted; -1 where a cell is missing."""
-    text = column if is_text(column) else as_text(column)
+    text = column if is_text_column(column) else cast_to_text(column)
     coded = text.dictionary_encode()
     values = np.empty(len(coded.dictionary), dtype=object)
     values[:] = coded.dictionary.to_pylist()
@@ -81,19 +83,19 @@ def labels(column: Any) -> tuple[Array, Array]:
     return rank[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)], values[order]
 
 
-def as_text(column: Any) -> Any:
+def cast_to_text(column: Any) -> Any:
     """A cell as it would stand in a CSV: 3 rather than 3.0, true rather than True."""
     return column.cast(pa.string())
 
 
-def documents(column: Any) -> Packed:
+def read_text_column(column: Any) -> PackedDocuments:
     """The texts in UTF-8, left where Arrow has them; a missing one is empty."""
-    text = (column if is_text(column) else as_text(column)).fill_null("")
+    text = (column if is_text_column(column) else cast_to_text(column)).fill_null("")
     _, ends, data = text.buffers()
     edges = np.frombuffer(ends, dtype=np.int32)[text.offset : text.offset + len(text) + 1]
-    return Packed(np.frombuffer(b"" if data is None else data, dtype=np.uint8), edges)
+    return PackedDocuments(np.frombuffer(b"" if data is None else data, dtype=np.uint8), edges)
 
 
-def shortened(cell: str, most: int = 40) -> str:
+def shorten_cell(cell: str, max_length: int = 40) -> str:
     """A cell for one line of a message."""
-    return repr(cell if len(cell) <= most else cell[: most - 1] + "…")
+    return repr(cell if len(cell) <= max_length else cell[: max_length - 1] + "…")

@@ -9,47 +9,47 @@ from typing import Any, NamedTuple
 
 from priory.errors import DataError
 
-MOST_IN_A_CELL = 25 << 20  # bytes
+MAX_CELL_BYTES = 25 << 20  # bytes
 
 
-class File(ABC):
+class FileReader(ABC):
     """One file of rows, read a chunk at a time in memory that does not grow with it."""
 
     path: str
     names: tuple[str, ...]  # its columns
 
     @abstractmethod
-    def chunks(self, wanted: tuple[str, ...]) -> Iterator[Chunk]:
+    def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
         """The wanted columns of its rows."""
 
     @abstractmethod
-    def place(self, row: int, column: str) -> str:
+    def locate_cell(self, row: int, column: str) -> str:
         """Where a cell stands: ``file:line:column`` where a file has lines."""
 
 
-class Chunk(NamedTuple):
+class RowChunk(NamedTuple):
     batch: Any  # pyarrow.RecordBatch
-    file: File
+    file: FileReader
     start: int  # the number of its first row in the file
 
-    def fault(self, row: int, column: str, what: str, remedy: str) -> DataError:
+    def make_cell_error(self, row: int, column: str, what: str, remedy: str) -> DataError:
         """What is wrong with one cell."""
-        return DataError(f"{self.file.place(self.start + row, column)}: {what}; {remedy}")
+        return DataError(f"{self.file.locate_cell(self.start + row, column)}: {what}; {remedy}")
 
 
 @dataclass(frozen=True)
-class Faults:
+class BadRowPolicy:
     """What is done with rows that cannot be read: each repair is asked for by name, and counted."""
 
     ragged: str = "error"  # or "pad", "skip"
-    skip_bad: int = 0  # so many bad lines of JSON are left out
+    max_bad_lines: int = 0  # so many bad lines of JSON are left out
     quotes: bool = True  # whether a quotation mark holds a cell together
 
 
-STRICT = Faults()
+STRICT_POLICY = BadRowPolicy()
 
 
-def checked_names(path: str, names: list[str]) -> tuple[str, ...]:
+def check_column_names(path: str, names: list[str]) -> tuple[str, ...]:
     """Column names, each there once; blanks are allowed for columns that nobody uses."""
     if not names:
         raise DataError(f"{path}: has no columns; give a table with some")

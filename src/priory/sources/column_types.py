@@ -11,32 +11,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from priory.bag_of_words.tokenizer import words_in
+from priory.bag_of_words.tokenizer import estimate_word_count
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.sources import cell_parsing as cells
-from priory.sources.byte_streams import shown
-from priory.sources.chunk import Chunk
-from priory.sources.discovery import Rows, listed
-from priory.sources.document_files import LABEL, PATH
+from priory.sources.byte_streams import format_path
+from priory.sources.chunk import RowChunk
+from priory.sources.discovery import FileRows, format_names
+from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 
 if TYPE_CHECKING:
     from priory.models.table import Column
 
-NAMES = {"numeric": "number", "number": "number", "label": "label", "categorical": "label", "text": "text"}
-MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
-ALMOST = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
-PROSE_WORDS = 3  # a text has so many words on average, and most differ
-POSSIBLE: Mapping[str, Callable[[Array], Array]] = {
+KIND_BY_TYPE = {"numeric": "number", "number": "number", "label": "label", "categorical": "label", "text": "text"}
+MISSING_MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
+NEAR_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
+MIN_WORDS_PER_TEXT = 3  # a text has so many words on average, and most differ
+FAMILY_SUPPORT: Mapping[str, Callable[[Array], Array]] = {
     "poisson": lambda v: (v >= 0) & (v == np.floor(v)),
     "bernoulli": lambda v: (v == 0) | (v == 1),
     "gamma": lambda v: v > 0,
 }
-FRACTIONS = 20  # so many different fractions as labels are a number to predict
+MAX_FRACTION_LABELS = 20  # so many different fractions as labels are a number to predict
 
 
 @dataclass(frozen=True)
-class Said:
+class ColumnOptions:
     """What the user said of the columns."""
 
     target: str | None = None
@@ -46,38 +46,42 @@ class Said:
     skip_unlabelled: bool = False
     labels_as_text: bool = False
 
-    def target_in(self, rows: Rows) -> str:
-        target = self.target or (LABEL if rows.is_documents else None)
+    def find_target(self, rows: FileRows) -> str:
+        target = self.target or (LABEL_COLUMN if rows.is_documents else None)
         if target is None:
-            raise DataError(f"which column is to be learned? use --target with one of {listed(rows.names)}")
+            raise DataError(f"which column is to be learned? use --target with one of {format_names(rows.names)}")
         if target not in rows.names:
-            raise DataError(f"{shown(rows.files[0].path)}: has no column {target!r}; it has {listed(rows.names)}")
+            raise DataError(
+                f"{format_path(rows.files[0].path)}: has no column {target!r}; it has {format_names(rows.names)}"
+            )
         return target
 
-    def features_in(self, rows: Rows) -> tuple[str, ...]:
+    def find_features(self, rows: FileRows) -> tuple[str, ...]:
         for name in (*self.types, *self.ignore):
             if name not in rows.names:
-                raise DataError(f"{shown(rows.files[0].path)}: has no column {name!r}; it has {listed(rows.names)}")
-        out = {*self.ignore, self.target_in(rows), *([PATH] if rows.is_documents else [])}
+                raise DataError(
+                    f"{format_path(rows.files[0].path)}: has no column {name!r}; it has {format_names(rows.names)}"
+                )
+        out = {*self.ignore, self.find_target(rows), *([PATH_COLUMN] if rows.is_documents else [])}
         names = tuple(name for name in rows.names if name not in out)
         blank = next((place for place, name in enumerate(rows.names, 1) if name in names and not name.strip()), None)
         if blank:
-            where = f"{shown(rows.files[0].path)}:1:{blank}"
+            where = f"{format_path(rows.files[0].path)}:1:{blank}"
             raise DataError(f"{where}: the column has no name; name it, or leave it out with --ignore ''")
         if not names:
             raise DataError(
-                f"{shown(rows.files[0].path)}: has no column beside the target; there is nothing to learn from"
+                f"{format_path(rows.files[0].path)}: has no column beside the target; there is nothing to learn from"
             )
         return names
 
 
 @dataclass(frozen=True)
-class Columns:
+class ModelColumns:
     """The columns of a model in order: "number", "label" or "text"."""
 
     kinds: Mapping[str, str]
     missing: frozenset[str] = frozenset()
-    declared: Mapping[str, Any] = field(default_factory=dict)  # families by name, where somebody said
+    declared_families: Mapping[str, Any] = field(default_factory=dict)  # families by name, where somebody said
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,83 +91,89 @@ class Columns:
     def is_one_text(self) -> bool:
         return list(self.kinds.values()) == ["text"]
 
-    def read(self, chunk: Chunk) -> Any:
+    def read(self, chunk: RowChunk) -> Any:
         """A chunk as a model takes it: documents, or a table whose kinds do not depend on what the chunk holds."""
         if self.is_one_text:
-            return cells.documents(chunk.batch.column(self.names[0]))
+            return cells.read_text_column(chunk.batch.column(self.names[0]))
         from priory.models.table import Table
 
-        columns = tuple(self._column(chunk, name, kind) for name, kind in self.kinds.items())
+        columns = tuple(self._read_column(chunk, name, kind) for name, kind in self.kinds.items())
         return Table(chunk.batch.num_rows, self.names, True, columns)
 
-    def rows(self, chunk: Chunk) -> Any:
+    def read_input_rows(self, chunk: RowChunk) -> Any:
         """The same as anybody would give it to the library: texts, or an Arrow table of numbers and strings."""
         if self.is_one_text:
-            return cells.as_text(chunk.batch.column(self.names[0])).fill_null("").to_pylist()
-        return pa.table({name: self._arrow(chunk, name, kind) for name, kind in self.kinds.items()})
+            return cells.cast_to_text(chunk.batch.column(self.names[0])).fill_null("").to_pylist()
+        return pa.table({name: self._read_arrow_column(chunk, name, kind) for name, kind in self.kinds.items()})
 
-    def _arrow(self, chunk: Chunk, name: str, kind: str) -> Any:
+    def _read_arrow_column(self, chunk: RowChunk, name: str, kind: str) -> Any:
         if kind == "number":
-            return pa.array(self._numbers(chunk, name), from_pandas=True)
-        return cells.as_text(cells.present(chunk.batch.column(name), self.missing))
+            return pa.array(self._read_numbers(chunk, name), from_pandas=True)
+        return cells.cast_to_text(cells.mask_missing_cells(chunk.batch.column(name), self.missing))
 
-    def _numbers(self, chunk: Chunk, name: str) -> Array:
+    def _read_numbers(self, chunk: RowChunk, name: str) -> Array:
         """A column of numbers, each of which the declared family can have made."""
-        values = cells.numbers(chunk, name, self.missing)
-        family = self.declared.get(name)
-        if isinstance(family, str) and family in POSSIBLE:
-            odd = ~(POSSIBLE[family](values) | np.isnan(values))
+        values = cells.read_number_column(chunk, name, self.missing)
+        family = self.declared_families.get(name)
+        if isinstance(family, str) and family in FAMILY_SUPPORT:
+            odd = ~(FAMILY_SUPPORT[family](values) | np.isnan(values))
             if odd.any():
-                from priory.models.schema import FAMILIES
+                from priory.models.schema import FAMILIES_BY_NAME
 
                 row = int(odd.argmax())
-                what = f"{values[row]:g} is not {family}: that takes {FAMILIES[family].holds}"
-                raise chunk.fault(row, name, what, "mend it, or train with another --type")
+                what = f"{values[row]:g} is not {family}: that takes {FAMILIES_BY_NAME[family].accepted_values}"
+                raise chunk.make_cell_error(row, name, what, "mend it, or train with another --type")
         return values
 
-    def _column(self, chunk: Chunk, name: str, kind: str) -> Column:
+    def _read_column(self, chunk: RowChunk, name: str, kind: str) -> Column:
         from priory.models.table import Column
 
         if kind == "number":
-            return Column("number", numbers=self._numbers(chunk, name))
-        column = cells.present(chunk.batch.column(name), self.missing)
+            return Column("number", numbers=self._read_numbers(chunk, name))
+        column = cells.mask_missing_cells(chunk.batch.column(name), self.missing)
         if kind == "text":
-            return Column("text", texts=list(cells.documents(column)))
-        return Column("label", labels=cells.labels(column))
+            return Column("text", texts=list(cells.read_text_column(column)))
+        return Column("label", labels=cells.encode_label_column(column))
 
 
-def inferred(chunk: Chunk, names: tuple[str, ...], said: Said) -> tuple[Columns, list[str]]:
+def infer_columns(
+    chunk: RowChunk, names: tuple[str, ...], column_options: ColumnOptions
+) -> tuple[ModelColumns, list[str]]:
     """The columns by a first chunk, and the names of those that are left out because they are empty."""
     kinds: dict[str, str] = {}
     empty: list[str] = []
     for name in names:
-        column = cells.present(chunk.batch.column(name), said.missing)
-        if name in said.types:
-            kinds[name] = _said_kind(said.types[name])
+        column = cells.mask_missing_cells(chunk.batch.column(name), column_options.missing)
+        if name in column_options.types:
+            kinds[name] = _look_up_kind(column_options.types[name])
         elif column.null_count == len(column):
             empty.append(name)
         else:
-            kinds[name] = _kind(chunk, name, column)
+            kinds[name] = _infer_kind(chunk, name, column)
     if not kinds:
-        raise DataError(f"{shown(chunk.file.path)}: every cell is empty; there is nothing to learn from")
-    return Columns(kinds, said.missing, said.types), empty
+        raise DataError(f"{format_path(chunk.file.path)}: every cell is empty; there is nothing to learn from")
+    return ModelColumns(kinds, column_options.missing, column_options.types), empty
 
 
-def families(columns: Columns, said: Said) -> dict[str, str]:
+def declare_column_families(columns: ModelColumns, column_options: ColumnOptions) -> dict[str, str]:
     """The families of a model of these columns: fixed where the kind leaves one, else by evidence."""
-    from priory.models.schema import FAMILIES
+    from priory.models.schema import FAMILIES_BY_NAME
 
     fixed = {"label": "categorical", "text": "text"}
     chosen = {name: fixed[kind] for name, kind in columns.kinds.items() if kind in fixed}
-    return chosen | {name: given for name, given in said.types.items() if given in FAMILIES and name in columns.kinds}
+    return chosen | {
+        name: given
+        for name, given in column_options.types.items()
+        if given in FAMILIES_BY_NAME and name in columns.kinds
+    }
 
 
-def _said_kind(given: str) -> str:
-    return NAMES.get(given, "number")  # all other families are of numbers
+def _look_up_kind(given: str) -> str:
+    return KIND_BY_TYPE.get(given, "number")  # all other families are of numbers
 
 
-def _kind(chunk: Chunk, name: str, column: Any) -> str:
-    if not cells.is_text(column):
+def _infer_kind(chunk: RowChunk, name: str, column: Any) -> str:
+    if not cells.is_text_column(column):
         return "number"
     numeric = cells.looks_numeric(column)
     there = int(pc.sum(column.is_valid()).as_py())
@@ -172,8 +182,8 @@ def _kind(chunk: Chunk, name: str, column: Any) -> str:
         return "number"
     if 2 * good > there:
         odd = pc.unique(column.filter(pc.invert(numeric.fill_null(True)))).to_pylist()
-        if all(cell.strip() in MARKERS or ALMOST.fullmatch(cell) for cell in odd):
-            cells.numbers(chunk, name, frozenset())  # says which cell is no number
+        if all(cell.strip() in MISSING_MARKERS or NEAR_NUMBER_PATTERN.fullmatch(cell) for cell in odd):
+            cells.read_number_column(chunk, name, frozenset())  # says which cell is no number
     return "text" if _is_prose(column, there) else "label"
 
 
@@ -182,47 +192,47 @@ def _is_prose(column: Any, there: int) -> bool:
     values = pc.unique(column.drop_null())
     if 2 * len(values) <= there:
         return False
-    return sum(map(words_in, values.to_pylist())) >= PROSE_WORDS * len(values)
+    return sum(map(estimate_word_count, values.to_pylist())) >= MIN_WORDS_PER_TEXT * len(values)
 
 
-class Labels:
+class LabelReader:
     """The classes met so far, in the order they came; labels stay the text they are."""
 
-    def __init__(self, target: str, said: Said) -> None:
-        self.target, self.said = target, said
-        self.places: dict[str, int] = {}
-        self.unlabelled = 0
+    def __init__(self, target: str, column_options: ColumnOptions) -> None:
+        self.target, self.column_options = target, column_options
+        self.class_codes: dict[str, int] = {}
+        self.n_unlabelled = 0
         self._names = np.empty(0, dtype=object)
 
     @property
     def names(self) -> Array:
-        if len(self._names) < len(self.places):
-            self._names = np.empty(len(self.places), dtype=object)
-            self._names[:] = list(self.places)
+        if len(self._names) < len(self.class_codes):
+            self._names = np.empty(len(self.class_codes), dtype=object)
+            self._names[:] = list(self.class_codes)
         return self._names
 
-    def read(self, chunk: Chunk) -> tuple[Array, Chunk]:
+    def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
         """The class of each row, and the rows that have one."""
         column = chunk.batch.column(self.target)
-        coded = (column if cells.is_text(column) else cells.as_text(column)).dictionary_encode()
-        found, nothing = coded.dictionary.to_pylist(), {"", *self.said.missing}
+        coded = (column if cells.is_text_column(column) else cells.cast_to_text(column)).dictionary_encode()
+        found, nothing = coded.dictionary.to_pylist(), {"", *self.column_options.missing}
         known = [label for label in found if label.strip() not in nothing]
-        self._check(known)
+        self._check_not_numeric(known)
         for label in known:
-            self.places.setdefault(label, len(self.places))
-        places = np.array([self.places.get(label, -1) for label in [*found, None]], dtype=np.int32)  # -1: no label
+            self.class_codes.setdefault(label, len(self.class_codes))
+        places = np.array([self.class_codes.get(label, -1) for label in [*found, None]], dtype=np.int32)  # -1: no label
         group = places[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
         there = group >= 0
         if not there.all():
-            if not self.said.skip_unlabelled:
+            if not self.column_options.skip_unlabelled:
                 remedy = "give it one, or use --skip-unlabelled"
-                raise chunk.fault(int(np.argmin(there)), self.target, "has no label", remedy)
-            self.unlabelled += int((~there).sum())
+                raise chunk.make_cell_error(int(np.argmin(there)), self.target, "has no label", remedy)
+            self.n_unlabelled += int((~there).sum())
             chunk, group = chunk._replace(batch=chunk.batch.filter(pa.array(there))), group[there]
         return group, chunk
 
-    def _check(self, found: list[str]) -> None:
-        if self.places or self.said.labels_as_text or len(found) <= FRACTIONS:
+    def _check_not_numeric(self, found: list[str]) -> None:
+        if self.class_codes or self.column_options.labels_as_text or len(found) <= MAX_FRACTION_LABELS:
             return
         column = pa.array(found, pa.string())
         if all(pc.fill_null(cells.looks_numeric(column), False).to_pylist()) and sum("." in f for f in found) * 2 > len(

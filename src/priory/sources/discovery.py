@@ -10,15 +10,24 @@ from functools import partial
 from pathlib import Path
 
 from priory.errors import DataError
-from priory.sources.arrow_files import Arrow, Parquet
-from priory.sources.byte_streams import STDIN, Decoding, Told, magic, opened, shown, untold, utf8
-from priory.sources.chunk import Chunk, Faults, File
-from priory.sources.csv_files import Separated
-from priory.sources.document_files import Documents, by_class, is_mail, is_maildir, is_mbox
-from priory.sources.json_lines import JSONLines
+from priory.sources.arrow_files import ArrowReader, ParquetReader
+from priory.sources.byte_streams import (
+    STDIN_PATH,
+    Decoding,
+    ProgressCallback,
+    convert_to_utf8,
+    format_path,
+    ignore_progress,
+    read_magic_bytes,
+    read_unpacked_blocks,
+)
+from priory.sources.chunk import BadRowPolicy, FileReader, RowChunk
+from priory.sources.csv_files import DelimitedReader
+from priory.sources.document_files import DocumentReader, is_mail, is_maildir, is_mbox, list_files_by_class
+from priory.sources.json_lines import JSONLinesReader
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail")
-SUFFIXES = {
+FILE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail")
+INPUT_FORMAT_BY_SUFFIX = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
@@ -31,29 +40,29 @@ SUFFIXES = {
     ".mbox": "mail",
     ".eml": "mail",
 }
-PACKED = (".gz", ".zst")
+COMPRESSION_SUFFIXES = (".gz", ".zst")
 
-Opener = Callable[[], File]
+FileOpener = Callable[[], FileReader]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadOptions:
     """How files are to be read, as far as somebody said."""
 
     format: str | None = None
     delimiter: str | None = None
     decoding: Decoding = field(default_factory=Decoding)
-    faults: Faults = field(default_factory=Faults)
+    bad_rows: BadRowPolicy = field(default_factory=BadRowPolicy)
     keep_going: bool = False
 
 
-class Rows:
+class FileRows:
     """All rows of all files, in order. The columns are those of the first; others may have them in another order.
 
     A file is opened when its turn comes: there may be more of them than can be open at once.
     """
 
-    def __init__(self, openers: list[Opener]) -> None:
+    def __init__(self, openers: list[FileOpener]) -> None:
         self.openers = openers
         self.files = [openers[0]()]
 
@@ -63,78 +72,98 @@ class Rows:
 
     @property
     def is_documents(self) -> bool:
-        return isinstance(self.files[0], Documents)
+        return isinstance(self.files[0], DocumentReader)
 
-    def chunks(self, wanted: tuple[str, ...]) -> Iterator[Chunk]:
+    def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
         for number, opener in enumerate(self.openers):
             if number:
                 self.files.append(opener())
             file = self.files[-1]
-            absent = [name for name in wanted if name not in file.names]
+            absent = [name for name in column_names if name not in file.names]
             if absent:
-                raise DataError(f"{shown(file.path)}: has no column {listed(absent)}; it has {listed(file.names)}")
-            yield from file.chunks(wanted)
+                raise DataError(
+                    f"{format_path(file.path)}: has no column {format_names(absent)}; it has {format_names(file.names)}"
+                )
+            yield from file.read_chunks(column_names)
 
 
-def open_files(paths: list[str], asked: Asked, told: Told = untold) -> Rows:
+def open_files(
+    paths: list[str], read_options: ReadOptions, report_progress: ProgressCallback = ignore_progress
+) -> FileRows:
     """Every file that was named."""
-    if paths.count(STDIN) > 1:
+    if paths.count(STDIN_PATH) > 1:
         raise DataError("-: standard input was named twice; name it once")
-    openers = [opener for path in paths for opener in _found(path, asked, told)]
+    openers = [opener for path in paths for opener in _find_openers(path, read_options, report_progress)]
     if not openers:
-        raise DataError(f"{', '.join(map(shown, paths))}: holds no files; name a file, a folder or a pattern")
-    return Rows(openers)
+        raise DataError(f"{', '.join(map(format_path, paths))}: holds no files; name a file, a folder or a pattern")
+    return FileRows(openers)
 
 
-def _found(path: str, asked: Asked, told: Told) -> list[Opener]:
-    if path != STDIN and not os.path.lexists(path) and glob.has_magic(path):
-        return [opener for found in sorted(glob.glob(path, recursive=True)) for opener in _found(found, asked, told)]
-    if path != STDIN and Path(path).is_dir():
-        return _folder(path, asked, told)
-    return [partial(_file, path, asked, told)]
+def _find_openers(path: str, read_options: ReadOptions, report_progress: ProgressCallback) -> list[FileOpener]:
+    if path != STDIN_PATH and not os.path.lexists(path) and glob.has_magic(path):
+        return [
+            opener
+            for found in sorted(glob.glob(path, recursive=True))
+            for opener in _find_openers(found, read_options, report_progress)
+        ]
+    if path != STDIN_PATH and Path(path).is_dir():
+        return _find_folder_openers(path, read_options, report_progress)
+    return [partial(_open_file, path, read_options, report_progress)]
 
 
-def _folder(path: str, asked: Asked, told: Told) -> list[Opener]:
+def _find_folder_openers(path: str, read_options: ReadOptions, report_progress: ProgressCallback) -> list[FileOpener]:
     """Tables side by side, or a tree of documents by class."""
     root = Path(path)
     entries = sorted(e for e in root.iterdir() if not e.name.startswith("."))
-    if asked.format not in ("text", "mail") and entries and all(e.is_file() for e in entries):
-        return [partial(_file, str(e), asked, told) for e in entries]
+    if read_options.format not in ("text", "mail") and entries and all(e.is_file() for e in entries):
+        return [partial(_open_file, str(e), read_options, report_progress) for e in entries]
     folders = [root, *(e for e in entries if e.is_dir())]
-    kind = asked.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
+    kind = read_options.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
     if kind not in ("text", "mail"):
-        raise DataError(f"{shown(path)}: is a folder of folders; read it as --format text or --format mail")
-    return [partial(Documents, path, by_class(root, kind), kind, asked.decoding, asked.keep_going, told)]
+        raise DataError(f"{format_path(path)}: is a folder of folders; read it as --format text or --format mail")
+    return [
+        partial(
+            DocumentReader,
+            path,
+            list_files_by_class(root, kind),
+            kind,
+            read_options.decoding,
+            read_options.keep_going,
+            report_progress,
+        )
+    ]
 
 
 def _holds_mail(root: Path) -> bool:
     """By its first file."""
-    first = next((file for _, file in by_class(root, "text")), None)
+    first = next((file for _, file in list_files_by_class(root, "text")), None)
     return first is not None and os.access(first, os.R_OK) and is_mail(first)
 
 
-def _file(path: str, asked: Asked, told: Told) -> File:
-    kind = asked.format or format_of(path)
+def _open_file(path: str, read_options: ReadOptions, report_progress: ProgressCallback) -> FileReader:
+    kind = read_options.format or detect_format(path)
     if kind in ("csv", "tsv"):
-        delimiter = asked.delimiter or ("\t" if kind == "tsv" else None)
-        return Separated(path, delimiter, asked.decoding, asked.faults, told)
+        delimiter = read_options.delimiter or ("\t" if kind == "tsv" else None)
+        return DelimitedReader(path, delimiter, read_options.decoding, read_options.bad_rows, report_progress)
     if kind == "jsonl":
-        return JSONLines(path, asked.decoding, asked.faults, told)
-    if path == STDIN:
+        return JSONLinesReader(path, read_options.decoding, read_options.bad_rows, report_progress)
+    if path == STDIN_PATH:
         raise DataError(f"-: {kind} cannot be read from standard input; give a file")
     if kind == "parquet":
-        return Parquet(path, told)
+        return ParquetReader(path, report_progress)
     if kind == "arrow":
-        return Arrow(path, told)
+        return ArrowReader(path, report_progress)
     file = Path(path)
-    return Documents(path, [(file.stem, file)], kind, asked.decoding, asked.keep_going, told)
+    return DocumentReader(
+        path, [(file.stem, file)], kind, read_options.decoding, read_options.keep_going, report_progress
+    )
 
 
-def format_of(path: str) -> str:
+def detect_format(path: str) -> str:
     """By the first bytes where they tell, else by the name, else by a look at the text."""
-    if path == STDIN:
+    if path == STDIN_PATH:
         return "csv"
-    start = magic(path)
+    start = read_magic_bytes(path)
     if start.startswith(b"PAR1") or start.startswith(b"PARE"):
         return "parquet"
     if start.startswith(b"ARROW1"):
@@ -142,15 +171,15 @@ def format_of(path: str) -> str:
     if is_mbox(Path(path)):
         return "mail"
     name = Path(path).name.lower()
-    for suffix in PACKED:
+    for suffix in COMPRESSION_SUFFIXES:
         name = name.removesuffix(suffix)
     suffix = Path(name).suffix
-    if suffix in SUFFIXES:
-        return SUFFIXES[suffix]
-    head = next(utf8(path, opened(path), Decoding("auto")), b"")
+    if suffix in INPUT_FORMAT_BY_SUFFIX:
+        return INPUT_FORMAT_BY_SUFFIX[suffix]
+    head = next(convert_to_utf8(path, read_unpacked_blocks(path), Decoding("auto")), b"")
     return "jsonl" if head.lstrip()[:1] == b"{" else "csv"
 
 
-def listed(names: tuple[str, ...] | list[str], most: int = 10) -> str:
-    listed = ", ".join(map(repr, names[:most]))
-    return f"{listed} and {len(names) - most} more" if len(names) > most else listed
+def format_names(names: tuple[str, ...] | list[str], max_names: int = 10) -> str:
+    listed = ", ".join(map(repr, names[:max_names]))
+    return f"{listed} and {len(names) - max_names} more" if len(names) > max_names else listed

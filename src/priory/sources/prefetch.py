@@ -10,22 +10,22 @@ from typing import TypeVar
 
 from priory.errors import DataError
 
-T = TypeVar("T")
+StreamItemT = TypeVar("StreamItemT")
 
 
-def peeked(items: Iterator[T]) -> tuple[T, Iterator[T]]:
+def peek_first(items: Iterator[StreamItemT]) -> tuple[StreamItemT, Iterator[StreamItemT]]:
     """The first, and all of them."""
     for first in items:
         return first, itertools.chain([first], items)
     raise DataError("there are no rows to learn from; give some, with a label each")
 
 
-def ahead(items: Iterator[T], depth: int = 4) -> Iterator[T]:
+def read_ahead(items: Iterator[StreamItemT], depth: int = 4) -> Iterator[StreamItemT]:
     """The same items, the next ``depth`` of them already there. What goes wrong there is raised here."""
-    ready: queue.Queue[tuple[T | None, BaseException | None, bool]] = queue.Queue(depth)
+    ready: queue.Queue[tuple[StreamItemT | None, BaseException | None, bool]] = queue.Queue(depth)
     stopped = threading.Event()
 
-    def put(item: T | None, error: BaseException | None, last: bool) -> None:
+    def put(item: StreamItemT | None, error: BaseException | None, last: bool) -> None:
         while not stopped.is_set():
             try:
                 return ready.put((item, error, last), timeout=0.1)

@@ -14,10 +14,10 @@ from weakref import finalize
 
 from priory.errors import DataError
 
-MOST_KEPT = 1 << 28  # bytes
+MAX_KEPT_BYTES = 1 << 28  # bytes
 
 
-class Kept:
+class RereadableStream:
     """A stream that can be read again, as long as it is short enough and there is room for a copy."""
 
     def __init__(self, source: IO[bytes]) -> None:
@@ -30,11 +30,11 @@ class Kept:
     def blocks(self, size: int) -> Iterator[bytes]:
         """From the beginning: what was read before, then the rest."""
         place = 0
-        while block := self._at(place, size):
+        while block := self._read_at(place, size):
             place += len(block)
             yield block
 
-    def _at(self, place: int, size: int) -> bytes:
+    def _read_at(self, place: int, size: int) -> bytes:
         with self.lock:  # Arrow may still be reading on
             if place < self.size:
                 if self.copy is None:
@@ -43,11 +43,11 @@ class Kept:
                 return self.copy.read(size)
             block = self.source.read(size)
             self.size += len(block)
-            self._keep(block)
+            self._keep_block(block)
             return block
 
-    def _keep(self, block: bytes) -> None:
-        if self.copy is not None and self.size <= MOST_KEPT:
+    def _keep_block(self, block: bytes) -> None:
+        if self.copy is not None and self.size <= MAX_KEPT_BYTES:
             with suppress(OSError):
                 self.copy.seek(0, os.SEEK_END)
                 self.copy.write(block)
@@ -56,11 +56,11 @@ class Kept:
         self.copy = None
 
 
-_kept = lru_cache(1)(Kept)
+_get_cached_stream = lru_cache(1)(RereadableStream)
 
 
-def standard_input() -> Kept:
+def get_standard_input() -> RereadableStream:
     """What is typed or piped in."""
     if sys.stdin is None or sys.stdin.closed:
         raise DataError("-: standard input is closed; give a file")
-    return _kept(sys.stdin.buffer)
+    return _get_cached_stream(sys.stdin.buffer)

@@ -1,7 +1,7 @@
 """Rows out: CSV, TSV, JSON lines, Parquet or Arrow; a file is there whole or not at all.
 
 In a CSV a cell that a spreadsheet would take for a formula gets a ``'`` in front, and so does one that already has such
-signs before: taking one ``'`` from every cell that `GUARDED` matches gives the cells as they were.
+signs before: taking one ``'`` from every cell that `ESCAPED_FORMULA_PATTERN` matches gives the cells as they were.
 """
 
 from __future__ import annotations
@@ -23,38 +23,43 @@ import pyarrow.compute as pc
 from priory.errors import DataError
 from priory.sources import cell_parsing as cells
 
-RISKY = r"^'*[=+\-@\t\r]"
-GUARDED = re.compile(r"^''*[=+\-@\t\r]")
-SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".arrow": "arrow"}
+FORMULA_PATTERN = r"^'*[=+\-@\t\r]"
+ESCAPED_FORMULA_PATTERN = re.compile(r"^''*[=+\-@\t\r]")
+OUTPUT_FORMAT_BY_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".arrow": "arrow"}
 
 
-def guarded(column: Any) -> Any:
+def escape_formulas(column: Any) -> Any:
     """Text without formulas; a number with a sign stays a number."""
-    risky = pc.and_(pc.match_substring_regex(column, RISKY), pc.invert(pc.match_substring_regex(column, cells.NUMBER)))
+    risky = pc.and_(
+        pc.match_substring_regex(column, FORMULA_PATTERN),
+        pc.invert(pc.match_substring_regex(column, cells.NUMBER_PATTERN)),
+    )
     return pc.if_else(risky, pc.binary_join_element_wise("'", column, ""), column)
 
 
-def restored(cell: str) -> str:
+def unescape_formula(cell: str) -> str:
     """A cell of a guarded CSV as it was."""
-    return cell[1:] if GUARDED.match(cell) else cell
+    return cell[1:] if ESCAPED_FORMULA_PATTERN.match(cell) else cell
 
 
-def written(batches: Iterator[Any], path: str | None, form: str | None = None, safe: bool = True) -> None:
+def write_batches(batches: Iterator[Any], path: str | None, file_format: str | None = None, safe: bool = True) -> None:
     """All batches to a file, or to standard output."""
     device = path is not None and Path(path).exists() and not Path(path).is_file()
-    form = form or ("csv" if path is None or device else SUFFIXES.get(Path(path).suffix.lower()))
-    if form is None:
-        raise DataError(f"{path}: what kind of file is it to be? use one of {', '.join(SUFFIXES)}")
+    file_format = file_format or (
+        "csv" if path is None or device else OUTPUT_FORMAT_BY_SUFFIX.get(Path(path).suffix.lower())
+    )
+    if file_format is None:
+        raise DataError(f"{path}: what kind of file is it to be? use one of {', '.join(OUTPUT_FORMAT_BY_SUFFIX)}")
     if path is None:
-        with _buffered(sys.stdout.buffer) as out:
-            _write(batches, out, form, safe)
+        with _buffer_output(sys.stdout.buffer) as out:
+            _write(batches, out, file_format, safe)
         return
-    with whole(path) as file:
-        _write(batches, file, form, safe)
+    with open_atomically(path) as file:
+        _write(batches, file, file_format, safe)
 
 
 @contextmanager
-def _buffered(file: Any) -> Iterator[Any]:
+def _buffer_output(file: Any) -> Iterator[Any]:
     """Standard output that takes all it is given: under PYTHONUNBUFFERED it may take a part and not say so."""
     if not isinstance(file, io.RawIOBase):
         yield file
@@ -70,7 +75,7 @@ def _buffered(file: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def whole(path: str) -> Iterator[Any]:
+def open_atomically(path: str) -> Iterator[Any]:
     """A file that takes the place of the old one when all is written; a device is written as it is."""
     place = Path(path)
     if place.exists() and not place.is_file():
@@ -90,48 +95,48 @@ def whole(path: str) -> Iterator[Any]:
         raise
 
 
-def _write(batches: Iterator[Any], file: Any, form: str, safe: bool) -> None:
-    if form in ("csv", "tsv"):
-        _separated(batches, file, "\t" if form == "tsv" else ",", safe)
-    elif form == "jsonl":
+def _write(batches: Iterator[Any], file: Any, file_format: str, safe: bool) -> None:
+    if file_format in ("csv", "tsv"):
+        _write_delimited(batches, file, "\t" if file_format == "tsv" else ",", safe)
+    elif file_format == "jsonl":
         for batch in batches:
             lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) for row in batch.to_pylist())
             file.write("".join(f"{line}\n" for line in lines).encode())
     else:
-        _columnar(batches, file, form)
+        _write_columnar(batches, file, file_format)
 
 
-def _separated(batches: Iterator[Any], file: Any, delimiter: str, safe: bool) -> None:
+def _write_delimited(batches: Iterator[Any], file: Any, delimiter: str, safe: bool) -> None:
     """Arrow would put quotation marks around every text; here they are where they are needed."""
     for number, batch in enumerate(batches):
         if number == 0:
-            file.write(_lines([pa.array([name]) for name in batch.schema.names], delimiter, safe))
+            file.write(_format_lines([pa.array([name]) for name in batch.schema.names], delimiter, safe))
         if batch.num_rows:
-            file.write(_lines(batch.columns, delimiter, safe))
+            file.write(_format_lines(batch.columns, delimiter, safe))
 
 
-def _lines(columns: list[Any], delimiter: str, safe: bool) -> bytes:
-    fields = [_field(guarded(c) if safe and cells.is_text(c) else c, delimiter) for c in columns]
+def _format_lines(columns: list[Any], delimiter: str, safe: bool) -> bytes:
+    fields = [_quote_cells(escape_formulas(c) if safe and cells.is_text_column(c) else c, delimiter) for c in columns]
     return "".join(f"{row}\n" for row in pc.binary_join_element_wise(*fields, delimiter).to_pylist()).encode()
 
 
-def _field(column: Any, delimiter: str) -> Any:
+def _quote_cells(column: Any, delimiter: str) -> Any:
     """The cells as they stand in a file; nothing where one is missing."""
-    if not cells.is_text(column):
-        return cells.as_text(column).fill_null("")
+    if not cells.is_text_column(column):
+        return cells.cast_to_text(column).fill_null("")
     special = pc.match_substring_regex(column, f'["\r\n{re.escape(delimiter)}]')
     doubled = pc.binary_join_element_wise('"', pc.replace_substring(column, '"', '""'), '"', "")
     return pc.if_else(special, doubled, column).fill_null("")
 
 
-def _columnar(batches: Iterator[Any], file: Any, form: str) -> None:
+def _write_columnar(batches: Iterator[Any], file: Any, file_format: str) -> None:
     from pyarrow import parquet
 
     writer: Any = None
     for batch in batches:
-        if writer is None and form == "parquet":
+        if writer is None and file_format == "parquet":
             writer = parquet.ParquetWriter(file, batch.schema)
         elif writer is None:
             writer = pa.ipc.new_file(file, batch.schema)
-        writer.write_batch(batch) if form == "parquet" else writer.write(batch)
+        writer.write_batch(batch) if file_format == "parquet" else writer.write(batch)
     writer.close()

@@ -13,19 +13,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from priory.errors import BadModel, Busy, PrioryError
+from priory.errors import FileBusyError, ModelFileError, PrioryError
 
-WAIT = 30.0  # seconds
+LOCK_TIMEOUT_SECONDS = 30.0  # seconds
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_regular_file(path: Path) -> Iterator[BinaryIO]:
     """The file, if it is one: no link, no pipe, no device."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise BadModel("it is a symbolic link; give the file itself.") from None
+            raise ModelFileError("it is a symbolic link; give the file itself.") from None
         raise
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISDIR(mode):
@@ -33,24 +33,24 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     with open(descriptor, "rb", buffering=0) as file:
         if not stat.S_ISREG(mode):
-            raise BadModel("it is a pipe or a device, not a file.")
+            raise ModelFileError("it is a pipe or a device, not a file.")
         yield file
 
 
-def replaced(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
-    """As `_replaced`, and what the system refuses is said of the file itself."""
-    with named(path):
-        _replaced(path, chunks)
+def replace_file(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
+    """As `_write_and_rename`, and what the system refuses is said of the file itself."""
+    with name_path_in_errors(path):
+        _write_and_rename(path, chunks)
 
 
-def _replaced(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
+def _write_and_rename(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
     """Write a new file and put it in the place of the old one: whoever looks finds the one or the other, whole.
 
     The lock must be held: what others left half-written is removed.
     """
     if path.is_symlink():
         raise OSError(errno.ELOOP, "it is a symbolic link; name the file itself", str(path))
-    for left in path.parent.glob(f".{_escaped(path.name)}.*.new"):
+    for left in path.parent.glob(f".{_escape_glob(path.name)}.*.new"):
         left.unlink(missing_ok=True)
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
@@ -67,10 +67,10 @@ def _replaced(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
         with suppress(OSError):
             new.unlink(missing_ok=True)
         raise
-    _synced(path.parent)
+    _sync_folder(path.parent)
 
 
-def _synced(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     """Make a renaming last, where the file system can."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -80,7 +80,7 @@ def _synced(folder: Path) -> None:
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
+def name_path_in_errors(path: Path) -> Iterator[None]:
     """Whatever the system refuses is said of this file, not of the one beside it."""
     try:
         yield
@@ -91,7 +91,7 @@ def named(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked(path: Path, wait: float = WAIT) -> Iterator[None]:
+def lock_file(path: Path, wait: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
     """Be the only one to change the file.
 
     The lock is a file beside it, there while somebody holds it. It is the kernel's, so the dead hold none; and it is
@@ -99,16 +99,16 @@ def locked(path: Path, wait: float = WAIT) -> Iterator[None]:
     """
     beside, until, pause = path.with_name(f".{path.name}.lock"), time.monotonic() + wait, 0.001
     while True:
-        with named(path):
+        with name_path_in_errors(path):
             descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is(descriptor, beside):
+            if _is_same_file(descriptor, beside):
                 break
         except BlockingIOError:
             if time.monotonic() > until:
                 os.close(descriptor)
-                raise Busy(f"{path}: another process is changing it; try again when it is done.") from None
+                raise FileBusyError(f"{path}: another process is changing it; try again when it is done.") from None
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
         except BaseException:
@@ -123,13 +123,13 @@ def locked(path: Path, wait: float = WAIT) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _is(descriptor: int, path: Path) -> bool:
+def _is_same_file(descriptor: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
     except FileNotFoundError:
         return False
 
 
-def _escaped(name: str) -> str:
+def _escape_glob(name: str) -> str:
     """The name for a glob, to be found as it is."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in name)

@@ -9,32 +9,34 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO, TypeVar
 
-from priory.core.sharding import THREADS
-from priory.errors import BadModel
+from priory.core.sharding import N_THREADS
+from priory.errors import ModelFileError
 
-ALIGNED = 64
-BLOCK = 1 << 20
+ALIGNMENT_BYTES = 64
+HASH_BLOCK_BYTES = 1 << 20
 
-Chunk = memoryview | bytes
-S = TypeVar("S")
-T = TypeVar("T")
+FileBytes = memoryview | bytes
+BlockItemT = TypeVar("BlockItemT")
+BlockResultT = TypeVar("BlockResultT")
 
 
-def padding(size: int) -> bytes:
+def make_padding(size: int) -> bytes:
     """Noughts up to the next multiple of 64."""
-    return bytes(-size % ALIGNED)
+    return bytes(-size % ALIGNMENT_BYTES)
 
 
-def digests(chunks: Iterable[Chunk], threads: int = THREADS) -> list[str]:
+def hash_blocks(chunks: Iterable[FileBytes], threads: int = N_THREADS) -> list[str]:
     """The SHA-256 of each block of the chunks, one after the other.
 
-    >>> [digest[:8] for digest in digests([b"ab", b"c"])]
+    >>> [digest[:8] for digest in hash_blocks([b"ab", b"c"])]
     ['ba7816bf']
     """
-    return _each(_digest, list(_blocks(chunks)), threads)
+    return _map_threaded(_hash_block, list(_split_blocks(chunks)), threads)
 
 
-def _each(function: Callable[[S], T], items: Sequence[S], threads: int = THREADS) -> list[T]:
+def _map_threaded(
+    function: Callable[[BlockItemT], BlockResultT], items: Sequence[BlockItemT], threads: int = N_THREADS
+) -> list[BlockResultT]:
     """The function of every item, on so many threads."""
     if len(items) < 2 or threads < 2:
         return [function(item) for item in items]
@@ -42,17 +44,17 @@ def _each(function: Callable[[S], T], items: Sequence[S], threads: int = THREADS
         return list(pool.map(function, items))
 
 
-def _digest(block: list[memoryview]) -> str:
+def _hash_block(block: list[memoryview]) -> str:
     digest = hashlib.sha256()
     for piece in block:
         digest.update(piece)
     return digest.hexdigest()
 
 
-def _blocks(chunks: Iterable[Chunk]) -> Iterator[list[memoryview]]:
+def _split_blocks(chunks: Iterable[FileBytes]) -> Iterator[list[memoryview]]:
     """Pieces of chunks that are a block together."""
     block: list[memoryview] = []
-    room = BLOCK
+    room = HASH_BLOCK_BYTES
     for chunk in chunks:
         left = memoryview(chunk)
         while len(left):
@@ -60,12 +62,12 @@ def _blocks(chunks: Iterable[Chunk]) -> Iterator[list[memoryview]]:
             left, room = left[room:], room - len(block[-1])
             if not room:
                 yield block
-                block, room = [], BLOCK
+                block, room = [], HASH_BLOCK_BYTES
     if block:
         yield block
 
 
-def arrived(file: BinaryIO, start: int, size: int, mapped: bool) -> memoryview:
+def read_into_memory(file: BinaryIO, start: int, size: int, mapped: bool) -> memoryview:
     """The file in memory, from ``start`` on: its own pages, or pages of its own, which are large where they can be."""
     if mapped:
         return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY))
@@ -75,12 +77,12 @@ def arrived(file: BinaryIO, start: int, size: int, mapped: bool) -> memoryview:
     view = memoryview(buffer)
 
     def read(at: int) -> None:
-        stop = min(at + 4 * BLOCK, size)
+        stop = min(at + 4 * HASH_BLOCK_BYTES, size)
         while at < stop:
             more = os.preadv(file.fileno(), [view[at:stop]], at)
             if not more:
-                raise BadModel("the file became shorter while it was read.")
+                raise ModelFileError("the file became shorter while it was read.")
             at += more
 
-    _each(read, range(start, size, 4 * BLOCK))
+    _map_threaded(read, range(start, size, 4 * HASH_BLOCK_BYTES))
     return view

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from priory.storage.container import Contents
-from priory.storage.registry import STATISTICS
-from priory.storage.value_encoding import Decoder
+from priory.storage.container import FileContents
+from priory.storage.registry import STATISTICS_PATHS
+from priory.storage.value_encoding import ModelDecoder
 
-REVEALS = {
+REVEALED_BY_RECORD = {
     "Tally": "the values of its columns, rare and extreme ones too (labels, and numbers to three digits)",
     "Words": "words of the training texts, also those that one text alone had",
     "Buckets": "counts of hashed words, and the salt with which a guessed word can be looked up",
@@ -26,7 +26,7 @@ REVEALS = {
 
 
 @dataclass(frozen=True)
-class Plain:
+class StoredObject:
     """A record or a model as it stands in the file."""
 
     kind: str
@@ -79,17 +79,17 @@ class Inspection:
         return "\n".join(lines)
 
 
-def inspected(place: Path, contents: Contents) -> Inspection:
+def inspect_contents(path: Path, contents: FileContents) -> Inspection:
     """Everything there is to tell of a file whose checksums agree."""
-    decoder = Decoder(contents, Plain, lambda *parts: parts)
-    model, parameters, learned = decoder.decoded(contents.tree)
-    contents.finish()
-    seen = learned["seen_"].fields if "seen_" in learned else {}
+    decoder = ModelDecoder(contents, StoredObject, lambda *parts: parts)
+    model, parameters, learned = decoder.decode_node(contents.tree)
+    contents.check_all_read()
+    seen = learned["statistics_"].fields if "statistics_" in learned else {}
     classes = seen.get("classes", learned.get("classes_", np.zeros(0))).tolist()
     rows = seen["n"].tolist() if "classes" in seen else []
-    records = list(_records(learned))
+    records = list(_iterate_records(learned))
     return Inspection(
-        path=os.fspath(place),
+        path=os.fspath(path),
         bytes=contents.bytes,
         format=contents.format,
         version=contents.version,
@@ -98,18 +98,18 @@ def inspected(place: Path, contents: Contents) -> Inspection:
         classes=classes,
         rows=dict(zip(classes, rows, strict=False)),
         clock=learned.get("clock_", 1.0),
-        columns=_columns(learned),
+        columns=_list_column_families(learned),
         words=max((len(record.fields["ends"]) for record in records if record.kind == "Words"), default=0),
-        parts={name: sum(_sizes(value)) for name, value in learned.items()},
+        parts={name: sum(_iterate_sizes(value)) for name, value in learned.items()},
         sections={section["kind"]: section["bytes"] for section in contents.sections},
         notes={name: len(part) for name, part in contents.parts.items()},
         sha256=contents.digest.hex(),
-        signature=contents.signed,
-        reveals=_revealed(records),
+        signature=contents.sign_digest,
+        reveals=_describe_revealed(records),
     )
 
 
-def _columns(learned: dict[str, Any]) -> dict[str, list[str]]:
+def _list_column_families(learned: dict[str, Any]) -> dict[str, list[str]]:
     """For each column its candidates; the numbers of columns where they have no names."""
     schema = learned.get("_schema")
     if schema is None:
@@ -122,23 +122,23 @@ def _columns(learned: dict[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def _records(value: Any) -> Iterator[Any]:
+def _iterate_records(value: Any) -> Iterator[Any]:
     """Every record, however deep it lies."""
-    for inside in _inside(value):
-        if isinstance(inside, Plain):
+    for inside in _iterate_children(value):
+        if isinstance(inside, StoredObject):
             yield inside
-        yield from _records(inside)
+        yield from _iterate_records(inside)
 
 
-def _sizes(value: Any) -> Iterator[int]:
+def _iterate_sizes(value: Any) -> Iterator[int]:
     if isinstance(value, np.ndarray):
         yield sum(len(s.encode()) for s in value.flat) if value.dtype.kind in "OU" else value.nbytes
-    for inside in _inside(value):
-        yield from _sizes(inside)
+    for inside in _iterate_children(value):
+        yield from _iterate_sizes(inside)
 
 
-def _inside(value: Any) -> Iterator[Any]:
-    if isinstance(value, Plain):
+def _iterate_children(value: Any) -> Iterator[Any]:
+    if isinstance(value, StoredObject):
         yield from value.fields.values()
     elif isinstance(value, dict):
         yield from value.values()
@@ -146,8 +146,10 @@ def _inside(value: Any) -> Iterator[Any]:
         yield from value
 
 
-def _revealed(records: list[Any]) -> list[str]:
+def _describe_revealed(records: list[Any]) -> list[str]:
     kinds = Counter(record.kind for record in records)
-    told = list(dict.fromkeys(what for kind, what in REVEALS.items() if kinds[kind]))
-    counted = sorted(kind for kind in kinds if kind in STATISTICS and kind not in REVEALS and kind != "Seen")
+    told = list(dict.fromkeys(what for kind, what in REVEALED_BY_RECORD.items() if kinds[kind]))
+    counted = sorted(
+        kind for kind in kinds if kind in STATISTICS_PATHS and kind not in REVEALED_BY_RECORD and kind != "Seen"
+    )
     return told + [f"sums over the rows of each class ({', '.join(counted)})"] * bool(counted)

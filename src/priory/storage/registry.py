@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-ESTIMATORS = {
+ESTIMATOR_PATHS = {
     "NaiveBayes": "priory.estimators.naive_bayes.NaiveBayes",
     "TextClassifier": "priory.estimators.text_classifier.TextClassifier",
     "BernoulliNB": "priory.naive_bayes.bernoulli.BernoulliNB",
@@ -21,7 +21,7 @@ ESTIMATORS = {
     "BayesianLogisticRegression": "priory.regression.logistic_regression.BayesianLogisticRegression",
 }
 
-FAMILIES = {
+FAMILY_PATHS = {
     "Bernoulli": "priory.families.bernoulli.Bernoulli",
     "Binomial": "priory.families.binomial.Binomial",
     "Categorical": "priory.families.categorical.Categorical",
@@ -34,60 +34,79 @@ FAMILIES = {
     "Text": "priory.families.text.Text",
 }
 
-STATISTICS = {
-    "Buckets": "priory.bag_of_words.hashed_counts.Buckets",
-    "Events": "priory.families.poisson.Events",
+STATISTICS_PATHS = {
+    "Buckets": "priory.bag_of_words.hashed_counts.HashedCounts",
+    "Events": "priory.families.poisson.PoissonStatistics",
     "Moments": "priory.families.gaussian.Moments",
     "Occurrences": "priory.naive_bayes.multinomial.Occurrences",
-    "Positives": "priory.families.gamma.Positives",
-    "Products": "priory.regression.cross_products.Products",
+    "Positives": "priory.families.gamma.GammaStatistics",
+    "Products": "priory.regression.cross_products.CrossProducts",
     "Scatter": "priory.families.multivariate_gaussian.Scatter",
-    "Seen": "priory.models.naive_bayes.Seen",
-    "Successes": "priory.families.binomial.Successes",
-    "Tally": "priory.families.value_counts.Tally",
-    "TokenCounts": "priory.families.multinomial.Tokens",
-    "Trials": "priory.families.bernoulli.Trials",
-    "Words": "priory.bag_of_words.token_counts.Words",
+    "Seen": "priory.models.naive_bayes.ModelStatistics",
+    "Successes": "priory.families.binomial.BinomialStatistics",
+    "Tally": "priory.families.value_counts.ValueCounts",
+    "TokenCounts": "priory.families.multinomial.MultinomialStatistics",
+    "Trials": "priory.families.bernoulli.BernoulliStatistics",
+    "Words": "priory.bag_of_words.token_counts.TokenCounts",
 }
 
-CORRECTIONS = {
+CORRECTION_PATHS = {
     "Corrections": "priory.calibration.stacking.Corrections",
-    "Encoding": "priory.calibration.feature_encoding.Encoding",
-    "Honest": "priory.calibration.stacking.Honest",
-    "Pairs": "priory.calibration.aode.Pairs",
-    "Scale": "priory.calibration.feature_encoding.Scale",
+    "Encoding": "priory.calibration.feature_encoding.TableEncoding",
+    "Honest": "priory.calibration.stacking.OutOfFoldAnswers",
+    "Pairs": "priory.calibration.aode.PairCounts",
+    "Scale": "priory.calibration.feature_encoding.ColumnEncoding",
     "Tempering": "priory.calibration.tempering.Tempering",
-    "Voice": "priory.calibration.stacking.Voice",
+    "Voice": "priory.calibration.stacking.StackMember",
 }
 
-DECLARED = {
-    "Block": "priory.models.schema.Block",
+DECLARATION_PATHS = {
+    "Block": "priory.models.schema.ColumnBlock",
     "Diagnostics": "priory.regression.mcmc.Diagnostics",
-    "Laplace": "priory.regression.logistic_posterior.Laplace",
+    "Laplace": "priory.regression.logistic_posterior.LaplaceApproximation",
     "NormalInverseGamma": "priory.regression.linear_posterior.NormalInverseGamma",
     "Schema": "priory.models.schema.Schema",
     "Term": "priory.regression.cross_products.Term",
-    "Tokens": "priory.bag_of_words.tokenizer.Tokens",
+    "Tokens": "priory.bag_of_words.tokenizer.Tokenizer",
 }
 
-RECORDS = {**FAMILIES, **STATISTICS, **CORRECTIONS, **DECLARED}
-NOTES = "notes"  # the attribute of a model for what its file holds beside it
-NAMES = {path: name for name, path in {**RECORDS, **ESTIMATORS}.items()}
+CURRENT_NAMES = {  # fields, parameters and attributes that files of format 1 call otherwise
+    "Corrections": {"voices": "members", "honest": "out_of_fold"},
+    "Scale": {"marks": "edges_or_labels"},
+    "TextClassifier": {
+        "unit": "analyzer",
+        "least": "min_token_length",
+        "ngrams": "ngram_range",
+        "extra": "extra_tokens",
+        "most": "max_tokens",
+    },
+    "Tokens": {"unit": "analyzer", "least": "min_token_length", "ngrams": "ngram_range", "extra": "extra_tokens"},
+}
+
+RECORD_PATHS = {**FAMILY_PATHS, **STATISTICS_PATHS, **CORRECTION_PATHS, **DECLARATION_PATHS}
+NOTES_ATTRIBUTE = "notes"  # the attribute of a model for what its file holds beside it
+STORED_NAMES = {path: name for name, path in {**RECORD_PATHS, **ESTIMATOR_PATHS}.items()}
 
 
-def name_of(kind: type) -> str:
+def find_stored_name(kind: type) -> str:
     """The name a class has in files; empty if it has none."""
-    return NAMES.get(f"{kind.__module__}.{kind.__qualname__}", "")
+    return STORED_NAMES.get(f"{kind.__module__}.{kind.__qualname__}", "")
 
 
 @cache
-def class_of(name: str) -> Any:
+def import_stored_class(name: str) -> Any:
     """The class behind a name of the list."""
-    module, attribute = {**RECORDS, **ESTIMATORS}[name].rsplit(".", 1)
+    module, attribute = {**RECORD_PATHS, **ESTIMATOR_PATHS}[name].rsplit(".", 1)
     return getattr(import_module(module), attribute)
 
 
-def learned_by(model: Any) -> dict[str, Any]:
+def collect_learned_attributes(model: Any) -> dict[str, Any]:
     """What an estimator holds beside its parameters."""
     parameters = model.get_params(deep=False)
-    return {name: value for name, value in vars(model).items() if name not in parameters and name != NOTES}
+    return {name: value for name, value in vars(model).items() if name not in parameters and name != NOTES_ATTRIBUTE}
+
+
+def use_current_names(stored_name: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Fields or attributes of a stored object under the names they have today."""
+    current = {"seen_": "statistics_", **CURRENT_NAMES.get(stored_name, {})}
+    return {current.get(name, name): value for name, value in values.items()}

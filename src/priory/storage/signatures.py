@@ -16,46 +16,46 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from priory.errors import BadModel, DataError, Missing
+from priory.errors import DataError, MissingDependencyError, ModelFileError
 
-SIZES = {"hmac-sha256": 32, "ed25519": 64}  # bytes of a signature
-PURPOSE = b"priory model file\0"  # what the key signs here is signed nowhere else
-LEAST, MOST = 32, 1 << 16  # bytes of a file with a key
+SIGNATURE_SIZES = {"hmac-sha256": 32, "ed25519": 64}  # bytes of a signature
+SIGNATURE_PREFIX = b"priory model file\0"  # what the key signs here is signed nowhere else
+MIN_KEY_BYTES, MAX_KEY_BYTES = 32, 1 << 16  # bytes of a file with a key
 
 
-class Key(Protocol):
+class SignatureKey(Protocol):
     """What signs the digest of a file, and checks such signatures."""
 
     @property
     def kind(self) -> str: ...
 
     @property
-    def secret(self) -> bool:
+    def can_sign(self) -> bool:
         """Whether it can sign."""
         ...
 
-    def signed(self, digest: bytes) -> bytes: ...
+    def sign_digest(self, digest: bytes) -> bytes: ...
 
-    def agrees(self, digest: bytes, signature: bytes) -> bool: ...
+    def verify_signature(self, digest: bytes, signature: bytes) -> bool: ...
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedSecretKey:
     """A secret that those who sign and those who check have in common."""
 
     value: bytes = field(repr=False)
     kind: str = "hmac-sha256"
-    secret: bool = True
+    can_sign: bool = True
 
-    def signed(self, digest: bytes) -> bytes:
-        return hmac.digest(self.value, PURPOSE + digest, "sha256")
+    def sign_digest(self, digest: bytes) -> bytes:
+        return hmac.digest(self.value, SIGNATURE_PREFIX + digest, "sha256")
 
-    def agrees(self, digest: bytes, signature: bytes) -> bool:
-        return hmac.compare_digest(self.signed(digest), signature)
+    def verify_signature(self, digest: bytes, signature: bytes) -> bool:
+        return hmac.compare_digest(self.sign_digest(digest), signature)
 
 
 @dataclass(frozen=True)
-class Pair:
+class Ed25519Key:
     """A public key, and the private one where it is there."""
 
     public: Any
@@ -64,43 +64,45 @@ class Pair:
     kind: str = "ed25519"
 
     @property
-    def secret(self) -> bool:
+    def can_sign(self) -> bool:
         return self.private is not None
 
-    def signed(self, digest: bytes) -> bytes:
-        if not self.secret:
+    def sign_digest(self, digest: bytes) -> bytes:
+        if not self.can_sign:
             raise DataError(f"{self.path}: is a public key, which can only check; sign with the private one.")
-        signature: bytes = self.private.sign(PURPOSE + digest)
+        signature: bytes = self.private.sign(SIGNATURE_PREFIX + digest)
         return signature
 
-    def agrees(self, digest: bytes, signature: bytes) -> bool:
+    def verify_signature(self, digest: bytes, signature: bytes) -> bool:
         from cryptography.exceptions import InvalidSignature
 
         try:
-            self.public.verify(signature, PURPOSE + digest)
+            self.public.verify(signature, SIGNATURE_PREFIX + digest)
         except InvalidSignature:
             return False
         return True
 
 
-def key_from(path: str | os.PathLike[str]) -> Key:
+def load_signature_key(path: str | os.PathLike[str]) -> SignatureKey:
     """The key of a file."""
     with open(path, "rb") as file:
-        content = file.read(MOST + 1)
+        content = file.read(MAX_KEY_BYTES + 1)
     if content.lstrip().startswith(b"-----BEGIN"):
-        return _pair(content, os.fspath(path))
-    if not LEAST <= len(content) <= MOST:
-        raise DataError(f"{path}: has {len(content):,} bytes; a secret key has {LEAST} to {MOST:,}, drawn at random.")
-    return Shared(content)
+        return _load_pem_key(content, os.fspath(path))
+    if not MIN_KEY_BYTES <= len(content) <= MAX_KEY_BYTES:
+        raise DataError(
+            f"{path}: has {len(content):,} bytes; a secret key has {MIN_KEY_BYTES} to {MAX_KEY_BYTES:,}, drawn at random."
+        )
+    return SharedSecretKey(content)
 
 
-def _pair(pem: bytes, path: str) -> Pair:
+def _load_pem_key(pem: bytes, path: str) -> Ed25519Key:
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
-        raise Missing("Ed25519 keys need cryptography: pip install priory[sign].") from None
+        raise MissingDependencyError("Ed25519 keys need cryptography: pip install priory[sign].") from None
     try:
         if b"-----BEGIN PUBLIC KEY" in pem:
             public, private = serialization.load_pem_public_key(pem), None
@@ -111,14 +113,16 @@ def _pair(pem: bytes, path: str) -> Pair:
         raise DataError(f"{path}: is no key in PEM without a password: {' '.join(str(error).split())}.") from None
     if not isinstance(public, ed25519.Ed25519PublicKey):
         raise DataError(f"{path}: is no Ed25519 key; make one with openssl genpkey -algorithm ed25519.")
-    return Pair(public, private, path)
+    return Ed25519Key(public, private, path)
 
 
-def check_signature(key: Key, kind: str | None, digest: bytes, signature: bytes) -> None:
+def check_signature(key: SignatureKey, kind: str | None, digest: bytes, signature: bytes) -> None:
     """Raise BadModel unless whoever has the key signed the digest."""
     if kind is None:
-        raise BadModel("it is not signed; sign it with priory sign, or get a signed one.")
+        raise ModelFileError("it is not signed; sign it with priory sign, or get a signed one.")
     if kind != key.kind:
-        raise BadModel(f"it is signed with {kind}, and the key is for {key.kind}; give the key that goes with it.")
-    if not key.agrees(digest, signature):
-        raise BadModel("the signature is of another key or another file; do not trust it, get the file again.")
+        raise ModelFileError(
+            f"it is signed with {kind}, and the key is for {key.kind}; give the key that goes with it."
+        )
+    if not key.verify_signature(digest, signature):
+        raise ModelFileError("the signature is of another key or another file; do not trust it, get the file again.")

@@ -18,95 +18,108 @@ from typing import Any
 import numpy as np
 
 from priory.core.typing import Array
-from priory.errors import BadModel, KindError
-from priory.storage.container import KINDS, Contents, Sections, is_kind
-from priory.storage.registry import ESTIMATORS, RECORDS, class_of, learned_by, name_of
+from priory.errors import KindError, ModelFileError
+from priory.storage.container import ARRAY_DTYPES, ArraySections, FileContents, is_storable_dtype
+from priory.storage.registry import (
+    ESTIMATOR_PATHS,
+    RECORD_PATHS,
+    collect_learned_attributes,
+    find_stored_name,
+    import_stored_class,
+    use_current_names,
+)
 
-MANY = 64  # strings from which on they are stored as an array is, and numbers from which on they are narrowed
-COLLECTIONS: dict[str, type] = {"tuple": tuple, "list": list, "set": set, "frozenset": frozenset}
+MIN_ITEMS_TO_PACK = (
+    64  # strings from which on they are stored as an array is, and numbers from which on they are narrowed
+)
+COLLECTION_TYPES: dict[str, type] = {"tuple": tuple, "list": list, "set": set, "frozenset": frozenset}
 
 
 # -- out ---------------------------------------------------------------------------------------------------------------
 
 
-def encoded(value: Any, sections: Sections, where: str = "model") -> Any:
+def encode_value(value: Any, sections: ArraySections, where: str = "model") -> Any:
     """The tree of a value; its arrays go to ``sections``."""
     if isinstance(value, np.ndarray):
-        return _array(value, sections, where)
+        return _encode_array(value, sections, where)
     if isinstance(value, np.generic):
-        return {"scalar": _array(np.asarray(value), sections, where)}
+        return {"scalar": _encode_array(np.asarray(value), sections, where)}
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": str(value)}
-    if isinstance(value, type) and name_of(value) in RECORDS:
-        return {"class": name_of(value)}
-    if name_of(type(value)) in RECORDS:
-        inside = {name: encoded(v, sections, f"{where}.{name}") for name, v in _fields(value).items()}
-        return {name_of(type(value)): inside}
-    if name_of(type(value)) in ESTIMATORS:
-        return _estimator(value, sections, where)
+    if isinstance(value, type) and find_stored_name(value) in RECORD_PATHS:
+        return {"class": find_stored_name(value)}
+    if find_stored_name(type(value)) in RECORD_PATHS:
+        inside = {name: encode_value(v, sections, f"{where}.{name}") for name, v in _collect_fields(value).items()}
+        return {find_stored_name(type(value)): inside}
+    if find_stored_name(type(value)) in ESTIMATOR_PATHS:
+        return _encode_estimator(value, sections, where)
     if type(value) is dict:
-        pairs = [[encoded(k, sections, where), encoded(v, sections, f"{where}[{k!r}]")] for k, v in value.items()]
+        pairs = [
+            [encode_value(k, sections, where), encode_value(v, sections, f"{where}[{k!r}]")] for k, v in value.items()
+        ]
         return {"dict": pairs}
-    kind = next((name for name, kind in COLLECTIONS.items() if type(value) is kind), None)
+    kind = next((name for name, kind in COLLECTION_TYPES.items() if type(value) is kind), None)
     if kind is None:
         raise KindError(
             f"{where} is a {type(value).__name__}, which a model file cannot hold; it holds plain values, arrays, "
-            f"Priory's own families and records, and the models {', '.join(ESTIMATORS)}."
+            f"Priory's own families and records, and the models {', '.join(ESTIMATOR_PATHS)}."
         )
     items = sorted(value) if isinstance(value, (set, frozenset)) else value
-    if len(items) > MANY and all(type(item) is str for item in items):
-        return {kind: _strings(np.array(items, dtype=object), sections)}
-    return {kind: [encoded(item, sections, f"{where}[{i}]") for i, item in enumerate(items)]}
+    if len(items) > MIN_ITEMS_TO_PACK and all(type(item) is str for item in items):
+        return {kind: _encode_strings(np.array(items, dtype=object), sections)}
+    return {kind: [encode_value(item, sections, f"{where}[{i}]") for i, item in enumerate(items)]}
 
 
-def _fields(record: Any) -> dict[str, Any]:
+def _collect_fields(record: Any) -> dict[str, Any]:
     names = [f.name for f in fields(record)] if is_dataclass(record) else record._fields
     return {name: getattr(record, name) for name in names}
 
 
-def _estimator(model: Any, sections: Sections, where: str) -> dict[str, Any]:
-    parts = {"parameters": model.get_params(deep=False), "learned": learned_by(model)}
+def _encode_estimator(model: Any, sections: ArraySections, where: str) -> dict[str, Any]:
+    parts = {"parameters": model.get_params(deep=False), "learned": collect_learned_attributes(model)}
     return {
-        name_of(type(model)): {
-            part: {name: encoded(v, sections, f"{where}.{name}") for name, v in values.items()}
+        find_stored_name(type(model)): {
+            part: {name: encode_value(v, sections, f"{where}.{name}") for name, v in values.items()}
             for part, values in parts.items()
         }
     }
 
 
-def _array(array: Array, sections: Sections, where: str) -> dict[str, Any]:
+def _encode_array(array: Array, sections: ArraySections, where: str) -> dict[str, Any]:
     """Axes lie in the file as they do in memory: sums over them come out the same to the last bit."""
     if array.dtype.kind == "U" or (array.dtype.kind == "O" and all(type(v) is str for v in array.flat)):
-        return _strings(array, sections)
+        return _encode_strings(array, sections)
     if array.dtype.kind == "O":
-        items = [encoded(v, sections, where) for v in array.flat]
+        items = [encode_value(v, sections, where) for v in array.flat]
         return {"objects": [list(array.shape), items]}
-    if not is_kind(array.dtype.newbyteorder("<").str):
+    if not is_storable_dtype(array.dtype.newbyteorder("<").str):
         raise KindError(f"{where} is an array of {array.dtype}, which a model file cannot hold.")
-    if array.size > MANY and (small := _small(array, sections, where)) is not None:
+    if array.size > MIN_ITEMS_TO_PACK and (small := _encode_narrowed(array, sections, where)) is not None:
         return small
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
-    kind = sections.put(array.transpose(order))
+    kind = sections.add_array(array.transpose(order))
     axes = [order] if order != sorted(order) and array.size else []
     return {"array": [kind, list(array.shape), *axes]}
 
 
-def _small(array: Array, sections: Sections, where: str) -> dict[str, Any] | None:
+def _encode_narrowed(array: Array, sections: ArraySections, where: str) -> dict[str, Any] | None:
     """Whole numbers in fewer bytes, if that loses nothing: those that only rise as their steps."""
     if array.ndim == 1 and array.dtype == np.int64:
-        steps = narrowed(np.diff(array, prepend=0))
+        steps = narrow_whole_numbers(np.diff(array, prepend=0))
         if steps is not None:
-            return {"steps": _array(steps, sections, where)}
-    less = narrowed(array)
-    return None if less is None else {"narrow": [array.dtype.newbyteorder("<").str, _array(less, sections, where)]}
+            return {"steps": _encode_array(steps, sections, where)}
+    less = narrow_whole_numbers(array)
+    return (
+        None if less is None else {"narrow": [array.dtype.newbyteorder("<").str, _encode_array(less, sections, where)]}
+    )
 
 
-def narrowed(array: Array) -> Array | None:
+def narrow_whole_numbers(array: Array) -> Array | None:
     """The same numbers in the narrowest unsigned kind; None where a bit would be lost, or none is won.
 
-    >>> narrowed(np.array([0.0, 300.0])).dtype, narrowed(np.array([-0.0, 300.0])), narrowed(np.array([0.5]))
+    >>> narrow_whole_numbers(np.array([0.0, 300.0])).dtype, narrow_whole_numbers(np.array([-0.0, 300.0])), narrow_whole_numbers(np.array([0.5]))
     (dtype('uint16'), None, None)
     """
     if array.dtype.kind not in "iuf" or not 0 <= array.min().item() <= (most := array.max().item()) < 1 << 32:
@@ -118,7 +131,7 @@ def narrowed(array: Array) -> Array | None:
     return less
 
 
-def _strings(array: Array, sections: Sections) -> dict[str, Any]:
+def _encode_strings(array: Array, sections: ArraySections) -> dict[str, Any]:
     """One after the other in UTF-8, and where each ends."""
     try:
         strings = [str(s).encode() for s in array.flat]
@@ -126,175 +139,185 @@ def _strings(array: Array, sections: Sections) -> dict[str, Any]:
         raise KindError(
             f"{error.object!r} holds half a surrogate pair, which is no text; it cannot be saved."
         ) from None
-    ends = _array(np.cumsum([len(s) for s in strings], dtype=np.int64), sections, "strings")
-    sections.put(np.frombuffer(b"".join(strings), dtype=np.uint8))
+    ends = _encode_array(np.cumsum([len(s) for s in strings], dtype=np.int64), sections, "strings")
+    sections.add_array(np.frombuffer(b"".join(strings), dtype=np.uint8))
     return {"strings": [array.dtype.kind, list(array.shape), ends]}
 
 
 # -- in ----------------------------------------------------------------------------------------------------------------
 
 
-class Decoder:
+class ModelDecoder:
     """Trees back to values; ``record`` and ``estimator`` say what is made of names."""
 
     def __init__(
         self,
-        contents: Contents,
-        record: Callable[[str, dict[str, Any]], Any],
-        estimator: Callable[[str, dict[str, Any], dict[str, Any]], Any],
+        contents: FileContents,
+        build_record: Callable[[str, dict[str, Any]], Any],
+        build_estimator: Callable[[str, dict[str, Any], dict[str, Any]], Any],
     ) -> None:
         self.contents = contents
-        self.record = record
-        self.estimator = estimator
+        self.build_record = build_record
+        self.build_estimator = build_estimator
 
-    def decoded(self, node: Any) -> Any:
+    def decode_node(self, node: Any) -> Any:
         if node is None or isinstance(node, (bool, int, float, str)):
             return node
         if not isinstance(node, dict) or len(node) != 1:
-            raise BadModel("a part of it is neither a plain value nor an object with one name.")
+            raise ModelFileError("a part of it is neither a plain value nor an object with one name.")
         [(name, inside)] = node.items()
-        if name in RECORDS:
-            return self.record(name, {f: self.decoded(v) for f, v in _object(inside).items()})
-        if name in ESTIMATORS:
-            if set(_object(inside)) != {"parameters", "learned"}:
-                raise BadModel(f"{name} has no parameters, or has learned nothing.")
-            parts = [{f: self.decoded(v) for f, v in _object(part).items()} for part in inside.values()]
-            return self.estimator(name, *parts)
-        if name in COLLECTIONS:
-            items = self.decoded(inside).tolist() if isinstance(inside, dict) else map(self.decoded, _listed(inside))
-            return COLLECTIONS[name](items)
-        if name not in PLAIN:
-            raise BadModel(f"this version knows no {name!r}.")
-        return PLAIN[name](self, inside)
+        if name in RECORD_PATHS:
+            return self.build_record(name, self._decode_fields(name, inside))
+        if name in ESTIMATOR_PATHS:
+            if set(_check_object(inside)) != {"parameters", "learned"}:
+                raise ModelFileError(f"{name} has no parameters, or has learned nothing.")
+            return self.build_estimator(name, *(self._decode_fields(name, part) for part in inside.values()))
+        if name in COLLECTION_TYPES:
+            items = (
+                self.decode_node(inside).tolist()
+                if isinstance(inside, dict)
+                else map(self.decode_node, _check_list(inside))
+            )
+            return COLLECTION_TYPES[name](items)
+        if name not in VALUE_DECODERS:
+            raise ModelFileError(f"this version knows no {name!r}.")
+        return VALUE_DECODERS[name](self, inside)
 
-    def _dict(self, pairs: Any) -> dict[Any, Any]:
-        return {self.decoded(key): self.decoded(value) for key, value in map(_pair, _listed(pairs))}
+    def _decode_fields(self, name: str, inside: Any) -> dict[str, Any]:
+        return use_current_names(name, {field: self.decode_node(v) for field, v in _check_object(inside).items()})
 
-    def _float(self, text: Any) -> float:
+    def _decode_dict(self, pairs: Any) -> dict[Any, Any]:
+        return {self.decode_node(key): self.decode_node(value) for key, value in map(_check_pair, _check_list(pairs))}
+
+    def _decode_float(self, text: Any) -> float:
         return {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[text]
 
-    def _class(self, name: Any) -> type:
-        if name not in RECORDS:
-            raise BadModel(f"this version knows no {name!r}.")
-        kind: type = class_of(name)
+    def _decode_class(self, name: Any) -> type:
+        if name not in RECORD_PATHS:
+            raise ModelFileError(f"this version knows no {name!r}.")
+        kind: type = import_stored_class(name)
         return kind
 
-    def _scalar(self, node: Any) -> Any:
-        return self.decoded(node)[()]
+    def _decode_scalar(self, node: Any) -> Any:
+        return self.decode_node(node)[()]
 
-    def _array(self, inside: Any) -> Array:
-        kind, shape, *axes = _listed(inside)
+    def _decode_array(self, inside: Any) -> Array:
+        kind, shape, *axes = _check_list(inside)
         order = axes[0] if axes else list(range(len(shape)))
         if sorted(order) != list(range(len(shape))):
-            raise BadModel(f"an array has the axes {order}.")
-        array = self.contents.take(kind, [shape[axis] for axis in order])
+            raise ModelFileError(f"an array has the axes {order}.")
+        array = self.contents.take_array(kind, [shape[axis] for axis in order])
         return array.transpose(np.argsort(order)) if axes else array
 
-    def _narrow(self, inside: Any) -> Array:
-        kind, node = _pair(inside)
-        less = self._unsigned(node)
-        if kind not in KINDS or not np.can_cast(less.dtype, kind):
-            raise BadModel(f"{less.dtype} is not widened to {kind!r}.")
-        self.contents.claim(less.size * np.dtype(kind).itemsize)
+    def _decode_narrow(self, inside: Any) -> Array:
+        kind, node = _check_pair(inside)
+        less = self._decode_unsigned(node)
+        if kind not in ARRAY_DTYPES or not np.can_cast(less.dtype, kind):
+            raise ModelFileError(f"{less.dtype} is not widened to {kind!r}.")
+        self.contents.reserve_memory(less.size * np.dtype(kind).itemsize)
         return less.astype(kind)
 
-    def _steps(self, inside: Any) -> Array:
-        steps = self._unsigned(inside)
+    def _decode_steps(self, inside: Any) -> Array:
+        steps = self._decode_unsigned(inside)
         if steps.ndim != 1:
-            raise BadModel(f"an array of steps has the shape {list(steps.shape)}.")
-        self.contents.claim(steps.size * 8)
+            raise ModelFileError(f"an array of steps has the shape {list(steps.shape)}.")
+        self.contents.reserve_memory(steps.size * 8)
         return np.cumsum(steps, dtype=np.int64)
 
-    def _unsigned(self, node: Any) -> Array:
-        array = self.decoded(node)
+    def _decode_unsigned(self, node: Any) -> Array:
+        array = self.decode_node(node)
         if not isinstance(array, np.ndarray) or array.dtype.kind != "u" or array.dtype.itemsize > 4:
-            raise BadModel("what is to be widened is no array of narrow whole numbers.")
+            raise ModelFileError("what is to be widened is no array of narrow whole numbers.")
         return array
 
-    def _strings(self, inside: Any) -> Array:
-        kind, shape, node = _listed(inside)
-        ends = self.decoded(node)
-        if not isinstance(ends, np.ndarray) or ends.dtype != np.int64 or ends.shape != (math.prod(_shape(shape)),):
-            raise BadModel("the strings of an array have no ends.")
-        arena = self.contents.take("|u1", [int(ends[-1]) if len(ends) else 0])
+    def _decode_strings(self, inside: Any) -> Array:
+        kind, shape, node = _check_list(inside)
+        ends = self.decode_node(node)
+        if (
+            not isinstance(ends, np.ndarray)
+            or ends.dtype != np.int64
+            or ends.shape != (math.prod(_check_shape(shape)),)
+        ):
+            raise ModelFileError("the strings of an array have no ends.")
+        arena = self.contents.take_array("|u1", [int(ends[-1]) if len(ends) else 0])
         starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
         if (ends < starts).any():
-            raise BadModel("the strings of an array overlap.")
+            raise ModelFileError("the strings of an array overlap.")
         joined = arena.tobytes()
         strings = [joined[a:b].decode() for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
         if kind not in ("O", "U"):
-            raise BadModel(f"this version knows no strings of kind {kind!r}.")
+            raise ModelFileError(f"this version knows no strings of kind {kind!r}.")
         return np.array(strings, dtype=object if kind == "O" else str).reshape(shape)
 
-    def _objects(self, inside: Any) -> Array:
-        shape, items = _pair(inside)
-        array = np.empty(len(_listed(items)), dtype=object)
+    def _decode_objects(self, inside: Any) -> Array:
+        shape, items = _check_pair(inside)
+        array = np.empty(len(_check_list(items)), dtype=object)
         for i, item in enumerate(items):
-            array[i] = self.decoded(item)
-        return array.reshape(_shape(shape))
+            array[i] = self.decode_node(item)
+        return array.reshape(_check_shape(shape))
 
 
-PLAIN: dict[str, Callable[[Decoder, Any], Any]] = {
-    "array": Decoder._array,
-    "class": Decoder._class,
-    "dict": Decoder._dict,
-    "float": Decoder._float,
-    "narrow": Decoder._narrow,
-    "objects": Decoder._objects,
-    "scalar": Decoder._scalar,
-    "steps": Decoder._steps,
-    "strings": Decoder._strings,
+VALUE_DECODERS: dict[str, Callable[[ModelDecoder, Any], Any]] = {
+    "array": ModelDecoder._decode_array,
+    "class": ModelDecoder._decode_class,
+    "dict": ModelDecoder._decode_dict,
+    "float": ModelDecoder._decode_float,
+    "narrow": ModelDecoder._decode_narrow,
+    "objects": ModelDecoder._decode_objects,
+    "scalar": ModelDecoder._decode_scalar,
+    "steps": ModelDecoder._decode_steps,
+    "strings": ModelDecoder._decode_strings,
 }
 
 
-def built_record(name: str, given: dict[str, Any]) -> Any:
+def build_record(name: str, values: dict[str, Any]) -> Any:
     """The record of this name; fields that later versions added have their defaults."""
-    kind = class_of(name)
+    kind = import_stored_class(name)
     if is_dataclass(kind):
         known = {f.name for f in fields(kind)}
         needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
     else:
         known, needed = set(kind._fields), set(kind._fields) - set(kind._field_defaults)
-    if not needed <= set(given) <= known:
-        raise BadModel(f"a record {name} has the fields {sorted(given)}; this version knows {sorted(known)}.")
-    return kind(**given)
+    if not needed <= set(values) <= known:
+        raise ModelFileError(f"a record {name} has the fields {sorted(values)}; this version knows {sorted(known)}.")
+    return kind(**values)
 
 
-def built_estimator(name: str, parameters: dict[str, Any], learned: dict[str, Any]) -> Any:
+def build_estimator(name: str, parameters: dict[str, Any], learned: dict[str, Any]) -> Any:
     """The estimator of this name with its parameters, and what it learned."""
-    kind = class_of(name)
+    kind = import_stored_class(name)
     model = kind()
     unknown = sorted(set(parameters) - set(model.get_params(deep=False)))
     if unknown:
-        raise BadModel(f"{name} has no parameters {unknown}.")
+        raise ModelFileError(f"{name} has no parameters {unknown}.")
     for attribute in learned:
         fitted = attribute.isidentifier() and (attribute.endswith("_") or attribute.startswith("_"))
         if not fitted or attribute.startswith("__") or callable(getattr(kind, attribute, None)):
-            raise BadModel(f"{name} learns no {attribute!r}.")
+            raise ModelFileError(f"{name} learns no {attribute!r}.")
     vars(model).update(parameters)
     vars(model).update(learned)
     return model
 
 
-def _object(node: Any) -> dict[str, Any]:
+def _check_object(node: Any) -> dict[str, Any]:
     if not isinstance(node, dict):
-        raise BadModel("a record has no fields.")
+        raise ModelFileError("a record has no fields.")
     return node
 
 
-def _listed(node: Any) -> list[Any]:
+def _check_list(node: Any) -> list[Any]:
     if not isinstance(node, list):
-        raise BadModel("a list is missing.")
+        raise ModelFileError("a list is missing.")
     return node
 
 
-def _pair(node: Any) -> list[Any]:
-    if len(_listed(node)) != 2:
-        raise BadModel("a pair is missing.")
-    return _listed(node)
+def _check_pair(node: Any) -> list[Any]:
+    if len(_check_list(node)) != 2:
+        raise ModelFileError("a pair is missing.")
+    return _check_list(node)
 
 
-def _shape(node: Any) -> list[int]:
-    if not all(type(n) is int and 0 <= n < 1 << 40 for n in _listed(node)):
-        raise BadModel(f"an array has the shape {node}.")
-    return _listed(node)
+def _check_shape(node: Any) -> list[int]:
+    if not all(type(n) is int and 0 <= n < 1 << 40 for n in _check_list(node)):
+        raise ModelFileError(f"an array has the shape {node}.")
+    return _check_list(node)

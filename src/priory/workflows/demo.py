@@ -7,7 +7,7 @@ from pathlib import Path
 
 from priory.data import inbox
 
-STEPS = [
+TOUR_STEPS = [
     (
         "Train on messages: sender, hour, links and text",
         "train inbox.csv --target label --force --report inbox.html",
@@ -26,28 +26,28 @@ STEPS = [
 ]
 
 
-NEW = [
+NEW_MESSAGES = [
     ["stranger", 3, 2, "Your parcel is waiting, confirm the delivery fee now"],
     ["colleague", 10, 0, "Could you send me the slides for tomorrow?"],
 ]
 
 
-def left_behind(folder: Path) -> list[str]:
+def write_tour_files(folder: Path) -> list[str]:
     """The files the tour works on; their names."""
     from sklearn.datasets import load_breast_cancer
 
     messages, labels = inbox()
     rows = [{**message, "label": label} for message, label in zip(messages, labels, strict=True)]
-    _write(folder / "inbox.csv", list(rows[0]), [list(row.values()) for row in rows])
-    _write(folder / "withdrawn.csv", list(rows[0]), [list(row.values()) for row in rows[:100]])
-    _write(folder / "new.csv", list(messages[0]), NEW)
+    _write_csv(folder / "inbox.csv", list(rows[0]), [list(row.values()) for row in rows])
+    _write_csv(folder / "withdrawn.csv", list(rows[0]), [list(row.values()) for row in rows[:100]])
+    _write_csv(folder / "new.csv", list(messages[0]), NEW_MESSAGES)
     scans = load_breast_cancer()
     names = [*map(str, scans.feature_names), "verdict"]
     tumours = [[*row.tolist(), str(scans.target_names[t])] for row, t in zip(scans.data, scans.target, strict=True)]
-    _write(folder / "tumours.csv", names, tumours)
+    _write_csv(folder / "tumours.csv", names, tumours)
     return ["inbox.csv", "new.csv", "tumours.csv", "withdrawn.csv"]
 
 
-def _write(path: Path, names: list[str], rows: list[list[object]]) -> None:
+def _write_csv(path: Path, names: list[str], rows: list[list[object]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([names, *rows])

@@ -8,24 +8,28 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from priory.cli.model_files import Model
+from priory.cli.model_files import TableOrTextClassifier
 from priory.core.typing import Array
 from priory.estimators.text_classifier import TextClassifier
-from priory.models.explanation import DECIBAN
-from priory.sources import Chunk
-from priory.sources.column_types import Columns
+from priory.models.explanation import DECIBANS_PER_NAT
+from priory.sources import RowChunk
+from priory.sources.column_types import ModelColumns
 
-MOST = 9999.9  # decibans: JSON knows no infinity
-ADDED = ("label", "probability", "certainty")
+MAX_CERTAINTY_DECIBANS = 9999.9  # decibans: JSON knows no infinity
+PREDICTION_COLUMNS = ("label", "probability", "certainty")
 
 
-def predicted(
-    model: Model, columns: Columns, chunk: Chunk, threshold: float | None = None, counts: Counter[str] | None = None
+def add_predictions(
+    model: TableOrTextClassifier,
+    columns: ModelColumns,
+    chunk: RowChunk,
+    threshold: float | None = None,
+    counts: Counter[str] | None = None,
 ) -> Any:
     """The chunk with three more columns."""
     rows = columns.read(chunk)
     if counts is not None:
-        counts["never seen"] += never_seen(model, rows)
+        counts["never seen"] += count_unknown_labels(model, rows)
     log_proba = model.predict_log_proba(rows)
     best = log_proba.argmax(axis=1)
     probability = np.exp(log_proba.max(axis=1))
@@ -34,25 +38,25 @@ def predicted(
         labels = pa.compute.if_else(pa.array(probability >= threshold), labels, pa.scalar(None, pa.string()))
     added = (labels, pa.array(probability.round(6)), pa.array(certainty(log_proba, best).round(1)))
     batch = chunk.batch
-    for name, column in zip(ADDED, added, strict=True):
-        batch = batch.append_column(free_name(name, chunk.file.names), column)
+    for name, column in zip(PREDICTION_COLUMNS, added, strict=True):
+        batch = batch.append_column(find_free_name(name, chunk.file.names), column)
     return batch
 
 
-def never_seen(model: Model, rows: Any) -> int:
+def count_unknown_labels(model: TableOrTextClassifier, rows: Any) -> int:
     """How many cells of labels hold what the model has never seen: they were smoothed."""
     if isinstance(model, TextClassifier):
         return 0
     count, places = 0, dict(zip(rows.names, rows.columns, strict=True))
-    for block, (tallies, *_) in zip(model._schema.blocks, model.seen_.parts, strict=True):
+    for block, (tallies, *_) in zip(model._schema.blocks, model.statistics_.parts, strict=True):
         for name, tally in zip(block.names, tallies, strict=True) if block.kind == "label" else ():
             codes, values = places[name].labels
             count += int((~np.isin(values, tally.values))[codes[codes >= 0]].sum())
     return count
 
 
-def free_name(name: str, taken: tuple[str, ...]) -> str:
-    while name in taken:
+def find_free_name(name: str, used_names: tuple[str, ...]) -> str:
+    while name in used_names:
         name = f"predicted_{name}"
     return name
 
@@ -64,4 +68,8 @@ def certainty(log_proba: Array, best: Array) -> Array:
     others[own] = -np.inf
     with np.errstate(divide="ignore"):
         against = np.logaddexp.reduce(others, axis=1)
-    return np.clip(np.nan_to_num((log_proba[own] - against) * DECIBAN, posinf=MOST), -MOST, MOST)
+    return np.clip(
+        np.nan_to_num((log_proba[own] - against) * DECIBANS_PER_NAT, posinf=MAX_CERTAINTY_DECIBANS),
+        -MAX_CERTAINTY_DECIBANS,
+        MAX_CERTAINTY_DECIBANS,
+    )

@@ -14,102 +14,112 @@ import numpy as np
 
 from priory.bag_of_words import token_counts as words
 from priory.core.typing import Array
-from priory.leakage.audit_tables import Evidence
-from priory.leakage.finders.columns import COPY, STRONG, skilled
-from priory.leakage.findings import LEVEL, Effect, Finding, Severity, Suspicion
-from priory.leakage.significance import better, interval, presences
-from priory.leakage.text_scores import MOST, right
+from priory.leakage.audit_tables import AuditData
+from priory.leakage.finders.columns import CERTAIN_COPY_SKILL, STRONG_SKILL, skill_p_value
+from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
+from priory.leakage.significance import clopper_pearson_interval, mcnemar_p_value, measure_presence_association
+from priory.leakage.text_scores import MAX_DOCUMENTS_SCORED, mark_correct_documents
 
-FIELD = re.compile(r"^([A-Za-z][\w-]*):", re.MULTILINE)
-HEADED = 0.5  # of the texts have a head, where heads are looked at
-REPEATED = 10  # documents that share a line, at least
-TELLING = 0.9  # of the documents with a line are of one class
+HEADER_LINE_PATTERN = re.compile(r"^([A-Za-z][\w-]*):", re.MULTILINE)
+MIN_SHARE_WITH_HEADER = 0.5  # of the texts have a head, where heads are looked at
+MIN_DOCUMENTS_SHARING_LINE = 10  # documents that share a line, at least
+MIN_LINE_CLASS_SHARE = 0.9  # of the documents with a line are of one class
 
 
-def find(evidence: Evidence) -> Iterator[Suspicion]:
-    if evidence.labels is None:
+def find(data: AuditData) -> Iterator[Suspicion]:
+    if data.labels is None:
         return
-    for name, texts in evidence.texts.items():
-        documents = [text.replace("\r\n", "\n") for text in texts[: evidence.train]]
-        yield from _token(evidence, name, documents, evidence.labels)
-        heads = [head(text) for text in documents]
-        if np.mean([bool(lines) for lines in heads]) >= HEADED:
-            yield from _heads(evidence, name, documents, heads, evidence.labels)
-        yield from _lines(evidence, name, documents, evidence.labels)
+    for name, texts in data.texts.items():
+        documents = [text.replace("\r\n", "\n") for text in texts[: data.n_train]]
+        yield from _find_label_token(data, name, documents, data.labels)
+        heads = [extract_header(text) for text in documents]
+        if np.mean([bool(lines) for lines in heads]) >= MIN_SHARE_WITH_HEADER:
+            yield from _find_header_leaks(data, name, documents, heads, data.labels)
+        yield from _find_repeated_lines(data, name, documents, data.labels)
 
 
-def head(text: str) -> str:
+def extract_header(text: str) -> str:
     """The header of a text, empty where there is none: two fields or more, and nothing else but what continues them.
 
-    >>> head("From: a@b.c\\nSubject: hello\\n there\\n\\nFrom: here on it is body")
+    >>> extract_header("From: a@b.c\\nSubject: hello\\n there\\n\\nFrom: here on it is body")
     'From: a@b.c\\nSubject: hello\\n there'
     """
     first = text.partition("\n\n")[0]
     lines = first.split("\n")
-    fitting = [line.startswith((" ", "\t", "From ")) or FIELD.match(line) for line in lines]
-    return first if all(fitting) and len(FIELD.findall(first)) >= 2 else ""
+    fitting = [line.startswith((" ", "\t", "From ")) or HEADER_LINE_PATTERN.match(line) for line in lines]
+    return first if all(fitting) and len(HEADER_LINE_PATTERN.findall(first)) >= 2 else ""
 
 
-def _heads(evidence: Evidence, name: str, documents: list[str], heads: list[str], labels: Array) -> Iterator[Suspicion]:
-    step = max(1, len(documents) // MOST)
-    some, top, y = documents[::step], heads[::step], labels[::step]
+def _find_header_leaks(
+    data: AuditData, name: str, documents: list[str], headers: list[str], labels: Array
+) -> Iterator[Suspicion]:
+    step = max(1, len(documents) // MAX_DOCUMENTS_SCORED)
+    some, top, y = documents[::step], headers[::step], labels[::step]
     bodies = [text[len(lines) :] for text, lines in zip(some, top, strict=True)]
-    whole, inside, outside = right(some, y), right(bodies, y), right(top, y)
+    whole, inside, outside = (
+        mark_correct_documents(some, y),
+        mark_correct_documents(bodies, y),
+        mark_correct_documents(top, y),
+    )
     errors = float(len(y) - outside.sum())
-    strong = skilled(errors, len(y), evidence.base, STRONG) <= LEVEL
-    fields = _fields(heads, labels, len(evidence.classes))
-    shown = [_share(evidence, field, counts) for field, counts, _ in fields]
+    strong = skill_p_value(errors, len(y), data.base_rate, STRONG_SKILL) <= FALSE_ALARM_LEVEL
+    fields = _find_informative_fields(headers, labels, len(data.classes))
+    shown = [_format_class_shares(data, field, counts) for field, counts, _ in fields]
 
     def finding() -> Finding:
         return Finding(
-            Severity.HIGH if strong or better(whole, inside) <= LEVEL else Severity.MEDIUM,
+            Severity.HIGH if strong or mcnemar_p_value(whole, inside) <= FALSE_ALARM_LEVEL else Severity.MEDIUM,
             "boilerplate",
             f"the headers of {name!r} know the class: alone they are right in {outside.mean():.1%} of the texts, "
             f"bodies in {inside.mean():.1%}",
             "Train and test on the bodies; what identifies a sender or a list will not be there next time.",
             columns=(name, *(field for field, _, _ in fields)),
             examples=tuple(shown),
-            interval=interval(float(outside.sum()), len(y)),
+            interval=clopper_pearson_interval(float(outside.sum()), len(y)),
             effect=Effect(float(whole.mean()), float(inside.mean()), len(y)),
         )
 
-    yield Suspicion(skilled(errors, len(y), evidence.base, 0.0), finding)
+    yield Suspicion(skill_p_value(errors, len(y), data.base_rate, 0.0), finding)
 
 
-def _fields(heads: list[str], labels: Array, groups: int) -> list[tuple[str, Array, float]]:
+def _find_informative_fields(headers: list[str], labels: Array, n_classes: int) -> list[tuple[str, Array, float]]:
     """Header fields whose presence goes with the class, the most informative first: name, counts, bits."""
     index: dict[str, int] = {}
-    places = [(index.setdefault(f, len(index)), i) for i, lines in enumerate(heads) for f in set(FIELD.findall(lines))]
-    flat = np.array([place * groups + int(labels[i]) for place, i in places], dtype=np.int64)
-    counts = np.bincount(flat, minlength=len(index) * groups).reshape(len(index), groups)
-    bits, p = presences(counts, np.bincount(labels, minlength=groups))
-    kept = [(field, counts[k], float(bits[k])) for field, k in index.items() if p[k] * len(p) <= LEVEL]
+    places = [
+        (index.setdefault(f, len(index)), i)
+        for i, lines in enumerate(headers)
+        for f in set(HEADER_LINE_PATTERN.findall(lines))
+    ]
+    flat = np.array([place * n_classes + int(labels[i]) for place, i in places], dtype=np.int64)
+    counts = np.bincount(flat, minlength=len(index) * n_classes).reshape(len(index), n_classes)
+    bits, p = measure_presence_association(counts, np.bincount(labels, minlength=n_classes))
+    kept = [(field, counts[k], float(bits[k])) for field, k in index.items() if p[k] * len(p) <= FALSE_ALARM_LEVEL]
     return sorted(kept, key=lambda entry: -entry[2])
 
 
-def _share(evidence: Evidence, field: str, counts: Array) -> str:
-    assert evidence.labels is not None
-    share = counts / np.maximum(np.bincount(evidence.labels, minlength=len(evidence.classes)), 1)
+def _format_class_shares(data: AuditData, field: str, counts: Array) -> str:
+    assert data.labels is not None
+    share = counts / np.maximum(np.bincount(data.labels, minlength=len(data.classes)), 1)
     most, least = int(share.argmax()), int(share.argmin())
-    return f"{field}: in {share[most]:.0%} of {evidence.classes[most]}, {share[least]:.0%} of {evidence.classes[least]}"
+    return f"{field}: in {share[most]:.0%} of {data.classes[most]}, {share[least]:.0%} of {data.classes[least]}"
 
 
-def _lines(evidence: Evidence, name: str, documents: list[str], labels: Array) -> Iterator[Suspicion]:
+def _find_repeated_lines(data: AuditData, name: str, documents: list[str], labels: Array) -> Iterator[Suspicion]:
     """Lines repeated word for word in many documents, nearly all of one class."""
     seen = [{line.strip() for line in text.split("\n")} - {""} for text in documents]
     if max(map(len, seen), default=0) < 2:
         return
     times = Counter(line for lines in seen for line in lines)
-    index = {line: k for k, line in enumerate(line for line, n in times.items() if n >= REPEATED)}
+    index = {line: k for k, line in enumerate(line for line, n in times.items() if n >= MIN_DOCUMENTS_SHARING_LINE)}
     if not index:
         return
-    groups = len(evidence.classes)
+    groups = len(data.classes)
     flat = [
         index[line] * groups + int(c) for lines, c in zip(seen, labels, strict=True) for line in lines if line in index
     ]
     counts = np.bincount(np.array(flat, dtype=np.int64), minlength=len(index) * groups).reshape(-1, groups)
-    _, p = presences(counts, np.bincount(labels, minlength=groups))
-    telling = (counts.max(axis=1) >= TELLING * counts.sum(axis=1)) & (p * len(p) <= LEVEL)
+    _, p = measure_presence_association(counts, np.bincount(labels, minlength=groups))
+    telling = (counts.max(axis=1) >= MIN_LINE_CLASS_SHARE * counts.sum(axis=1)) & (p * len(p) <= FALSE_ALARM_LEVEL)
     if not telling.any():
         return
     spelt = list(index)
@@ -118,12 +128,12 @@ def _lines(evidence: Evidence, name: str, documents: list[str], labels: Array) -
     hit = np.array([bool(lines & wanted) for lines in seen])
 
     def finding() -> Finding:
-        step = max(1, len(documents) // MOST)
+        step = max(1, len(documents) // MAX_DOCUMENTS_SCORED)
         some, y = documents[::step], labels[::step]
         stripped = ["\n".join(line for line in text.split("\n") if line.strip() not in wanted) for text in some]
-        before, after = right(some, y), right(stripped, y)
+        before, after = mark_correct_documents(some, y), mark_correct_documents(stripped, y)
         return Finding(
-            Severity.HIGH if better(before, after) <= LEVEL else Severity.MEDIUM,
+            Severity.HIGH if mcnemar_p_value(before, after) <= FALSE_ALARM_LEVEL else Severity.MEDIUM,
             "boilerplate",
             f"{len(order):,} lines of {name!r} are repeated word for word in texts of one class; {hit.mean():.1%} of "
             "the texts have one",
@@ -131,43 +141,44 @@ def _lines(evidence: Evidence, name: str, documents: list[str], labels: Array) -
             columns=(name,),
             rows=tuple(np.flatnonzero(hit).tolist()),
             examples=tuple(
-                f"{spelt[k][:80]} ({counts[k].max()} of {counts[k].sum()} in {evidence.classes[counts[k].argmax()]})"
+                f"{spelt[k][:80]} ({counts[k].max()} of {counts[k].sum()} in {data.classes[counts[k].argmax()]})"
                 for k in order[:5]
             ),
-            interval=interval(float(hit.sum()), len(hit)),
+            interval=clopper_pearson_interval(float(hit.sum()), len(hit)),
             effect=Effect(float(before.mean()), float(after.mean()), len(before)),
         )
 
     yield Suspicion(float(min(1.0, p[telling].min() * len(p))), finding)
 
 
-def _token(evidence: Evidence, name: str, documents: list[str], labels: Array) -> Iterator[Suspicion]:
+def _find_label_token(data: AuditData, name: str, documents: list[str], labels: Array) -> Iterator[Suspicion]:
     """Single tokens that answer nearly every text by being there or not."""
-    counted = words.count(documents, labels, len(evidence.classes))
-    total = np.bincount(labels, minlength=len(evidence.classes))
+    counted = words.count_tokens(documents, labels, len(data.classes))
+    total = np.bincount(labels, minlength=len(data.classes))
     there = counted.counts
     correct = there.max(axis=1) + (total - there).max(axis=1)
     if not len(correct):
         return
     k, n = int(correct.argmax()), len(documents)
-    token = counted.taken(np.array([k])).tokens()[0]
+    token = counted.take_tokens(np.array([k])).tokens()[0]
     copy, strong = (
-        min(1.0, len(correct) * skilled(float(n - correct[k]), n, evidence.base, skill)) for skill in (COPY, STRONG)
+        min(1.0, len(correct) * skill_p_value(float(n - correct[k]), n, data.base_rate, skill))
+        for skill in (CERTAIN_COPY_SKILL, STRONG_SKILL)
     )
 
     def finding() -> Finding:
-        step = max(1, n // MOST)
+        step = max(1, n // MAX_DOCUMENTS_SCORED)
         some, y = documents[::step], labels[::step]
-        before, after = right(some, y), right(some, y, [token])
+        before, after = mark_correct_documents(some, y), mark_correct_documents(some, y, [token])
         return Finding(
-            Severity.HIGH if copy <= LEVEL else Severity.MEDIUM,
+            Severity.HIGH if copy <= FALSE_ALARM_LEVEL else Severity.MEDIUM,
             "boilerplate",
             f"the token {token!r} of {name!r} is nearly the label: alone it is right in {correct[k] / n:.1%} "
             "of the texts",
             "Remove it, and what it came with: it is the label in another form.",
             columns=(name,),
-            examples=(_share(evidence, token, there[k]),),
-            interval=interval(float(correct[k]), n),
+            examples=(_format_class_shares(data, token, there[k]),),
+            interval=clopper_pearson_interval(float(correct[k]), n),
             effect=Effect(float(before.mean()), float(after.mean()), len(y)),
         )
 

@@ -12,177 +12,186 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.core.typing import Array
-from priory.leakage.audit_tables import Cells, Evidence
-from priory.leakage.column_votes import Vote, Votes
-from priory.leakage.findings import LEVEL, Effect, Finding, Severity, Suspicion
-from priory.leakage.significance import association, better, binomial_tail, interval
+from priory.leakage.audit_tables import AuditColumn, AuditData
+from priory.leakage.column_votes import BinnedNaiveBayes, ColumnVote
+from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
+from priory.leakage.significance import binomial_tail, clopper_pearson_interval, mcnemar_p_value, measure_association
 
-LABEL = 0.99  # skill that a column shows if it is taken for a form of the label,
-COPY = 0.9  # and that it has for sure
-STRONG = 0.5  # skill of a column that is worth a question
-JUMP = 2  # times fewer errors with a column than without it: a sudden jump
-SUBSET = 0.25  # of the columns: so few that do as well as all are worth a question
-WORSE = 0.05  # p-value below which some columns do worse than all
+OBSERVED_COPY_SKILL = 0.99  # skill that a column shows if it is taken for a form of the label,
+CERTAIN_COPY_SKILL = 0.9  # and that it has for sure
+STRONG_SKILL = 0.5  # skill of a column that is worth a question
+ERROR_JUMP_FACTOR = 2  # times fewer errors with a column than without it: a sudden jump
+MAX_SUBSET_SHARE = 0.25  # of the columns: so few that do as well as all are worth a question
+SUBSET_WORSE_P_VALUE = 0.05  # p-value below which some columns do worse than all
 
-ASK = "Is it known before the outcome, when the model is used? If not, leave it out."
+AVAILABILITY_ADVICE = "Is it known before the outcome, when the model is used? If not, leave it out."
 
 
-def find(evidence: Evidence) -> Iterator[Suspicion]:
-    for column in evidence.columns:
-        yield from _empty(evidence, column)
-    if evidence.labels is None or evidence.votes is None:
+def find(data: AuditData) -> Iterator[Suspicion]:
+    for column in data.columns:
+        yield from _find_constant_column(data, column)
+    if data.labels is None or data.votes is None:
         return
-    votes, labels = evidence.votes, evidence.labels
-    together = votes.right()
-    for j in range(len(evidence.columns)):
-        yield from _knowing(evidence, votes, j, together)
-    for alike in _gaps(evidence):
-        yield from _missing(evidence, votes, alike, labels, together)
-    yield from _subset(evidence, votes, together)
+    votes, labels = data.votes, data.labels
+    together = votes.mark_correct_rows()
+    for j in range(len(data.columns)):
+        yield from _find_strong_column(data, votes, j, together)
+    for alike in _group_columns_by_gaps(data):
+        yield from _find_informative_gaps(data, votes, alike, labels, together)
+    yield from _find_sufficient_subset(data, votes, together)
 
 
-def skilled(errors: float, rows: int, base: float, skill: float) -> float:
+def skill_p_value(errors: float, n_rows: int, base_rate: float, skill: float) -> float:
     """The chance of so few errors if the skill were no more than this."""
-    return binomial_tail(rows - errors, rows, 1 - (1 - skill) * (1 - base))
+    return binomial_tail(n_rows - errors, n_rows, 1 - (1 - skill) * (1 - base_rate))
 
 
-def _knowing(evidence: Evidence, votes: Votes, j: int, together: Array) -> Iterator[Suspicion]:
+def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_correct: Array) -> Iterator[Suspicion]:
     """A column that alone is right nearly always, or better than all others together, or halves their errors."""
-    name, n, base = evidence.columns[j].name, evidence.train, evidence.base
-    alone = votes.right_alone(j)
+    name, n, base = data.columns[j].name, data.n_train, data.base_rate
+    alone = votes.mark_correct_by_column(j)
     errors = int(n - alone.sum())
-    strong = skilled(errors, n, base, STRONG)
-    rest = votes.right([j]) if strong <= LEVEL else together
-    wrong, wrong_together = float((~rest).sum()), float((~together).sum())
+    strong = skill_p_value(errors, n, base, STRONG_SKILL)
+    rest = votes.mark_correct_rows([j]) if strong <= FALSE_ALARM_LEVEL else all_correct
+    wrong, wrong_together = float((~rest).sum()), float((~all_correct).sum())
     chances = {
-        "is nearly a copy of the label": skilled(errors, n, base, COPY),
-        "knows more of the label than the rest": max(strong, better(alone, rest)),
-        "makes the score jump": max(strong, binomial_tail(wrong, wrong + wrong_together, JUMP / (1 + JUMP))),
+        "is nearly a copy of the label": skill_p_value(errors, n, base, CERTAIN_COPY_SKILL),
+        "knows more of the label than the rest": max(strong, mcnemar_p_value(alone, rest)),
+        "makes the score jump": max(
+            strong, binomial_tail(wrong, wrong + wrong_together, ERROR_JUMP_FACTOR / (1 + ERROR_JUMP_FACTOR))
+        ),
     }
     what = min(chances, key=lambda reason: chances[reason])
-    sure = len(chances) * len(votes.votes) * next(iter(chances.values())) <= LEVEL
+    sure = len(chances) * len(votes.votes) * next(iter(chances.values())) <= FALSE_ALARM_LEVEL
 
     def finding() -> Finding:
-        bits, _ = association(votes.votes[j].counts)
+        bits, _ = measure_association(votes.votes[j].counts)
         return Finding(
-            Severity.HIGH if sure and errors <= (1 - LABEL) * n * (1 - base) else Severity.MEDIUM,
+            Severity.HIGH if sure and errors <= (1 - OBSERVED_COPY_SKILL) * n * (1 - base) else Severity.MEDIUM,
             "column",
             f"column {name!r} {what}: alone it is right in {alone.mean():.1%} of the rows (base rate {base:.1%}, "
             f"{bits:.2f} bits), all other columns together in {rest.mean():.1%}",
-            ASK,
+            AVAILABILITY_ADVICE,
             columns=(name,),
-            examples=_telling(evidence, votes, j),
-            interval=interval(n - errors, n),
-            effect=Effect(float(together.mean()), float(rest.mean()), n),
+            examples=_format_largest_bins(data, votes, j),
+            interval=clopper_pearson_interval(n - errors, n),
+            effect=Effect(float(all_correct.mean()), float(rest.mean()), n),
         )
 
     yield Suspicion(min(1.0, len(chances) * chances[what]), finding)
 
 
-def _telling(evidence: Evidence, votes: Votes, j: int) -> tuple[str, ...]:
+def _format_largest_bins(data: AuditData, votes: BinnedNaiveBayes, j: int) -> tuple[str, ...]:
     """The fullest bins: what the column shows, and the class it goes with."""
     counts = votes.votes[j].counts
     shown = []
     for b in np.argsort(-counts.sum(axis=0), kind="stable")[:3]:
         column, total = counts[:, b], counts[:, b].sum()
         if total:
-            row = int(np.argmax(votes.votes[j].codes[: evidence.train] == b))
-            cell = evidence.columns[j].shown(row) or "missing"
+            row = int(np.argmax(votes.votes[j].codes[: data.n_train] == b))
+            cell = data.columns[j].format_cell(row) or "missing"
             c = int(np.argmax(column))
-            near = "like " if evidence.columns[j].numbers is not None and cell != "missing" else ""
-            shown.append(f"{near}{cell}: {evidence.classes[c]} in {column[c] / total:.1%} of {int(total):,} rows")
+            near = "like " if data.columns[j].numbers is not None and cell != "missing" else ""
+            shown.append(f"{near}{cell}: {data.classes[c]} in {column[c] / total:.1%} of {int(total):,} rows")
     return tuple(shown)
 
 
-def _missing(evidence: Evidence, votes: Votes, alike: list[int], labels: Array, together: Array) -> Iterator[Suspicion]:
+def _find_informative_gaps(
+    data: AuditData, votes: BinnedNaiveBayes, column_indices: list[int], labels: Array, all_correct: Array
+) -> Iterator[Suspicion]:
     """Cells that are filled for one class and not for another: filled after the outcome?"""
-    gaps = evidence.columns[alike[0]].missing[: evidence.train]
-    vote = Vote.of(gaps.astype(np.int64), 2, labels, votes.prior)
-    bits, p = association(vote.counts)
+    gaps = data.columns[column_indices[0]].is_missing[: data.n_train]
+    vote = ColumnVote.of(gaps.astype(np.int64), 2, labels, votes.prior)
+    bits, p = measure_association(vote.counts)
     filled = vote.counts[:, 0] / np.maximum(vote.counts.sum(axis=1), 1)
-    names = tuple(evidence.columns[j].name for j in alike)
+    names = tuple(data.columns[j].name for j in column_indices)
 
     def finding() -> Finding:
         most, least = int(np.argmax(filled)), int(np.argmin(filled))
-        sure = [_separates(vote.counts, skill) <= LEVEL for skill in (STRONG, 0.0)]
+        sure = [_separation_p_value(vote.counts, skill) <= FALSE_ALARM_LEVEL for skill in (STRONG_SKILL, 0.0)]
         after = "; filled after the outcome?" if filled[least] == 0 else ""
         return Finding(
             Severity.HIGH if sure[0] else Severity.MEDIUM if sure[1] else Severity.LOW,
             "missing",
-            f"what is missing in {_listed(names)} knows the label ({bits:.2f} bits): filled in {filled[most]:.1%} of "
-            f"class {evidence.classes[most]!r}, in {filled[least]:.1%} of class {evidence.classes[least]!r}{after}",
-            "Find out why it is missing. " + ASK,
+            f"what is missing in {_format_names(names)} knows the label ({bits:.2f} bits): filled in {filled[most]:.1%} of "
+            f"class {data.classes[most]!r}, in {filled[least]:.1%} of class {data.classes[least]!r}{after}",
+            "Find out why it is missing. " + AVAILABILITY_ADVICE,
             columns=names,
-            interval=interval(vote.counts[most, 0], vote.counts[most].sum()),
-            effect=Effect(float(together.mean()), float(votes.right(alike).mean()), len(gaps)),
+            interval=clopper_pearson_interval(vote.counts[most, 0], vote.counts[most].sum()),
+            effect=Effect(float(all_correct.mean()), float(votes.mark_correct_rows(column_indices).mean()), len(gaps)),
         )
 
     yield Suspicion(p, finding)
 
 
-def _separates(counts: Array, skill: float) -> float:
+def _separation_p_value(counts: Array, skill: float) -> float:
     """The chance that the bins tell a class from the others as well as they do, if the skill were no more than this."""
     n, rest = counts.sum(), counts.sum(axis=0) - counts
     right = np.maximum(counts, rest).sum(axis=1)
     base = np.maximum(counts.sum(axis=1), rest.sum(axis=1)) / n
-    chances = [skilled(n - own, int(n), usual, skill) for own, usual in zip(right, base, strict=True)]
+    chances = [skill_p_value(n - own, int(n), usual, skill) for own, usual in zip(right, base, strict=True)]
     return min(1.0, len(chances) * min(chances))
 
 
-def _gaps(evidence: Evidence) -> Iterator[list[int]]:
+def _group_columns_by_gaps(data: AuditData) -> Iterator[list[int]]:
     """Columns with missing cells, those missing in the same rows together."""
     alike: dict[bytes, list[int]] = {}
-    for j, column in enumerate(evidence.columns):
-        gaps = column.missing[: evidence.train]
+    for j, column in enumerate(data.columns):
+        gaps = column.is_missing[: data.n_train]
         if gaps.any() and not gaps.all():
             alike.setdefault(np.packbits(gaps).tobytes(), []).append(j)
     yield from alike.values()
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _format_names(names: tuple[str, ...]) -> str:
     return f"{names[0]!r}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def _subset(evidence: Evidence, votes: Votes, together: Array) -> Iterator[Suspicion]:
+def _find_sufficient_subset(data: AuditData, votes: BinnedNaiveBayes, all_correct: Array) -> Iterator[Suspicion]:
     """Columns added one by one, the best alone first: do a few do as well as all, and is there a jump?"""
-    d, n = len(votes.votes), len(together)
-    if d < 1 / SUBSET or skilled(n - together.sum(), n, evidence.base, STRONG) > LEVEL:
+    d, n = len(votes.votes), len(all_correct)
+    if (
+        d < 1 / MAX_SUBSET_SHARE
+        or skill_p_value(n - all_correct.sum(), n, data.base_rate, STRONG_SKILL) > FALSE_ALARM_LEVEL
+    ):
         return
-    alone = [votes.right_alone(j).mean() for j in range(d)]
+    alone = [votes.mark_correct_by_column(j).mean() for j in range(d)]
     order = np.argsort(-np.array(alone), kind="stable")
     joint = np.tile(np.log(np.maximum(votes.prior, 1e-300)), (n, 1))
     scores: list[float] = []
-    for j in order[: int(SUBSET * d)]:
-        joint += votes.votes[j].say_without(votes.group)
-        right = joint.argmax(axis=1) == votes.group
+    for j in order[: int(MAX_SUBSET_SHARE * d)]:
+        joint += votes.votes[j].score_leave_one_out(votes.class_codes)
+        right = joint.argmax(axis=1) == votes.class_codes
         scores.append(float(right.mean()))
-        if better(together, right) > WORSE:
+        if mcnemar_p_value(all_correct, right) > SUBSET_WORSE_P_VALUE:
             break
     else:
         return
-    names = tuple(evidence.columns[j].name for j in order[: len(scores)])
+    names = tuple(data.columns[j].name for j in order[: len(scores)])
     yield Suspicion(
-        skilled(n - right.sum(), n, evidence.base, STRONG),
+        skill_p_value(n - right.sum(), n, data.base_rate, STRONG_SKILL),
         lambda: Finding(
             Severity.LOW,
             "subset",
-            f"{len(names)} of {d} columns do as well as all: accuracy {scores[-1]:.3f} against {together.mean():.3f} "
+            f"{len(names)} of {d} columns do as well as all: accuracy {scores[-1]:.3f} against {all_correct.mean():.3f} "
             f"(added one by one: {', '.join(f'{score:.3f}' for score in scores)})",
-            "High quality, or leakage: look at these first. " + ASK,
+            "High quality, or leakage: look at these first. " + AVAILABILITY_ADVICE,
             columns=names,
-            interval=interval(float(right.sum()), n),
-            effect=Effect(float(together.mean()), float(votes.right(order[: len(scores)].tolist()).mean()), n),
+            interval=clopper_pearson_interval(float(right.sum()), n),
+            effect=Effect(
+                float(all_correct.mean()), float(votes.mark_correct_rows(order[: len(scores)].tolist()).mean()), n
+            ),
         ),
     )
 
 
-def _empty(evidence: Evidence, column: Cells) -> Iterator[Suspicion]:
+def _find_constant_column(data: AuditData, column: AuditColumn) -> Iterator[Suspicion]:
     """A column with one value, or none."""
-    gaps = column.missing[: evidence.train]
-    cells = (column.numbers if column.numbers is not None else column.coded[0])[: evidence.train]
+    gaps = column.is_missing[: data.n_train]
+    cells = (column.numbers if column.numbers is not None else column.codes_and_values[0])[: data.n_train]
     if not gaps.all() and (gaps.any() or (cells != cells[0]).any()):
         return
-    what = "is empty" if gaps.all() else f"holds {column.shown(0)!r} in every row"
+    what = "is empty" if gaps.all() else f"holds {column.format_cell(0)!r} in every row"
     yield Suspicion(
         None,
         lambda: Finding(

@@ -7,41 +7,43 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.bag_of_words import token_counts as words
-from priory.leakage.audit_tables import Evidence
-from priory.leakage.column_votes import Votes
-from priory.leakage.finders.identifiers import reason
-from priory.leakage.findings import LEVEL, Effect, Finding, Severity, Suspicion
-from priory.leakage.significance import area, association, presences
-from priory.leakage.text_scores import MOST, right, without
+from priory.leakage.audit_tables import AuditData
+from priory.leakage.column_votes import BinnedNaiveBayes
+from priory.leakage.finders.identifiers import explain_identifier
+from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
+from priory.leakage.significance import auc_with_error, measure_association, measure_presence_association
+from priory.leakage.text_scores import MAX_DOCUMENTS_SCORED, log_joint_leave_one_out, mark_correct_documents
 
-DIFFERENT, APART = 0.6, 0.8  # the area under the curve of telling the tables apart
+MEDIUM_DRIFT_AUC, HIGH_DRIFT_AUC = 0.6, 0.8  # the area under the curve of telling the tables apart
 
 
-def find(evidence: Evidence) -> Iterator[Suspicion]:
-    if not evidence.test:
+def find(data: AuditData) -> Iterator[Suspicion]:
+    if not data.n_test:
         return
-    described = [j for j, c in enumerate(evidence.columns) if reason(c, evidence.train) is None]
+    described = [j for j, c in enumerate(data.columns) if explain_identifier(c, data.n_train) is None]
     if described:
-        yield from _apart(evidence, described)
-    for name, texts in evidence.texts.items():
-        yield from _wording(evidence, name, texts)
+        yield from _find_column_drift(data, described)
+    for name, texts in data.texts.items():
+        yield from _find_token_drift(data, name, texts)
 
 
-def _apart(evidence: Evidence, described: list[int]) -> Iterator[Suspicion]:
-    side = np.repeat([0, 1], [evidence.train, evidence.test]).astype(np.int32)
-    bins = [evidence.bins(evidence.columns[j]) for j in described]
-    votes = Votes.of(bins, side, 2)
-    tests = [association(vote.counts) for vote in votes.votes]
+def _find_column_drift(data: AuditData, column_indices: list[int]) -> Iterator[Suspicion]:
+    side = np.repeat([0, 1], [data.n_train, data.n_test]).astype(np.int32)
+    bins = [data.bin_column(data.columns[j]) for j in column_indices]
+    votes = BinnedNaiveBayes.of(bins, side, 2)
+    tests = [measure_association(vote.counts) for vote in votes.votes]
     p = np.array([p for _, p in tests])
 
     def finding() -> Finding:
-        order = [k for k in np.argsort([-bits for bits, _ in tests], kind="stable") if p[k] * len(p) <= LEVEL]
-        names = tuple(evidence.columns[described[k]].name for k in order)
-        right, after = votes.right(), votes.right(order)
-        auc, error = area(votes.joint[:, 1] - votes.joint[:, 0], side == 1)
-        said = ", ".join(f"{evidence.columns[described[k]].name!r} {tests[k][0]:.3f} bits" for k in order[:5])
+        order = [
+            k for k in np.argsort([-bits for bits, _ in tests], kind="stable") if p[k] * len(p) <= FALSE_ALARM_LEVEL
+        ]
+        names = tuple(data.columns[column_indices[k]].name for k in order)
+        right, after = votes.mark_correct_rows(), votes.mark_correct_rows(order)
+        auc, error = auc_with_error(votes.log_joint[:, 1] - votes.log_joint[:, 0], side == 1)
+        said = ", ".join(f"{data.columns[column_indices[k]].name!r} {tests[k][0]:.3f} bits" for k in order[:5])
         return Finding(
-            _severity(auc - 2 * error),
+            _rate_drift(auc - 2 * error),
             "drift",
             f"train and test can be told apart (AUC {auc:.2f}), by {said}",
             "The test score is of another population: find out why, and leave out or mend what gives the tables away.",
@@ -53,30 +55,30 @@ def _apart(evidence: Evidence, described: list[int]) -> Iterator[Suspicion]:
     yield Suspicion(float(min(1.0, p.min() * len(p))), finding)
 
 
-def _severity(auc: float) -> Severity:
-    return Severity.HIGH if auc > APART else Severity.MEDIUM if auc > DIFFERENT else Severity.LOW
+def _rate_drift(auc: float) -> Severity:
+    return Severity.HIGH if auc > HIGH_DRIFT_AUC else Severity.MEDIUM if auc > MEDIUM_DRIFT_AUC else Severity.LOW
 
 
-def _wording(evidence: Evidence, name: str, texts: list[str]) -> Iterator[Suspicion]:
+def _find_token_drift(data: AuditData, name: str, texts: list[str]) -> Iterator[Suspicion]:
     """Tokens that one table has more often than the other."""
-    side = np.repeat([0, 1], [evidence.train, evidence.test]).astype(np.int32)
-    counted = words.count(texts, side, 2)
+    side = np.repeat([0, 1], [data.n_train, data.n_test]).astype(np.int32)
+    counted = words.count_tokens(texts, side, 2)
     if not len(counted):
         return
-    bits, p = presences(counted.counts, np.array([evidence.train, evidence.test], dtype=float))
+    bits, p = measure_presence_association(counted.counts, np.array([data.n_train, data.n_test], dtype=float))
 
     def finding() -> Finding:
         order = np.argsort(-bits, kind="stable")
-        order = order[p[order] * len(p) <= LEVEL]
-        telling = counted.taken(order).tokens()
-        step = max(1, len(texts) // MOST)
+        order = order[p[order] * len(p) <= FALSE_ALARM_LEVEL]
+        telling = counted.take_tokens(order).tokens()
+        step = max(1, len(texts) // MAX_DOCUMENTS_SCORED)
         some, y = texts[::step], side[::step]
-        joint = without(some, y)
-        auc, error = area(joint[:, 1] - joint[:, 0], y == 1)
-        before, after = joint.argmax(axis=1) == y, right(some, y, telling)
-        share = counted.counts[order] / np.array([evidence.train, evidence.test])
+        joint = log_joint_leave_one_out(some, y)
+        auc, error = auc_with_error(joint[:, 1] - joint[:, 0], y == 1)
+        before, after = joint.argmax(axis=1) == y, mark_correct_documents(some, y, telling)
+        share = counted.counts[order] / np.array([data.n_train, data.n_test])
         return Finding(
-            _severity(auc - 2 * error),
+            _rate_drift(auc - 2 * error),
             "drift",
             f"train and test can be told apart by {name!r} (AUC {auc:.2f}): {len(telling):,} tokens differ",
             "The test score is of another population: find out where the texts come from.",

@@ -8,30 +8,30 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from priory.leakage.audit_tables import Cells, Evidence
+from priory.leakage.audit_tables import AuditColumn, AuditData
 from priory.leakage.findings import Finding, Severity, Suspicion
-from priory.leakage.significance import better, interval
+from priory.leakage.significance import clopper_pearson_interval, mcnemar_p_value
 
-LEAST = 20  # different values, of a column that may be a group
-REPEATED = 1.1  # rows for each value, at least
+MIN_GROUPS = 20  # different values, of a column that may be a group
+MIN_ROWS_PER_GROUP = 1.1  # rows for each value, at least
 
 
-def find(evidence: Evidence) -> Iterator[Suspicion]:
-    if evidence.groups is not None:
-        yield from _shared(evidence, evidence.groups, None)
+def find(data: AuditData) -> Iterator[Suspicion]:
+    if data.groups is not None:
+        yield from _find_shared_groups(data, data.groups, None)
         return
-    for j, column in enumerate(evidence.columns):
-        if _may_group(column, evidence.train):
-            p = more_alike(evidence, j)
+    for j, column in enumerate(data.columns):
+        if _may_be_groups(column, data.n_train):
+            p = group_similarity_p_value(data, j)
             if p is not None:
-                yield from _shared(evidence, column, p)
+                yield from _find_shared_groups(data, column, p)
 
 
-def _shared(evidence: Evidence, column: Cells, p: float | None) -> Iterator[Suspicion]:
+def _find_shared_groups(data: AuditData, column: AuditColumn, p: float | None) -> Iterator[Suspicion]:
     """Rows whose group is on the other side too, or, with one table, has more than one row."""
-    codes, values = column.coded
-    train, test = codes[: evidence.train], codes[evidence.train :]
-    if evidence.test:
+    codes, values = column.codes_and_values
+    train, test = codes[: data.n_train], codes[data.n_train :]
+    if data.n_test:
         hit = np.isin(test, train[train >= 0]) & (test >= 0)
         both = np.isin(train, test[hit])
         rows, test_rows = np.flatnonzero(both), np.flatnonzero(hit)
@@ -41,14 +41,12 @@ def _shared(evidence: Evidence, column: Cells, p: float | None) -> Iterator[Susp
         rows, test_rows = np.flatnonzero(hit), np.zeros(0, dtype=np.int64)
     if not hit.any():
         return
-    kinds = len(np.unique((test if evidence.test else train)[hit]))
+    kinds = len(np.unique((test if data.n_test else train)[hit]))
     looks = "" if p is None else "; rows that share a value are more alike than others, so it looks like a group"
     where = (
-        "of the test rows are of a group that is in the training table"
-        if evidence.test
-        else "of the rows share a group"
+        "of the test rows are of a group that is in the training table" if data.n_test else "of the rows share a group"
     )
-    severity = Severity.HIGH if evidence.test and p is None else Severity.MEDIUM if evidence.test else Severity.LOW
+    severity = Severity.HIGH if data.n_test and p is None else Severity.MEDIUM if data.n_test else Severity.LOW
     yield Suspicion(
         p,
         lambda: Finding(
@@ -59,37 +57,37 @@ def _shared(evidence: Evidence, column: Cells, p: float | None) -> Iterator[Susp
             columns=(column.name,),
             rows=tuple(rows.tolist()),
             test_rows=tuple(test_rows.tolist()),
-            examples=tuple(str(values[c]) for c in np.unique((test if evidence.test else train)[hit])[:5]),
-            interval=interval(float(hit.sum()), len(hit)),
-            effect=evidence.score_without(rows) if evidence.test else None,
+            examples=tuple(str(values[c]) for c in np.unique((test if data.n_test else train)[hit])[:5]),
+            interval=clopper_pearson_interval(float(hit.sum()), len(hit)),
+            effect=data.score_without_rows(rows) if data.n_test else None,
         ),
     )
 
 
-def _may_group(column: Cells, train: int) -> bool:
-    if not column.whole:
+def _may_be_groups(column: AuditColumn, n_train: int) -> bool:
+    if not column.is_discrete:
         return False
-    codes = column.coded[0][:train]
+    codes = column.codes_and_values[0][:n_train]
     rows, kinds = int((codes >= 0).sum()), len(np.unique(codes[codes >= 0]))
-    return kinds >= max(LEAST, np.sqrt(rows)) and rows >= REPEATED * kinds
+    return kinds >= max(MIN_GROUPS, np.sqrt(rows)) and rows >= MIN_ROWS_PER_GROUP * kinds
 
 
-def more_alike(evidence: Evidence, j: int) -> float | None:
+def group_similarity_p_value(data: AuditData, j: int) -> float | None:
     """The chance that rows which share a value are as alike in the other columns as here, if sharing meant nothing.
 
     One row of each value is compared with another of its value and with one of the next value, so that a measurement,
     whose neighbours are alike too, is not taken for a group; the sign of the difference is a coin's.
     """
-    codes = evidence.columns[j].coded[0][: evidence.train]
+    codes = data.columns[j].codes_and_values[0][: data.n_train]
     shuffled = np.random.default_rng(0).permutation(np.flatnonzero(codes >= 0))
     order = shuffled[np.argsort(codes[shuffled], kind="stable")]
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     several = np.diff(starts, append=len(order)) > 1
     first, twin, stranger = order[starts[several]], order[starts[several] + 1], order[np.roll(starts, -1)[several]]
-    others = [evidence.bins(c)[0] for k, c in enumerate(evidence.columns) if k != j]
-    if evidence.group is not None:
-        others.append(evidence.group)
+    others = [data.bin_column(c)[0] for k, c in enumerate(data.columns) if k != j]
+    if data.class_codes is not None:
+        others.append(data.class_codes)
     if not len(first) or not others:
         return None
     near, far = (np.sum([(cells[first] == cells[other]) for cells in others], axis=0) for other in (twin, stranger))
-    return better(near > far, far > near)
+    return mcnemar_p_value(near > far, far > near)

@@ -7,86 +7,88 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.core.typing import Array
-from priory.leakage.audit_tables import Evidence
-from priory.leakage.finders.duplicates import SHARE
+from priory.leakage.audit_tables import AuditData
+from priory.leakage.finders.duplicates import HIGH_COPY_SHARE
 from priory.leakage.findings import Finding, Severity, Suspicion
-from priory.leakage.minhash import ALIKE, clusters
-from priory.leakage.row_hashes import bare
-from priory.leakage.significance import interval
+from priory.leakage.minhash import MIN_SHINGLE_OVERLAP, cluster_texts
+from priory.leakage.row_hashes import keep_alphanumerics
+from priory.leakage.significance import clopper_pearson_interval
 
 
-def find(evidence: Evidence) -> Iterator[Suspicion]:
+def find(data: AuditData) -> Iterator[Suspicion]:
     """Near-duplicates that are not duplicates: those the other finder has counted."""
-    for name, texts in evidence.texts.items():
-        distinct, back = _distinct(texts)
-        cluster = clusters(distinct)[back]
-        if evidence.test:
-            yield from _across(evidence, name, cluster, back)
-        yield from _within(evidence, name, cluster[: evidence.train], back[: evidence.train])
+    for name, texts in data.texts.items():
+        distinct, back = _take_distinct_texts(texts)
+        cluster = cluster_texts(distinct)[back]
+        if data.n_test:
+            yield from _find_near_copies_across(data, name, cluster, back)
+        yield from _find_near_copies_within(data, name, cluster[: data.n_train], back[: data.n_train])
 
 
-def _distinct(texts: list[str]) -> tuple[list[str], Array]:
+def _take_distinct_texts(texts: list[str]) -> tuple[list[str], Array]:
     """One of each text, duplicates counting as one, and which of them each text is."""
     number: dict[int, int] = {}
-    back = np.array([number.setdefault(hash(bare(text)), len(number)) for text in texts])
+    back = np.array([number.setdefault(hash(keep_alphanumerics(text)), len(number)) for text in texts])
     _, first = np.unique(back, return_index=True)
     return [texts[i] for i in first], back
 
 
-def _across(evidence: Evidence, name: str, cluster: Array, back: Array) -> Iterator[Suspicion]:
-    train = evidence.train
-    near = np.isin(cluster[train:], cluster[:train]) & ~np.isin(back[train:], back[:train])
+def _find_near_copies_across(data: AuditData, name: str, cluster: Array, inverse: Array) -> Iterator[Suspicion]:
+    train = data.n_train
+    near = np.isin(cluster[train:], cluster[:train]) & ~np.isin(inverse[train:], inverse[:train])
     if not near.any():
         return
     test_rows = np.flatnonzero(near)
     rows = np.flatnonzero(np.isin(cluster[:train], cluster[train:][near]))
-    share = len(test_rows) / evidence.test
+    share = len(test_rows) / data.n_test
     yield Suspicion(
         None,
         lambda: Finding(
-            Severity.HIGH if share >= SHARE else Severity.MEDIUM,
+            Severity.HIGH if share >= HIGH_COPY_SHARE else Severity.MEDIUM,
             "near-duplicates",
-            f"{share:.1%} of the test rows ({len(test_rows):,}) have a {name!r} that shares {ALIKE:.0%} or more of its "
+            f"{share:.1%} of the test rows ({len(test_rows):,}) have a {name!r} that shares {MIN_SHINGLE_OVERLAP:.0%} or more of its "
             "shingles with one in the training table",
             "Keep near-duplicates on one side: split by clusters.",
             columns=(name,),
             rows=tuple(rows.tolist()),
             test_rows=tuple(test_rows.tolist()),
-            examples=_pair(evidence, name, cluster, train + int(test_rows[0]), rows),
-            interval=interval(len(test_rows), evidence.test),
+            examples=_format_text_pair(data, name, cluster, train + int(test_rows[0]), rows),
+            interval=clopper_pearson_interval(len(test_rows), data.n_test),
         ),
     )
 
 
-def _pair(evidence: Evidence, name: str, cluster: Array, row: int, rows: Array) -> tuple[str, ...]:
+def _format_text_pair(data: AuditData, name: str, cluster: Array, row: int, rows: Array) -> tuple[str, ...]:
     other = rows[cluster[rows] == cluster[row]][0]
-    return evidence.texts[name][row][:100], evidence.texts[name][int(other)][:100]
+    return data.texts[name][row][:100], data.texts[name][int(other)][:100]
 
 
-def _within(evidence: Evidence, name: str, cluster: Array, back: Array) -> Iterator[Suspicion]:
+def _find_near_copies_within(data: AuditData, name: str, cluster: Array, inverse: Array) -> Iterator[Suspicion]:
     kept, first = np.unique(cluster, return_index=True)
-    extra = np.setdiff1d(np.unique(back, return_index=True)[1], first)  # first of its kind, not of its cluster
+    extra = np.setdiff1d(np.unique(inverse, return_index=True)[1], first)  # first of its kind, not of its cluster
     if not len(extra):
         return
-    share = len(extra) / evidence.train
+    share = len(extra) / data.n_train
     torn, where = 0, np.zeros(0, dtype=np.int64)
-    if evidence.labels is not None:
-        of = np.unique(cluster.astype(np.int64) * len(evidence.classes) + evidence.labels)
-        mixed_up = kept[np.bincount(np.searchsorted(kept, of // len(evidence.classes))) > 1]
+    if data.labels is not None:
+        of = np.unique(cluster.astype(np.int64) * len(data.classes) + data.labels)
+        mixed_up = kept[np.bincount(np.searchsorted(kept, of // len(data.classes))) > 1]
         where = np.flatnonzero(np.isin(cluster, mixed_up))
         torn = len(mixed_up)
-    grave = Severity.HIGH if share >= SHARE else Severity.MEDIUM
+    grave = Severity.HIGH if share >= HIGH_COPY_SHARE else Severity.MEDIUM
     yield Suspicion(
         None,
         lambda: Finding(
-            Severity.LOW if evidence.test and not torn else grave,
+            Severity.LOW if data.n_test and not torn else grave,
             "near-duplicates",
-            f"{share:.1%} of the rows ({len(extra):,}) have a {name!r} that shares {ALIKE:.0%} or more of its shingles "
+            f"{share:.1%} of the rows ({len(extra):,}) have a {name!r} that shares {MIN_SHINGLE_OVERLAP:.0%} or more of its shingles "
             "with an earlier one" + (f"; {torn:,} clusters do not agree on the label" if torn else ""),
             "Keep near-duplicates together when splitting (groups)" + ("; look at the labels." if torn else "."),
             columns=(name,),
             rows=tuple((where if torn else extra).tolist()),
-            examples=_pair(evidence, name, cluster, int(extra[0]), np.flatnonzero(cluster == cluster[extra[0]])),
-            interval=interval(len(extra), evidence.train),
+            examples=_format_text_pair(
+                data, name, cluster, int(extra[0]), np.flatnonzero(cluster == cluster[extra[0]])
+            ),
+            interval=clopper_pearson_interval(len(extra), data.n_train),
         ),
     )

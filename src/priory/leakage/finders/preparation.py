@@ -17,29 +17,29 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
 from priory.errors import DataError
-from priory.leakage.audit_tables import Evidence
+from priory.leakage.audit_tables import AuditData
 from priory.leakage.findings import Finding, Severity, Suspicion
 
-TOLERANCE = 1e-9
+FITTED_VALUE_TOLERANCE = 1e-9
 
 
-def find(evidence: Evidence) -> Iterator[Suspicion]:
-    if evidence.pipeline is None:
+def find(data: AuditData) -> Iterator[Suspicion]:
+    if data.pipeline is None:
         return
-    if not evidence.test:
+    if not data.n_test:
         raise DataError("pipeline needs the test table: audit(train, test, pipeline=...).")
-    inputs = _features(evidence, 0), _features(evidence, 1)
-    labels = _labels(evidence)
-    for name, step in _steps(evidence.pipeline):
-        leaked = _leaked(step, *inputs, labels, evidence.train)
+    inputs = _take_features(data, 0), _take_features(data, 1)
+    labels = _decode_target(data)
+    for name, step in _list_steps(data.pipeline):
+        leaked = _find_leaked_attributes(step, *inputs, labels, data.n_train)
         if leaked:
-            yield Suspicion(None, partial(_finding, name, leaked))
+            yield Suspicion(None, partial(_build_finding, name, leaked))
         if not hasattr(step, "transform"):
             break
         inputs = step.transform(inputs[0]), step.transform(inputs[1])
 
 
-def _finding(name: str, leaked: dict[str, str]) -> Finding:
+def _build_finding(name: str, leaked: dict[str, str]) -> Finding:
     return Finding(
         Severity.HIGH,
         "preparation",
@@ -50,44 +50,44 @@ def _finding(name: str, leaked: dict[str, str]) -> Finding:
     )
 
 
-def _features(evidence: Evidence, side: int) -> Any:
-    given = evidence.given[side]
-    names = getattr(evidence.pipeline, "feature_names_in_", None)
+def _take_features(data: AuditData, side: int) -> Any:
+    given = data.raw_features[side]
+    names = getattr(data.pipeline, "feature_names_in_", None)
     frame = nw.from_native(given, eager_only=True, pass_through=True)
     return frame[list(names)].to_native() if isinstance(frame, nw.DataFrame) and names is not None else given
 
 
-def _labels(evidence: Evidence) -> Any:
+def _decode_target(data: AuditData) -> Any:
     """The target as it came, of the training rows alone where the test table has none."""
-    if evidence.target is None:
+    if data.target is None:
         return None
-    codes, values = evidence.target.coded
-    return values[codes] if (codes >= 0).all() else values[codes[: evidence.train]]
+    codes, values = data.target.codes_and_values
+    return values[codes] if (codes >= 0).all() else values[codes[: data.n_train]]
 
 
-def _steps(pipeline: Any) -> Iterator[tuple[str, Any]]:
+def _list_steps(pipeline: Any) -> Iterator[tuple[str, Any]]:
     """The steps of a pipeline in order; a lone transformer is its own step."""
     for name, step in getattr(pipeline, "steps", [(type(pipeline).__name__, pipeline)]):
         if step is not None and step != "passthrough":
             yield name, step
 
 
-def _leaked(step: Any, train: Any, test: Any, labels: Any, rows: int) -> dict[str, str]:
+def _find_leaked_attributes(step: Any, train: Any, test: Any, labels: Any, n_train: int) -> dict[str, str]:
     """What the step holds that only both tables together explain, attribute by attribute."""
-    here = learned(clone(step).fit(train, None if labels is None else labels[:rows]))
-    every = labels if labels is not None and len(labels) > rows else None
+    here = collect_fitted_attributes(clone(step).fit(train, None if labels is None else labels[:n_train]))
+    every = labels if labels is not None and len(labels) > n_train else None
     told = every is not None or not get_tags(step).target_tags.required
-    both = learned(clone(step).fit(stacked(train, test), every)) if told else {}
+    both = collect_fitted_attributes(clone(step).fit(stack_tables(train, test), every)) if told else {}
     leaked = {}
-    for attribute, value in learned(step).items():
-        if attribute in here and not same(value, here[attribute]):
-            beyond = _beyond(value, here[attribute])
-            if beyond or (attribute in both and same(value, both[attribute])):
+    for attribute, value in collect_fitted_attributes(step).items():
+        if attribute in here and not is_same_fitted_value(value, here[attribute]):
+            beyond = _format_extra_entries(value, here[attribute])
+            if beyond or (attribute in both and is_same_fitted_value(value, both[attribute])):
                 leaked[attribute] = beyond or "as fitted to train and test together"
     return leaked
 
 
-def stacked(train: Any, test: Any) -> Any:
+def stack_tables(train: Any, test: Any) -> Any:
     frame = nw.from_native(train, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return nw.concat([frame, nw.from_native(test, eager_only=True)]).to_native()
@@ -96,45 +96,45 @@ def stacked(train: Any, test: Any) -> Any:
     return [*train, *test] if isinstance(train, list) else np.concatenate([np.asarray(train), np.asarray(test)])
 
 
-def learned(estimator: Any, path: str = "") -> dict[str, Any]:
+def collect_fitted_attributes(estimator: Any, path: str = "") -> dict[str, Any]:
     """The fitted attributes of an estimator and of those inside it, by their path."""
     found: dict[str, Any] = {}
     for name, value in vars(estimator).items():
         if name.endswith("_") and not name.startswith("_"):
-            found.update(_leaves(value, f"{path}{name}"))
+            found.update(_walk_fitted_values(value, f"{path}{name}"))
     return found
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _walk_fitted_values(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, BaseEstimator):
-        yield from learned(value, f"{path}.").items()
+        yield from collect_fitted_attributes(value, f"{path}.").items()
     elif isinstance(value, list | tuple) and any(isinstance(v, BaseEstimator | list | tuple) for v in value):
         named = isinstance(value, tuple) and isinstance(value[0], str)  # (name, estimator, columns)
         for k, part in enumerate(value):
-            yield from _leaves(part, f"{path}.{value[0] if named else k}")
+            yield from _walk_fitted_values(part, f"{path}.{value[0] if named else k}")
     elif isinstance(value, Mapping | np.ndarray | int | float | list | set):
         yield path, value
 
 
-def same(a: Any, b: Any) -> bool:
+def is_same_fitted_value(a: Any, b: Any) -> bool:
     """Whether two fitted attributes are equal, up to rounding."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys()
     try:
         x, y = np.asarray(a), np.asarray(b)
     except ValueError:
-        return len(a) == len(b) and all(same(p, q) for p, q in zip(a, b, strict=True))
+        return len(a) == len(b) and all(is_same_fitted_value(p, q) for p, q in zip(a, b, strict=True))
     if x.shape != y.shape:
         return False
     if x.dtype.kind in "fc" or y.dtype.kind in "fc":
-        return bool(np.allclose(x, y, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
+        return bool(np.allclose(x, y, rtol=FITTED_VALUE_TOLERANCE, atol=FITTED_VALUE_TOLERANCE, equal_nan=True))
     return bool((x == y).all())
 
 
-def _beyond(value: Any, here: Any) -> str:
+def _format_extra_entries(value: Any, train_value: Any) -> str:
     """What is in a vocabulary, or among categories, that the training rows do not have."""
-    if isinstance(value, Mapping) and isinstance(here, Mapping):
-        more = [str(key) for key in value if key not in here]
+    if isinstance(value, Mapping) and isinstance(train_value, Mapping):
+        more = [str(key) for key in value if key not in train_value]
         return (
             f"{len(more):,} entries that no training row has, such as {', '.join(map(repr, more[:3]))}" if more else ""
         )

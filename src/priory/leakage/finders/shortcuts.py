@@ -13,28 +13,28 @@ import numpy as np
 from scipy.special import ndtr
 
 from priory.core.typing import Array
-from priory.leakage.audit_tables import Evidence
-from priory.leakage.column_votes import Votes
+from priory.leakage.audit_tables import AuditData
+from priory.leakage.column_votes import BinnedNaiveBayes
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion
 
-DROP = 0.1  # in accuracy, of a column whose answers do not last
+HIGH_ACCURACY_DROP = 0.1  # in accuracy, of a column whose answers do not last
 
 
-def find(evidence: Evidence) -> Iterator[Suspicion]:
-    votes, group = evidence.votes, evidence.group
-    if votes is None or group is None or not (group[evidence.train :] >= 0).any():
+def find(data: AuditData) -> Iterator[Suspicion]:
+    votes, group = data.votes, data.class_codes
+    if votes is None or group is None or not (group[data.n_train :] >= 0).any():
         return
     for j in range(len(votes.votes)):
-        yield from _lasting(evidence, votes, j, group[evidence.train :])
+        yield from _find_accuracy_drop(data, votes, j, group[data.n_train :])
 
 
-def _lasting(evidence: Evidence, votes: Votes, j: int, truth: Array) -> Iterator[Suspicion]:
+def _find_accuracy_drop(data: AuditData, votes: BinnedNaiveBayes, j: int, truth: Array) -> Iterator[Suspicion]:
     """Class by class, so that other shares of the classes in the test table do not count."""
-    name, known = evidence.columns[j].name, truth >= 0
-    vote, classes = votes.votes[j], len(evidence.classes)
-    there = (vote.answers(vote.counts)[vote.codes[evidence.train :]] == truth)[known]
-    n, m = (np.bincount(group, minlength=classes) for group in (votes.group, truth[known]))
-    right = np.bincount(votes.group, vote.right_in_folds(votes.group), classes)
+    name, known = data.columns[j].name, truth >= 0
+    vote, classes = votes.votes[j], len(data.classes)
+    there = (vote.predict_classes(vote.counts)[vote.codes[data.n_train :]] == truth)[known]
+    n, m = (np.bincount(group, minlength=classes) for group in (votes.class_codes, truth[known]))
+    right = np.bincount(votes.class_codes, vote.mark_correct_out_of_fold(votes.class_codes), classes)
     right_there = np.bincount(truth[known], there, classes)
     both = (n > 0) & (m > 0)
     n, m, right, right_there = n[both], m[both], right[both], right_there[both]
@@ -45,10 +45,10 @@ def _lasting(evidence: Evidence, votes: Votes, j: int, truth: Array) -> Iterator
     expected = float((weight * right / n).sum())
 
     def finding() -> Finding:
-        part = slice(evidence.train, evidence.train + evidence.test)
-        effect = [(votes.answers(part, but) == truth)[known].mean() for but in ([], [j])]
+        part = slice(data.n_train, data.n_train + data.n_test)
+        effect = [(votes.predict_classes(part, but) == truth)[known].mean() for but in ([], [j])]
         return Finding(
-            Severity.HIGH if lost - 2 * spread > DROP else Severity.MEDIUM,
+            Severity.HIGH if lost - 2 * spread > HIGH_ACCURACY_DROP else Severity.MEDIUM,
             "shortcut",
             f"what column {name!r} knows does not last: by what the training rows say of each other it alone should be "
             f"right in {expected:.1%} of the test rows, and is in {there.mean():.1%}",

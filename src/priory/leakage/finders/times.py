@@ -10,34 +10,34 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.core.typing import Array
-from priory.leakage.audit_tables import Cells, Evidence
-from priory.leakage.column_votes import binned, tallied
+from priory.leakage.audit_tables import AuditColumn, AuditData
+from priory.leakage.column_votes import bin_cells, count_class_bins
 from priory.leakage.findings import Finding, Severity, Suspicion
-from priory.leakage.significance import association, interval
+from priory.leakage.significance import clopper_pearson_interval, measure_association
 
 
-def find(evidence: Evidence) -> Iterator[Suspicion]:
-    if evidence.time is None:
-        for name in evidence.dates if evidence.test else ():
-            yield from _later(evidence, evidence.column(name), moments(evidence.column(name)))
+def find(data: AuditData) -> Iterator[Suspicion]:
+    if data.time is None:
+        for name in data.date_columns if data.n_test else ():
+            yield from _find_later_rows(data, data.find_column(name), encode_times(data.find_column(name)))
         return
-    order = moments(evidence.time)
-    if evidence.test:
-        yield from _later(evidence, evidence.time, order)
-    if evidence.labels is not None:
-        yield from _moving(evidence, evidence.time, order, evidence.labels)
+    order = encode_times(data.time)
+    if data.n_test:
+        yield from _find_later_rows(data, data.time, order)
+    if data.labels is not None:
+        yield from _find_label_trend(data, data.time, order, data.labels)
 
 
-def moments(time: Cells) -> Array:
+def encode_times(time: AuditColumn) -> Array:
     """Numbers that stand in the order of time; labels (2021-03-04) stand in their own."""
     if time.numbers is not None:
         return time.numbers
-    codes = time.coded[0].astype(float)
+    codes = time.codes_and_values[0].astype(float)
     return np.where(codes < 0, np.nan, codes)
 
 
-def _later(evidence: Evidence, time: Cells, order: Array) -> Iterator[Suspicion]:
-    train, test = order[: evidence.train], order[evidence.train :]
+def _find_later_rows(data: AuditData, time: AuditColumn, time_values: Array) -> Iterator[Suspicion]:
+    train, test = time_values[: data.n_train], time_values[data.n_train :]
     if np.isnan(test).all() or np.isnan(train).all():
         return
     begin = np.nanmin(test)
@@ -45,10 +45,10 @@ def _later(evidence: Evidence, time: Cells, order: Array) -> Iterator[Suspicion]
     if not late.any():
         return
     rows = np.flatnonzero(late)
-    first, last = evidence.train + int(np.nanargmin(test)), int(np.nanargmax(train))
+    first, last = data.n_train + int(np.nanargmin(test)), int(np.nanargmax(train))
 
     def finding() -> Finding:
-        guessed = evidence.time is None
+        guessed = data.time is None
         return Finding(
             Severity.LOW if guessed else Severity.HIGH,
             "time",
@@ -57,17 +57,17 @@ def _later(evidence: Evidence, time: Cells, order: Array) -> Iterator[Suspicion]
             + (f" If that is what the model is for, say time={time.name!r}." if guessed else ""),
             columns=(time.name,),
             rows=tuple(rows.tolist()),
-            examples=(f"first test row: {time.shown(first)}", f"last training row: {time.shown(last)}"),
-            interval=interval(len(rows), evidence.train),
-            effect=evidence.score_without(rows),
+            examples=(f"first test row: {time.format_cell(first)}", f"last training row: {time.format_cell(last)}"),
+            interval=clopper_pearson_interval(len(rows), data.n_train),
+            effect=data.score_without_rows(rows),
         )
 
     yield Suspicion(None, finding)
 
 
-def _moving(evidence: Evidence, time: Cells, order: Array, labels: Array) -> Iterator[Suspicion]:
-    places, size = binned(order[: evidence.train].astype(float), evidence.train)
-    bits, p = association(tallied(places, size, labels, len(evidence.classes)))
+def _find_label_trend(data: AuditData, time: AuditColumn, time_values: Array, labels: Array) -> Iterator[Suspicion]:
+    places, size = bin_cells(time_values[: data.n_train].astype(float), data.n_train)
+    bits, p = measure_association(count_class_bins(places, size, labels, len(data.classes)))
     yield Suspicion(
         p,
         lambda: Finding(
