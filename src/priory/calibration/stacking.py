@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
@@ -21,17 +21,19 @@ from scipy.sparse import csr_array, hstack
 from priory.calibration import refinement, tempering
 from priory.calibration.aode import PairCounts
 from priory.calibration.feature_encoding import TableEncoding
-from priory.calibration.tempering import EvidenceTerms, Tempering
+from priory.calibration.tempering import Tempering
 from priory.core.logspace import log_normalise, log_sum_exp
 from priory.core.optimize import minimise_lbfgs
 from priory.core.typing import Array
+from priory.models.cells import Cells
+from priory.models.evidence_terms import EvidenceTerms
 
 
 class CorrectionRows(NamedTuple):
     """Rows as corrections see them."""
 
     terms: EvidenceTerms  # what each part of the model says; of a row it has learned, without that row
-    cells: list[Any]
+    cells: list[Cells]
     encoding: TableEncoding | None
     tokens: Callable[[], list[csr_array]]  # the tokens of texts, as sparse rows
 

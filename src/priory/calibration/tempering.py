@@ -14,47 +14,17 @@ and exponents are near 0: the plain model. Each row that was judged without havi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from priory.bag_of_words.documents import count_code_points
 from priory.core.logspace import log_normalise
 from priory.core.optimize import minimise_lbfgs
 from priory.core.typing import Array
+from priory.models.evidence_terms import EvidenceTerms
 
 TEMPERING_PRIOR_STRENGTHS = (1000.0, 30.0, 1.0)  # how near the weights are to their common one
-MIN_TEXT_LETTERS = 50  # letters
-MIN_RELATIVE_LOG_LIKELIHOOD = -1e4  # what is called impossible may still be true
-
-
-def measure_text_lengths(texts: Any) -> Array:
-    """In thousands of letters, so that a weight keeps its meaning; a few words are not believed more for being few."""
-    return np.maximum(count_code_points(texts), MIN_TEXT_LETTERS) / 1000
-
-
-@dataclass(frozen=True, eq=False)
-class EvidenceTerms:
-    """What each part of a model says of some rows: log p(x_b | c), the first part being the class prior."""
-
-    values: Array  # (rows, classes, parts)
-    lengths: Array  # (rows, parts): the tokens of a text, one for everything else
-
-    def __getitem__(self, rows: Array) -> EvidenceTerms:
-        return EvidenceTerms(self.values[rows], self.lengths[rows])
-
-    @property
-    def log_joint(self) -> Array:
-        """Naive Bayes: their sum."""
-        return np.asarray(self.values.sum(axis=2))
-
-    @cached_property
-    def relative_to_best(self) -> Array:
-        """Each part less what it says of its best class, and never that anything is impossible."""
-        best = self.values.max(axis=1, keepdims=True)
-        return np.maximum(self.values - np.where(np.isfinite(best), best, 0.0), MIN_RELATIVE_LOG_LIKELIHOOD)
 
 
 @dataclass(frozen=True, eq=False)

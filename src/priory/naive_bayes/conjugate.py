@@ -22,7 +22,7 @@ from priory.families.base import ESTIMATES
 from priory.families.bernoulli import BernoulliStatistics
 from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE
 from priory.families.poisson import MAX_EXACT_COUNT as LARGEST_COUNT
-from priory.models.naive_bayes import ModelStatistics
+from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.class_prior import check_class_probabilities, log_prior
 from priory.naive_bayes.input_checks import (
     count_classes,
