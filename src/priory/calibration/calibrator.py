@@ -1,7 +1,7 @@
 """A model corrected by its own answers to rows that it has not learned.
 
-`Calibrator.fit` asks the model without each row (``total - row``) about that row, and fits `Corrections` to the answers.
-`CalibratedModel` is a model with such corrections. Both are given any model that follows `CalibratableModel`.
+`Calibrator.fit` asks the model without each row (``total - row``) about that row, and fits `Corrections` to the
+answers. `CalibratedModel` is a model with such corrections. Both are given any model that follows `CalibratableModel`.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ from priory.models.family_choice import argmax_evidence
 from priory.models.model_statistics import ModelStatistics, add_empty_blocks, observe_cells
 from priory.models.naive_bayes import Model
 from priory.models.schema import FamilyLike, Schema
-from priory.models.table import Table, read_table
+from priory.models.table import Table
+from priory.models.table_reading import read_table
 
 # What "auto" tries: beyond these limits it is tried only where it is asked for by name.
 MAX_ROWS_FOR_AUTO = 50_000
@@ -57,7 +58,7 @@ class ColumnReport:
         return f"{self.name}: {self.family}{best}" + (f" ({others})" if others else "")
 
 
-class NaiveBayes(SelfCalibratingClassifier):
+class NaiveBayes(SelfCalibratingClassifier[Table]):
     """Naive Bayes for tables of mixed columns.
 
     Takes a pandas, polars or pyarrow table, an array, or a list of dicts, with numbers, labels, booleans and texts side
@@ -116,7 +117,8 @@ class NaiveBayes(SelfCalibratingClassifier):
     References
     ----------
     T. Mitchell, *Machine Learning*, McGraw-Hill 1997, chapter 6.
-    G. Webb, J. Boughton, Z. Wang, "Not so naive Bayes: aggregating one-dependence estimators", Machine Learning 58, 2005.
+    G. Webb, J. Boughton, Z. Wang, "Not so naive Bayes: aggregating one-dependence estimators", Machine Learning 58
+    (2005), 5-24.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,7 @@ from priory.core.logspace import log_normalise
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array
 from priory.errors import DataError, StaleModelError
-from priory.estimators.base import BaseClassifier, undo_on_error
+from priory.estimators.base import BaseClassifier, TableT, undo_on_error
 from priory.estimators.labels import convert_to_numpy, encode_labels
 from priory.evaluation.scores import Scores
 from priory.models.cells import Cells, take_rows
@@ -40,7 +40,7 @@ from priory.models.model_statistics import ModelStatistics
 Folds: TypeAlias = "str | int | BaseCrossValidator"  # "loo", a number, or one of scikit-learn's splitters
 
 
-class SelfCalibratingClassifier(BaseClassifier):
+class SelfCalibratingClassifier(BaseClassifier[TableT]):
     """A classifier with corrections: ``corrections_`` if they were fitted; ``stale_`` names those that were dropped."""
 
     calibrate: Literal["loo", False]
@@ -53,14 +53,14 @@ class SelfCalibratingClassifier(BaseClassifier):
         """The declared model with these statistics; by default with what was learned."""
 
     @abstractmethod
-    def _read_cells(self, table: Any) -> list[Cells]:
+    def _read_cells(self, table: TableT) -> list[Cells]:
         """A table as blocks of cells."""
 
     @abstractmethod
     def _calibrator(self) -> Calibrator:
         """How corrections are fitted, as declared."""
 
-    def _log_joint(self, table: Any) -> Array:
+    def _log_joint(self, table: TableT) -> Array:
         return self._model().log_joint(self._read_cells(table))
 
     def _log_prior(self) -> Array:
@@ -78,7 +78,7 @@ class SelfCalibratingClassifier(BaseClassifier):
     def _corrections(self) -> Corrections | None:
         return self.__dict__.get("corrections_")
 
-    def _finish_fit(self, table: Any, group: Array, weight: Array | None) -> None:
+    def _finish_fit(self, table: TableT, group: Array, weight: Array | None) -> None:
         self.__dict__.pop("corrections_", None)
         self.__dict__.pop("stale_", None)
         if self.calibrate not in ("loo", False):
@@ -88,7 +88,7 @@ class SelfCalibratingClassifier(BaseClassifier):
             if corrections is not None:
                 self.corrections_ = corrections
 
-    def _prepare_partial_fit(self, table: Any, labels: Array, group: Array, weight: Array | None) -> None:
+    def _prepare_partial_fit(self, table: TableT, labels: Array, group: Array, weight: Array | None) -> None:
         """Predict, then learn: the tempering learns from the answers to the new batch."""
         corrections = self._corrections
         self._drop_corrections()
@@ -105,7 +105,9 @@ class SelfCalibratingClassifier(BaseClassifier):
         self.corrections_ = self._calibrator().update(self._model(), corrections, cells, own, counts)
 
     @undo_on_error
-    def forget(self, X: Any, y: Any, sample_weight: Any = None, learned_at: float | None = None) -> Self:
+    def forget(
+        self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None, learned_at: float | None = None
+    ) -> Self:
         """Unlearn rows that were learned: the model is as if it had never seen them.
 
         Corrections may have seen them, so they are dropped, and the model answers from its statistics; ``refresh`` with
@@ -128,7 +130,7 @@ class SelfCalibratingClassifier(BaseClassifier):
             self.__dict__["stale_"] = tuple(dict.fromkeys((*self.stale_, *dropped.names)))
 
     @undo_on_error
-    def refresh(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def refresh(self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the corrections again, to rows that the model has learned (all of them, or a fair sample)."""
         table, group, weight = self._read_learned_rows(X, y, sample_weight)
         if self.clock_ != 1.0:
@@ -138,7 +140,9 @@ class SelfCalibratingClassifier(BaseClassifier):
         self._finish_fit(table, group, weight)
         return self
 
-    def _read_learned_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array | None]:
+    def _read_learned_rows(
+        self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[TableT, Array, Array | None]:
         check_is_fitted(self, "statistics_")
         table = self._read(X, reset=False)
         group = encode_labels(y, self.classes_)[1]
@@ -146,7 +150,7 @@ class SelfCalibratingClassifier(BaseClassifier):
 
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def _predict_posterior(self, X: Any, normaliser: Callable[[Array, Array], Array] = log_normalise) -> Array:
+    def _predict_posterior(self, X: object, normaliser: Callable[[Array, Array], Array] = log_normalise) -> Array:
         if self._corrections is None:
             return super()._predict_posterior(X, normaliser)
         answers = self._calibrated().log_probabilities(self._read_cells(self._read(X, reset=False)))
@@ -159,8 +163,8 @@ class SelfCalibratingClassifier(BaseClassifier):
 
     def evaluate(
         self,
-        X: Any = None,
-        y: Any = None,
+        X: object = None,
+        y: ArrayLike | None = None,
         folds: Folds = "loo",
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
@@ -212,12 +216,12 @@ class SelfCalibratingClassifier(BaseClassifier):
         rows = np.concatenate(tested)
         return Scores.of(self.classes_[group[rows]], np.concatenate(answers), self.classes_, logs=True)
 
-    def leave_one_out(self, X: Any, y: Any) -> Array:
+    def leave_one_out(self, X: object, y: ArrayLike | None) -> Array:
         """log p(c | x) of every learned row, from the model without that row: ``total - row``, no refit."""
         check_is_fitted(self, "statistics_")
         return self._predict_left_out(self._read(X, reset=False), encode_labels(y, self.classes_)[1])
 
-    def _predict_left_out(self, table: Any, group: Array) -> Array:
+    def _predict_left_out(self, table: TableT, group: Array) -> Array:
         """log p(c | x) of learned rows, each from the uncorrected model without it."""
         return log_normalise(self._model().leave_one_out(self._read_cells(table), group), self._log_prior())
 

@@ -27,9 +27,10 @@ from priory.bag_of_words.vocabulary import (
     load_stop_words,
 )
 from priory.calibration.calibrator import Calibrator
-from priory.calibration.smoothing_search import choose_smoothing, sample_row_indices
+from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
 from priory.core.logspace import log_normalise
+from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, StaleModelError
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
@@ -54,7 +55,7 @@ class TextTable:
         return len(self.documents)
 
 
-class TextClassifier(SelfCalibratingClassifier):
+class TextClassifier(SelfCalibratingClassifier[TextTable]):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
     Parameters
@@ -200,7 +201,11 @@ class TextClassifier(SelfCalibratingClassifier):
     def _finish_fit(self, table: TextTable, group: Array, weight: Array | None) -> None:
         self.__dict__.pop("alpha_", None)
         if self.alpha == "loo":
-            rows = sample_row_indices(table.rows, weight, 500 if self._build_vocabulary().keeps_all_tokens else 100)
+            if weight is not None:
+                raise DataError(
+                    "alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number."
+                )
+            rows = space_evenly(table.rows, 500 if self._build_vocabulary().keeps_all_tokens else 100)
             some, own = TextTable([table.documents[i] for i in rows]), group[rows]
 
             def honest(alpha: float) -> Array:

@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
+from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.typing import Array
 from priory.families import Text
 from priory.families.base import ColumnFamily
@@ -159,7 +160,7 @@ class Model:
         return {
             self.schema.blocks[choice.block].names[0]: choice.family.inclusion_probability(choice.statistics)
             for choice in self._derive("chosen", self._best_choices)
-            if isinstance(choice.family, Text)
+            if isinstance(choice.family, Text) and isinstance(choice.statistics, TokenCounts)
         }
 
     # -- answers -------------------------------------------------------------------------------------------------

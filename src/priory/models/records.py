@@ -1,7 +1,7 @@
 """The record of one candidate of a block, whatever its shape.
 
-Most families keep one record of arrays (classes, columns) for a block; those that count values keep one record a column;
-a column of texts is a block of its own.
+Most families keep one record of arrays (classes, columns) for a block; those that count values keep one record for each
+column; a column of texts is a block of its own.
 """
 
 from __future__ import annotations

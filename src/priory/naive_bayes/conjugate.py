@@ -35,7 +35,7 @@ from priory.naive_bayes.input_checks import (
 CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers for each
 
 
-class ConjugateClassifier(BaseClassifier):
+class ConjugateClassifier(BaseClassifier[Array]):
     """A classifier with ``priors`` for the classes and a choice of ``estimate`` for the parameters."""
 
     priors: Any

@@ -24,7 +24,7 @@ MAX_MULTIPLICATIONS_AT_ONCE = 1 << 18  # multiplications
 MAX_COUNT_IN_PRODUCT = 1e290  # beyond it a sum over the columns would overflow; the verdict is the same
 
 
-class CountNB(BaseClassifier):
+class CountNB(BaseClassifier["Array | csr_array"]):
     """Naive Bayes with ``alpha`` virtual examples of everything, added when a probability is asked for."""
 
     alpha: Any

@@ -22,7 +22,7 @@ MAX_VARIANCE_RATIO = 1000.0  # a column wider than this (in variance) does not b
 MIN_VARIANCE = 1e-300  # the precision of anything narrower (in units squared) is infinite
 
 
-class GaussianNB(BaseClassifier):
+class GaussianNB(BaseClassifier[Array]):
     """Naive Bayes for numbers: ``x_j | c ~ N(theta_cj, var_cj)``.
 
     To every variance of column j, ``var_smoothing * min(largest variance, 1000 * variance of column j)`` is added, over

@@ -235,7 +235,7 @@ def find_strongest_evidence(
     """For each class what speaks most for it: words, or columns on average over the rows of the class."""
     from priory.estimators.text_classifier import TextClassifier
     from priory.models.explanation import DECIBANS_PER_NAT
-    from priory.models.table import read_table
+    from priory.models.table_reading import read_table
 
     if isinstance(model, TextClassifier):
         return {
