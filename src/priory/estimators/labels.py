@@ -49,7 +49,7 @@ def check_labels(y: ArrayLike | None) -> Array:
         raise DataError("requires y to be passed, but the target y is None.")
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise DataError(f"y[{int(np.argmax(np.ma.getmaskarray(y)))}] is masked: the row has no label; leave it out.")
-    if isinstance(y, (list, tuple)) and len({_name_type(label) for label in y}) > 1:
+    if isinstance(y, (list, tuple)) and len({_name_type(label) for label in y} - {"missing"}) > 1:
         y = _make_object_labels(y)  # NumPy would turn 1 and "1" into the same label
     labels = column_or_1d(np.asarray(convert_to_numpy(y)), warn=True)
     if labels.dtype.kind == "O":
