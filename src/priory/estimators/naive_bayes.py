@@ -259,8 +259,10 @@ class NaiveBayes(SelfCalibratingClassifier):
         return len(self._schema.names)
 
     def _can_leave_one_out(self) -> bool:
-        """Of many rows a whole fold at a time: as honest, and sooner done."""
-        return bool(self.statistics_.n.sum() <= MAX_ROWS_FOR_AUTO)
+        """Of many rows, or texts that are not left out in closed form, a whole fold at a time: as fair, and faster."""
+        texts = [family for block in self._schema.blocks for family in block.candidates if isinstance(family, Text)]
+        closed = all(text.leaves_out_in_closed_form(self.estimate) for text in texts)
+        return closed and bool(self.statistics_.n.sum() <= MAX_ROWS_FOR_AUTO)
 
     def _choose_member_specs(self, n_rows: int, encoding: TableEncoding, n_rows_used: int) -> list[MemberSpec]:
         """Every structure that is asked for, with and without refinement, as asked for."""

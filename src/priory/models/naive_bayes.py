@@ -14,7 +14,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.logspace import log
 from priory.core.sharding import ColumnSubset
 from priory.core.statistics import Statistics
@@ -214,12 +213,10 @@ def find_filled_columns(schema: Schema, statistics: ModelStatistics) -> set[str]
     """The columns of which at least one cell was seen."""
     names: set[str] = set()
     for block, (record, *_) in zip(schema.blocks, statistics.parts, strict=True):
-        if isinstance(record, TokenCounts):
-            shown = [len(record) > 0]
-        elif isinstance(record, tuple):
+        if isinstance(record, tuple):
             shown = [len(tally.values) > 0 for tally in record]
         else:
-            shown = (record.n + getattr(record, "outside", 0.0)).any(axis=0)
+            shown = record.find_filled_columns()
         names.update(name for name, some in zip(block.names, shown, strict=True) if some)
     return names
 

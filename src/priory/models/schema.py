@@ -10,9 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.families import Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text
@@ -157,10 +154,6 @@ def family_with_prior(candidate: Candidate, statistics: Any) -> ColumnFamily:
 
 def take_columns(record: Any, places: Array) -> Any:
     """The record of some columns of a block; a text is a block of its own."""
-    if isinstance(record, TokenCounts):
-        return record
     if isinstance(record, tuple):
         return tuple(record[int(j)] for j in places)
-    return replace(
-        record, **{name: value[..., places] for name, value in vars(record).items() if isinstance(value, np.ndarray)}
-    )
+    return record.take_columns(places)
