@@ -267,7 +267,7 @@ def test_tables_may_choose_too():
         ),
         (
             lambda: NaiveBayes(average=True, estimate="ml").fit(ROWS, LABELS).predict(ROWS),
-            "averaging over sets of tokens needs a prior: use alpha above 0, and not estimate='ml'.",
+            "averaging over sets of tokens needs a prior: use another estimate than 'ml'.",
         ),
         (
             lambda: NaiveBayes(alpha="evidence").fit(ROWS, LABELS),

@@ -96,6 +96,16 @@ class Statistics:
         """All classes together, as one class."""
         return self.map_fields(lambda x: x.sum(axis=0, keepdims=True), lambda record: record.pool_classes())
 
+    def take_columns(self, columns: Array) -> Self:
+        """The record of some of its columns, the last axis of every array."""
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **{name: value[..., columns] for name, value in arrays.items()})
+
+    def find_filled_columns(self) -> Array:
+        """Which columns showed a value in any class."""
+        counts: dict[str, Array] = vars(self)  # a value outside of what the family can hold is a value too
+        return np.asarray((counts["n"] + counts.get("outside", 0.0)).any(axis=0))
+
     def check_subtraction(self, total: Self, part: Self) -> Self:
         """``total - part`` if it can be, else NotSeen. Where no rows are left the sums are nought, not rounding."""
         left: dict[str, Any] = {f: getattr(self, f) for f in self.summed_fields()}

@@ -105,6 +105,7 @@ class CategoricalNB(CountNB):
         return [np.pad(log_shares(counts + alpha), ((0, 0), (0, 1))) for counts in self.category_count_]
 
     def _log_joint(self, table: Array | csr_array) -> Array:
+        assert isinstance(table, np.ndarray)
         tables = self._log_probability_tables()
         unseen = np.array([t.shape[1] - 1 for t in tables])
         counted = make_count_checker(table, type(self).__name__)

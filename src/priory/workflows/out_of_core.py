@@ -180,7 +180,7 @@ def make_worker_factory(model: NaiveBayes | TextClassifier) -> Callable[[], Coun
 
     if isinstance(model, NaiveBayes):
         return partial(TableWorker, model)
-    return partial(TextWorker, model._build_vocabulary().tokens, BAG_MODELS[model.model].binary, model.max_tokens)
+    return partial(TextWorker, model._build_vocabulary().tokenizer, BAG_MODELS[model.model].binary, model.max_tokens)
 
 
 class RowSample:
