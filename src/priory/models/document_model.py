@@ -82,8 +82,12 @@ class DocumentModel:
 
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
         """(documents, classes): log p(c, document) of learned documents, each from the model without it."""
-        prior = np.stack([self._log_prior(n, self.class_prior) for n in self.statistics.n - np.eye(len(self.classes))])
-        return self.text.leave_one_out(self.records, _documents(cells), group) + prior[group]
+        return self.text.leave_one_out(self.records, _documents(cells), group) + self.leave_one_out_prior(group)
+
+    def leave_one_out_prior(self, group: Array) -> Array:
+        """(documents, classes): log p(c), with one document less of each document's own class."""
+        counts = self.statistics.n - np.eye(len(self.classes))
+        return np.stack([self._log_prior(n, self.class_prior) for n in counts])[group]
 
     def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
         """What the class prior and the text say about each document."""

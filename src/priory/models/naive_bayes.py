@@ -214,14 +214,17 @@ class Model:
 
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
         """(rows, classes): log p(c, x) of each row, from the model that has not learned it (rows of weight one)."""
-        # (classes, classes): the prior with one row less of each class
-        prior = np.stack([log_class_prior(n, self.class_prior) for n in self.statistics.n - np.eye(len(self.classes))])
-        joint = prior[group]
+        joint = self.leave_one_out_prior(group)
         step = max(1, LEAVE_ONE_OUT_CHUNK_CELLS // (len(self.schema.names) * len(self.classes)))
         for start in range(0, len(group), step):
             part = slice(start, start + step)
             joint[part] += self.leave_one_out_terms(take_rows(cells, part), group[part]).sum(axis=2)
         return joint
+
+    def leave_one_out_prior(self, group: Array) -> Array:
+        """(rows, classes): log p(c), with one row less of each row's own class."""
+        counts = self.statistics.n - np.eye(len(self.classes))
+        return np.stack([log_class_prior(n, self.class_prior) for n in counts])[group]
 
     def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
         """(rows, classes, columns): log p(x_j | c), from the model that has not learned the row."""
