@@ -92,7 +92,7 @@ def _is_valid_categorical(model: Any) -> bool:
 
 def _is_valid_table(model: Any) -> bool:
     """A record for every candidate of every block, of the kind its family makes."""
-    from priory.models.naive_bayes import make_empty_statistics
+    from priory.models.model_statistics import make_empty_statistics
 
     schema, seen = model._schema, model.statistics_
     if not all(map(_is_valid_hashed_text, schema.blocks, seen.parts)):

@@ -43,7 +43,7 @@ STATISTICS_PATHS = {
     "Positives": "priory.families.gamma.GammaStatistics",
     "Products": "priory.regression.cross_products.CrossProducts",
     "Scatter": "priory.families.multivariate_gaussian.Scatter",
-    "Seen": "priory.models.naive_bayes.ModelStatistics",
+    "Seen": "priory.models.model_statistics.ModelStatistics",
     "Successes": "priory.families.binomial.BinomialStatistics",
     "Tally": "priory.families.value_counts.ValueCounts",
     "TokenCounts": "priory.families.multinomial.MultinomialStatistics",
