@@ -55,13 +55,13 @@ class Model:
 
     @property
     def can_leave_one_out(self) -> bool:
-        """Whether rows are left out one by one; otherwise a whole fold at a time, which is as fair, and faster.
+        """Whether rows are left out one by one.
 
-        It is faster with many rows, and with texts that are not left out in closed form.
+        With many rows, or texts that are not left out in closed form, a whole fold at a time is as fair, and faster.
         """
         texts = [family for block in self.schema.blocks for family in block.candidates if isinstance(family, Text)]
-        closed_form = all(text.leaves_out_in_closed_form(self.estimate) for text in texts)
-        return closed_form and bool(self.statistics.n.sum() <= MAX_ROWS_TO_LEAVE_ONE_OUT)
+        quick = all(text.leaves_out_in_closed_form(self.estimate) for text in texts)
+        return quick and bool(self.statistics.n.sum() <= MAX_ROWS_TO_LEAVE_ONE_OUT)
 
     def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
         """The statistics of rows, over the classes of this model."""

@@ -1,8 +1,4 @@
-"""The record of one candidate of a block, whatever its shape.
-
-Most families keep one record of arrays (classes, columns) for a block; those that count values keep one record for each
-column; a column of texts is a block of its own.
-"""
+"""The record of one candidate of a block: one record of all columns, or a tuple with one record for each column."""
 
 from __future__ import annotations
 

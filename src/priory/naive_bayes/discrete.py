@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from priory.core.logspace import log
 from priory.core.sharding import score_shards
@@ -24,7 +25,7 @@ MAX_MULTIPLICATIONS_AT_ONCE = 1 << 18  # multiplications
 MAX_COUNT_IN_PRODUCT = 1e290  # beyond it a sum over the columns would overflow; the verdict is the same
 
 
-class CountNB(BaseClassifier["Array | csr_array"]):
+class CountNB(BaseClassifier[Array | csr_array]):
     """Naive Bayes with ``alpha`` virtual examples of everything, added when a probability is asked for."""
 
     alpha: Any
