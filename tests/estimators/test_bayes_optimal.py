@@ -156,7 +156,7 @@ def test_gibbs_answers_with_one_model_a_row_as_often_as_it_is_probable():
         ),
         (
             BayesOptimalClassifier(PAIR, prior={"gauss": 0.5, "bernoulli": 0.4}),
-            "the prior sums to 0.9, not 1: say how probable each of all the cases is.",
+            "the prior sums to 0.9, not 1: give the probability of every case.",
         ),
         (GibbsClassifier(PAIR, weigh="votes"), "weigh='votes': give 'score' or 'evidence'."),
     ],

@@ -20,13 +20,12 @@ from scipy.linalg.lapack import dtrtri
 from scipy.optimize import brentq
 from scipy.special import gammaln, stdtrit
 
-from priory.core.logspace import log
+from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.statistics import ROUNDING_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.regression.cross_products import CrossProducts
 
-LOG_2PI = float(np.log(2 * np.pi))
 RANK_TOLERANCE = 1e-13  # of a column's length: what is left of it beside the other columns is rounding
 MIN_STRENGTH_PER_ROW, MAX_STRENGTH_PER_ROW, MIN_UNSPANNED_STRENGTH = (
     1e-12,
@@ -181,11 +180,11 @@ class NormalInverseGamma:
         lower, unit = _factorise_precision(self.precision[np.ix_(proper, proper)])
         log_det = 2 * float((np.log(np.diag(lower)) - np.log(unit)).sum())
         noise = float(gammaln(self.shape) - self.shape * log(self.scale)) if self.shape > 0 else 0.0
-        return noise - log_det / 2 + len(proper) * LOG_2PI / 2
+        return noise - log_det / 2 + len(proper) * LOG_TWO_PI / 2
 
     def log_evidence(self, statistics: CrossProducts) -> float:
         """Log probability of the targets seen, weights and noise integrated out."""
-        return (self + statistics).log_normaliser() - self.log_normaliser() - float(statistics.n) * LOG_2PI / 2
+        return (self + statistics).log_normaliser() - self.log_normaliser() - float(statistics.n) * LOG_TWO_PI / 2
 
     def covariance(self) -> Array:
         """Of the weights, per unit of noise variance."""
