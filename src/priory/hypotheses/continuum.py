@@ -111,7 +111,7 @@ class Continuum(HypothesisSpace[float]):
 
     @property
     def bits(self) -> Bits:
-        """The bits of the data given the MAP value of θ, and the extra bits for not knowing θ; the sum is -log2 P(D)."""
+        """The extra bits for not knowing θ, and the bits of the data given the MAP value of θ; -log2 P(D) in all."""
         successes, failures = self.seen.successes, self.seen.n - self.seen.successes
         data = float(to_bits(x_log_y(successes, log(self.map())) + x_log_y(failures, log(1 - self.map()))))
         return Bits(self.evidence_bits - data, data)
