@@ -6,8 +6,9 @@ The parametric maps are softmax(a ∘ log p + b), each a special case of the nex
     platt         a is one number, b one for each class
     beta          a and b are one for each class, a >= 0   (diagonal Dirichlet calibration; with two classes, beta)
 
-The prior of each map is centred on the simpler map: the common slope on 1 (no change), the slopes of the classes on the
-common slope, and the shifts on 0. ``isotonic`` only assumes that the calibrated probability rises with the predicted one.
+The prior of each map is centred on the simpler map: the common slope on 1 (no change), the slopes of the classes on
+the common slope, and the shifts on 0. ``isotonic`` assumes only that calibrated and predicted probabilities rise
+together.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ def _bound_one_score(scores: Array, rows: Array, hits: Array, score: float) -> t
 
 
 def log_odds(log_p: Array) -> Array:
-    """Return log(p / (1 - p)) of each class; 1 - p is the sum of the other classes, so it is finite if p rounds to 1."""
+    """Return log(p / (1 - p)) of each class, with 1 - p as the sum of the others: finite even if p rounds to 1."""
     others = [log_sum_exp(np.delete(log_p, c, axis=1)) for c in range(log_p.shape[1])]
     return log_p - np.column_stack(others)
 

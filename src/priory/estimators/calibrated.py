@@ -8,7 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import BaseCrossValidator, KFold, StratifiedKFold, check_cv, cross_val_predict
+from sklearn.model_selection import BaseCrossValidator, cross_val_predict
 from sklearn.utils import Tags, assert_all_finite, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -22,8 +22,9 @@ from priory.calibration.calibration_maps import (
     venn_abers_bounds,
 )
 from priory.core.logspace import log, log_normalise
-from priory.core.typing import Array, MatrixLike, RandomState
+from priory.core.typing import Array, MatrixLike
 from priory.errors import DataError
+from priory.estimators.folds import make_splitter
 
 PREDICTION_METHODS = ("predict_log_proba", "predict_proba", "decision_function")
 
@@ -61,8 +62,8 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
        methods", Advances in Large Margin Classifiers, 1999.
     .. [2] M. Kull, T. Silva Filho and P. Flach, "Beta calibration", Proceedings of the 20th International Conference on
        Artificial Intelligence and Statistics (AISTATS), 2017.
-    .. [3] V. Vovk and I. Petej, "Venn-Abers predictors", Proceedings of the 30th Conference on Uncertainty in Artificial
-       Intelligence (UAI), 2014.
+    .. [3] V. Vovk and I. Petej, "Venn-Abers predictors", Proceedings of the 30th Conference on Uncertainty in
+       Artificial Intelligence (UAI), 2014.
 
     Examples
     --------
@@ -159,15 +160,6 @@ def predict_out_of_fold(
         warnings.filterwarnings("ignore", "Number of classes in training fold", RuntimeWarning)
         predictions = cross_val_predict(estimator, X, labels, cv=make_splitter(cv, labels, 0), method=method)
     return _convert_to_log_probabilities(predictions, method)
-
-
-def make_splitter(cv: int | BaseCrossValidator, labels: Array, random_state: RandomState) -> BaseCrossValidator:
-    """Return shuffled folds, stratified unless a class has a single row; or the given splitter."""
-    if not isinstance(cv, int):
-        return check_cv(cv, labels, classifier=True)
-    smallest_class = int(np.unique(labels, return_counts=True)[1].min())
-    kind, max_folds = (StratifiedKFold, smallest_class) if smallest_class > 1 else (KFold, len(labels))
-    return kind(min(cv, max_folds), shuffle=True, random_state=random_state)
 
 
 def _find_prediction_method(estimator: ClassifierMixin) -> str:

@@ -295,7 +295,7 @@ class Scores:
         return self.base_score(name)
 
     def worst(self, max_classes: int = MAX_WORST_CLASSES) -> list[ClassScores]:
-        """Return all classes in order, or if there are more than ``max_classes`` those of lowest F1, the worst first."""
+        """Return all classes in order, or with more than ``max_classes`` those of lowest F1, the worst first."""
         if len(self.per_class) <= max_classes:
             return list(self.per_class)
         return sorted(self.per_class, key=lambda one: -1.0 if math.isnan(one.f1.value) else one.f1.value)[:max_classes]
