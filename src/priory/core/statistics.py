@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -38,6 +38,12 @@ class Statistics:
 
     Every record has a field ``n``, the total weight of the rows it has seen. Where ``n`` is zero, all sums are zero.
     """
+
+    if TYPE_CHECKING:
+
+        @property
+        def n(self) -> Array:
+            """The total weight of the rows of each class."""
 
     frame_fields: ClassVar[tuple[str, ...]] = ()  # fields that describe the frame, and do not add
     count_fields: ClassVar[tuple[str, ...]] = ("n",)  # fields that can never be negative
@@ -89,6 +95,16 @@ class Statistics:
     def pool_classes(self) -> Self:
         """Return the sum over all classes, as a record with one class."""
         return self.map_fields(lambda x: x.sum(axis=0, keepdims=True), lambda record: record.pool_classes())
+
+    def take_columns(self, columns: Array) -> Self:
+        """Return the record of some columns, which are the last axis of every array."""
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **{name: value[..., columns] for name, value in arrays.items()})
+
+    def find_filled_columns(self) -> Array:
+        """Return whether each column had a value in any class, including values that its family does not accept."""
+        counts: dict[str, Array] = vars(self)
+        return np.asarray((counts["n"] + counts.get("outside", 0.0)).any(axis=0))
 
     def check_subtraction(self, total: Self, part: Self) -> Self:
         """Return ``total - part``, or raise NotLearnedError; where no rows are left, rounding is replaced by zero."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
 
 Array = NDArray[Any]
+Label = str | int | float | bool  # the name of a class
 Seed = int | np.random.Generator | None  # accepted by numpy.random.default_rng
 RandomState = int | np.random.RandomState | None  # accepted by scikit-learn's check_random_state
 
