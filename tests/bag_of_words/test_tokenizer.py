@@ -73,6 +73,7 @@ def counts_of(vectorizer, texts, group, groups=3):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["words", "bigrams", "char", "char_wb"])
 @pytest.mark.parametrize("name", sorted(datasets.TEXTS))
 def test_tokens_of_real_texts_are_those_of_countvectorizer(name, how):
@@ -179,6 +180,7 @@ def test_spans_are_where_the_tokens_stand(text, rule):
             assert (text[start:end].lower() if rule.lowercase else text[start:end]) == token
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", ["a", "é", "中", "😀x", "ab ", "a-", "語 "])
 @pytest.mark.parametrize("rule", RULES[:4] + RULES[-2:], ids=str)
 def test_long_texts_are_read_across_blocks(letter, rule):

@@ -24,6 +24,7 @@ from priory.errors import DataError
 from worked_examples import WORKED_EXAMPLES
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         Calibrated(GaussianNB(), method="temperature", cv=2),
@@ -158,6 +159,7 @@ def test_a_decision_function_becomes_probabilities():
     assert scores.calibration_error.low < 0.02
 
 
+@pytest.mark.slow
 def test_texts_and_tables_go_through_as_they_are():
     rows, labels = inbox()
     texts = [row["text"] for row in rows]
