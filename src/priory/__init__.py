@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from priory.regression.logistic_regression import BayesianLogisticRegression
     from priory.storage import load, save
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"  # the only place: pyproject.toml reads it from here
 
 __all__ = [
     "ABSTAIN",
@@ -52,7 +52,7 @@ __all__ = [
     "to_onnx",
 ]
 
-# scikit-learn takes a second to import: only those who ask for an estimator pay for it
+# Public name -> module. Modules are imported on first use, because importing scikit-learn takes a second.
 _HOME = {
     "ABSTAIN": "evaluation.decisions",
     "BayesOptimalClassifier": "estimators.bayes_optimal",

@@ -122,6 +122,7 @@ def test_audit_says_what_leaks_and_exits_with_it(run):
     assert "high: " in out
 
 
+@pytest.mark.slow
 def test_report_is_one_page(mail, table, run):
     pytest.importorskip("jinja2")
     code, out, _ = run("report", "inbox.priory", "inbox.csv", "-o", "page.html")

@@ -121,6 +121,7 @@ def path(tmp_path):
     return tmp_path / "model.priory"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mapped", [False, True], ids=["read", "mapped"])
 @pytest.mark.parametrize("case", TABLES + WRITINGS + LINES, ids=named)
 def test_a_loaded_model_answers_bit_for_bit_the_same(case, path, mapped):
@@ -134,6 +135,7 @@ def test_a_loaded_model_answers_bit_for_bit_the_same(case, path, mapped):
     assert os.listdir(path.parent) == [path.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TABLES + WRITINGS, ids=named)
 def test_a_loaded_model_goes_on_learning_forgets_and_merges(case, path):
     model, X, y = case

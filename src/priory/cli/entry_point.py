@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from priory import __version__
 from priory.cli.demo import demo
 from priory.cli.evaluate import audit, evaluate, report
 from priory.cli.explain import explain
@@ -32,7 +33,7 @@ EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTER
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Every command has --help with an example.",
 )
-@click.version_option(package_name="priory", message="priory %(version)s")
+@click.version_option(__version__, message="priory %(version)s")
 @click.option("--require-signature", metavar="KEY", help="Use only models signed by this key (see priory sign).")
 def app(require_signature: str | None) -> None:
     """Naive Bayes that learns, forgets, merges and explains: posterior = prior + statistics(data).

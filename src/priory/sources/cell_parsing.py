@@ -28,7 +28,8 @@ def mask_missing_cells(column: Any, missing: frozenset[str]) -> Any:
         return column
     trimmed = pc.utf8_trim_whitespace(column)
     nothing = pc.is_in(trimmed, value_set=pa.array(["", *sorted(missing)], pa.string()))
-    return pc.if_else(nothing, pa.scalar(None, pa.string()), column)
+    # not if_else: before Arrow 24 it breaks a column that begins inside another one (a slice)
+    return pc.replace_with_mask(column, nothing, pa.scalar(None, pa.string()))
 
 
 def looks_numeric(column: Any) -> Any:
