@@ -243,12 +243,12 @@ def test_text_in_a_column_of_numbers_at_predict(table, run):
 
 
 def test_an_unexpected_error_is_one_line_too(mail, run, monkeypatch):
-    import priory.cli.model_files
+    import priory.workflows.model_files
 
     def broken(path, **_):
         raise ZeroDivisionError("surprise\nand more")
 
-    monkeypatch.setattr(priory.cli.model_files, "load", broken)
+    monkeypatch.setattr(priory.workflows.model_files, "load", broken)
     code, _, err = run("predict", "mail.priory", "mail.csv")
     assert code == 1
     assert err == "priory: ZeroDivisionError: surprise and more; set PRIORY_DEBUG=1 to see where, and report it\n"

@@ -106,7 +106,7 @@ def test_processes_that_learn_at_once_into_nothing_lose_nothing(here):
 
 
 def test_who_finds_the_model_taken_waits_and_says_so(mail, run, monkeypatch):
-    monkeypatch.setattr("priory.cli.update.MAX_SILENT_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("priory.workflows.updates.MAX_SILENT_WAIT_SECONDS", 0.05)
     with updating("mail.priory"):
         code, _, err = run("learn", "mail.priory", "mail.csv", "--wait", "0.1")
     assert code == 5

@@ -10,16 +10,18 @@ import click
 from priory.cli.terminal import format_heading, invoke_command
 
 
-@click.command(epilog="Example: priory demo --out tour", short_help="The tour: every step a command to be typed.")
+@click.command(
+    "demo", epilog="Example: priory demo --out tour", short_help="The tour: every step a command to be typed."
+)
 @click.option("--out", default="priory-demo", metavar="FOLDER", show_default=True, help="Where it leaves its files.")
 @click.option("--data-only", is_flag=True, help="Leave the data to be tried, and skip the tour.")
 @click.pass_context
-def demo(context: click.Context, out: str, data_only: bool) -> None:
+def demo_command(context: click.Context, out: str, data_only: bool) -> None:
     """Learn, judge, explain, forget, audit: the tour on data that comes with priory and with scikit-learn."""
     import os
     from pathlib import Path
 
-    from priory.workflows.demo import TOUR_STEPS, write_tour_files
+    from priory.workflows.tour import TOUR_STEPS, write_tour_files
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,20 +8,25 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import Any
+from typing import NoReturn
 
 import click
 
-from priory.cli.demo import demo
-from priory.cli.evaluate import audit, evaluate, report
-from priory.cli.explain import explain
-from priory.cli.inspect import completion, inspect
+from priory.cli.audit import audit_command
+from priory.cli.completion import completion_command
+from priory.cli.demo import demo_command
+from priory.cli.evaluate import evaluate_command
+from priory.cli.explain import explain_command
+from priory.cli.forget import forget_command
+from priory.cli.inspect import inspect_command
+from priory.cli.learn import learn_command
+from priory.cli.merge import merge_command
 from priory.cli.options import OrderedGroup
-from priory.cli.predict import predict
-from priory.cli.sign import sign
+from priory.cli.predict import predict_command
+from priory.cli.report import report_command
+from priory.cli.sign import sign_command
 from priory.cli.terminal import format_one_line, invoke_command, print_note
-from priory.cli.train import train
-from priory.cli.update import forget, learn, merge
+from priory.cli.train import train_command
 from priory.errors import MissingDependencyError, ModelFileError, ModelTooLargeError, PrioryError, PrioryWarning
 
 EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
@@ -45,19 +50,19 @@ def app(require_signature: str | None) -> None:
 
 
 for command in (
-    train,
-    predict,
-    explain,
-    evaluate,
-    audit,
-    report,
-    learn,
-    forget,
-    merge,
-    inspect,
-    sign,
-    demo,
-    completion,
+    train_command,
+    predict_command,
+    explain_command,
+    evaluate_command,
+    audit_command,
+    report_command,
+    learn_command,
+    forget_command,
+    merge_command,
+    inspect_command,
+    sign_command,
+    demo_command,
+    completion_command,
 ):
     app.add_command(command)
 
@@ -122,5 +127,5 @@ def format_error_message(error: Exception) -> str:
     return "not enough memory; give fewer rows at a time"
 
 
-def entry() -> Any:
+def entry() -> NoReturn:
     sys.exit(main())

@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from priory.sources import ReadOptions
     from priory.sources.column_types import ColumnOptions
+    from priory.workflows import TrainingOptions
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
@@ -142,6 +143,31 @@ json_option = click.option("--json", "json_", is_flag=True, help="Answer in JSON
 force_option = click.option("--force", is_flag=True, help="Replace a file that is there.")
 
 
+refresh_option = click.option(
+    "--refresh",
+    "refresh_from",
+    multiple=True,
+    type=FILE_PATH_TYPE,
+    metavar="FILE",
+    help="Rows the model knows, to make it honest on again.",
+)
+add_update_options = combine_decorators(
+    model_argument,
+    files_argument,
+    refresh_option,
+    click.option(
+        "--wait",
+        cls=SectionedOption,
+        type=click.FloatRange(0),
+        metavar="SECONDS",
+        help="Give up if others change MODEL for longer.",
+    ),
+    json_option,
+    add_column_options,
+    add_reading_options,
+)
+
+
 def pop_read_options(given: dict[str, Any]) -> ReadOptions:
     """The options of `add_reading_options`, taken out of what a command was given."""
     from priory.sources import BadRowPolicy, ReadOptions
@@ -178,6 +204,55 @@ def pop_column_options(given: dict[str, Any]) -> ColumnOptions:
     )
 
 
+def pop_training_options(given: dict[str, Any]) -> TrainingOptions:
+    """The options of `add_learning_options`, and how much is learned, taken out of what a command was given."""
+    from priory.workflows import TrainingOptions
+
+    if given["plain"] and given["refine"]:
+        raise click.UsageError("--plain keeps statistics only, and --refine corrects them by rows; use one")
+    alpha = given["alpha"]
+    if alpha is not None and not 0 <= alpha < float("inf"):
+        raise click.BadParameter(f"{alpha} is not allowed; use a number from 0.", param_hint="--alpha")
+    return TrainingOptions(
+        given.pop("plain"),
+        not given.pop("no_audit"),
+        given.pop("refine"),
+        given.pop("average"),
+        given.pop("alpha"),
+        given.pop("model"),
+        given.pop("ngrams"),
+        given.pop("most"),
+        given.pop("sample"),
+    )
+
+
+class UpdateOptions(TypedDict):
+    """What `learn` and `forget` take besides the model and the files."""
+
+    columns: ColumnOptions
+    read: ReadOptions
+    refresh_from: tuple[str, ...]
+    wait: float | None
+    key: str | None
+
+
+def pop_update_options(given: dict[str, Any]) -> UpdateOptions:
+    """The options of `add_update_options`, taken out of what a command was given."""
+    return {
+        "columns": pop_column_options(given),
+        "read": pop_read_options(given),
+        "refresh_from": given.pop("refresh_from"),
+        "wait": given.pop("wait"),
+        "key": get_required_key(),
+    }
+
+
+def get_required_key() -> str | None:
+    """The key that models must be signed with, if ``--require-signature`` gave one."""
+    key: str | None = click.get_current_context().find_root().params.get("require_signature")
+    return key
+
+
 def _split_names(text: str | None) -> list[str]:
     return text.split(",") if text else []
 
@@ -191,7 +266,7 @@ def _parse_column_type(text: str) -> tuple[str, str]:
     return name, kind
 
 
-def check_output_path(path: str | None, inputs: list[str], force: bool) -> str | None:
+def check_output_path(path: str | None, inputs: tuple[str, ...], force: bool) -> str | None:
     """A path that may be written: not an input, not there unless forced, in a folder that is there."""
     if path is None or path == "-":
         return None

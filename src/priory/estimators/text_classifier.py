@@ -268,6 +268,11 @@ class TextClassifier(SelfCalibratingClassifier):
         counts: Array = self._counts_in_use().counts if self.buckets is not None else self._token_counts().counts
         return counts
 
+    @property
+    def n_tokens_(self) -> int:
+        """The number of different tokens (or buckets) in use."""
+        return len(self._counts_in_use())
+
     def _token_weights(self) -> TokenWeights:
         by = (self.model, self.average, self.alpha, self.__dict__.get("alpha_"))
         weights: TokenWeights = self._counts_in_use().derive(

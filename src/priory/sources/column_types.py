@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,10 @@ from priory.sources.discovery import FileRows, format_names
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 
 if TYPE_CHECKING:
-    from priory.models.table import Column
+    from priory.bag_of_words.documents import PackedDocuments
+    from priory.models.table import Column, Table
+
+InputRows: TypeAlias = list[str] | pa.Table  # rows as anybody would give them to the library
 
 KIND_BY_TYPE = {"numeric": "number", "number": "number", "label": "label", "categorical": "label", "text": "text"}
 MISSING_MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
@@ -91,7 +94,7 @@ class ModelColumns:
     def is_one_text(self) -> bool:
         return list(self.kinds.values()) == ["text"]
 
-    def read(self, chunk: RowChunk) -> Any:
+    def read(self, chunk: RowChunk) -> Table | PackedDocuments:
         """A chunk as a model takes it: documents, or a table whose kinds do not depend on what the chunk holds."""
         if self.is_one_text:
             return cells.read_text_column(chunk.batch.column(self.names[0]))
@@ -100,7 +103,7 @@ class ModelColumns:
         columns = tuple(self._read_column(chunk, name, kind) for name, kind in self.kinds.items())
         return Table(chunk.batch.num_rows, self.names, True, columns)
 
-    def read_input_rows(self, chunk: RowChunk) -> Any:
+    def read_input_rows(self, chunk: RowChunk) -> InputRows:
         """The same as anybody would give it to the library: texts, or an Arrow table of numbers and strings."""
         if self.is_one_text:
             return cells.cast_to_text(chunk.batch.column(self.names[0])).fill_null("").to_pylist()
