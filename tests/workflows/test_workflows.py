@@ -123,7 +123,7 @@ def test_explanations_of_rows_and_of_values_are_those_of_the_model(table, quiet)
     assert str(from_values) == str(from_file[1])
     [from_pairs] = workflows.explain_values(model, [f"{name}={value}" for name, value in values.items()])
     assert str(from_pairs) == str(from_values)
-    with pytest.raises(DataError, match="inbox.csv: has no row 999"):
+    with pytest.raises(DataError, match=r"inbox.csv: has no row 999"):
         workflows.explain(model, "inbox.csv", [999])
 
 
@@ -187,7 +187,7 @@ def test_every_exported_name_is_there_and_documented():
     for name in workflows.__all__:
         assert getattr(workflows, name).__doc__
         assert name in dir(workflows)
-    with pytest.raises(AttributeError, match="module 'priory.workflows' has no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match=r"module 'priory.workflows' has no attribute 'nonsense'"):
         workflows.nonsense  # noqa: B018  (looking is the test)
 
 

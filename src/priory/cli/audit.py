@@ -26,19 +26,29 @@ from priory.cli.terminal import print_lines, watch_workflow
 )
 @files_argument
 @click.option(
-    "--test", "tests", multiple=True, type=FILE_PATH_TYPE, metavar="FILE", help="Rows the model will be tested on."
+    "--test",
+    "tests",
+    multiple=True,
+    type=FILE_PATH_TYPE,
+    metavar="FILE",
+    help="The rows that a model will be tested on; may be repeated.",
 )
-@click.option("--groups", metavar="COLUMN", help="Rows of one group (a person, a thread) belong on one side.")
-@click.option("--time", metavar="COLUMN", help="The test rows must come after the others in this column.")
+@click.option(
+    "--groups",
+    metavar="COLUMN",
+    help="Rows with the same value, such as a person, must not be on both sides of a split.",
+)
+@click.option("--time", metavar="COLUMN", help="Test rows must be later than training rows in this column.")
 @json_option
 @add_column_options
 @add_reading_options
 def audit_command(
     paths: tuple[str, ...], tests: tuple[str, ...], groups: str | None, time: str | None, json_: bool, **given: Any
 ) -> None:
-    """Look for leakage: what a model could learn from FILEs that it will not have when it counts.
+    """Look for leakage: information in FILEs that a model could learn from and will not have when it is used.
 
-    The exit code says what was found: 0 nothing, else the one the audit gives.
+    Findings are low (worth knowing), medium (look before you trust a score) or high (the score cannot be trusted). The
+    exit code is 3 if any finding is medium or high, else 0.
     """
     read, columns = pop_read_options(given), pop_column_options(given)
     from priory.workflows import audit

@@ -6,11 +6,11 @@ import click
 
 
 @click.command(
-    "completion", short_help="Completion for a shell.", epilog="Example: priory completion bash >> ~/.bashrc"
+    "completion", short_help="Print shell completion.", epilog="Example: priory completion bash >> ~/.bashrc"
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_command(shell: str) -> None:
-    """Print what makes SHELL complete the commands and options of priory."""
+    """Print a script that makes a shell complete the commands, options and files of priory."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

@@ -25,12 +25,19 @@ from priory.cli.terminal import format_heading, print_json, print_lines, watch_w
 )
 @model_argument
 @files_argument
-@click.option("--learned", is_flag=True, help="The rows were learned: judge each by the model without it.")
+@click.option(
+    "--learned",
+    is_flag=True,
+    help="MODEL has learned these rows: predict each by a model that has not (leave-one-out).",
+)
 @json_option
 @add_column_options
 @add_reading_options
 def evaluate_command(model: str, paths: tuple[str, ...], learned: bool, json_: bool, **given: Any) -> None:
-    """Compare what MODEL says of the rows of FILEs with their labels, beside the base rate."""
+    """Compare the predictions of MODEL for the rows of FILEs with their labels.
+
+    Each score has a 95 % interval, and next to it the base rate: the score of always answering the most common class.
+    """
     read, columns = pop_read_options(given), pop_column_options(given)
     from priory.workflows import evaluate
 
@@ -48,5 +55,5 @@ def evaluate_command(model: str, paths: tuple[str, ...], learned: bool, json_: b
         print_json({"rows": n_rows, "scores": scores.to_dict()})
         return
     if learned:
-        click.echo(format_heading("each row judged by the model without it"))
+        click.echo(format_heading("leave-one-out: each row predicted by a model that has not learned it"))
     print_lines(str(scores), indent="")

@@ -8,6 +8,7 @@ import click
 
 from priory.cli.options import (
     FILE_PATH_TYPE,
+    SectionedOption,
     add_reading_options,
     get_required_key,
     json_option,
@@ -20,24 +21,40 @@ from priory.cli.terminal import print_json, print_lines
 
 @sectioned_command(
     "explain",
-    short_help="Why a model says what it says.",
+    short_help="Show the evidence behind a prediction.",
     epilog='Example: priory explain mail.priory "Free entry, text WIN now"',
 )
 @model_argument
 @click.argument("values", nargs=-1, metavar="[TEXT...|COLUMN=VALUE...]")
-@click.option("--from", "path", type=FILE_PATH_TYPE, metavar="FILE", help="Explain rows of a file.")
+@click.option("--from", "path", type=FILE_PATH_TYPE, metavar="FILE", help="Explain rows of this file.")
 @click.option(
-    "--row", "numbers", multiple=True, type=click.IntRange(1), help="Which rows of it, from 1; else the first."
+    "--row",
+    "numbers",
+    cls=SectionedOption,
+    multiple=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Which row of the file, counted from 1; may be repeated. By default the first.",
 )
 @json_option
 @add_reading_options
 def explain_command(
     model: str, values: tuple[str, ...], path: str | None, numbers: tuple[int, ...], json_: bool, **given: Any
 ) -> None:
-    """Show the ledger of a prediction: the prior, what every word or column said, and the sum."""
+    """Show the evidence behind a prediction: the prior, one line for each word or column, and their sum.
+
+    The heading names the predicted class and the runner-up. Each line says how far it moves the odds between these two,
+    in decibans (dB), which are 10 * log10 of the odds: with +10 dB the odds for the predicted class become ten times as
+    high, with -10 dB ten times as low.
+
+    \b
+    prior            how common the classes are
+    (together)       what columns or words add in combination
+    (absent tokens)  the words that the text does not contain
+    """
     read = pop_read_options(given)
     if bool(values) == bool(path):
-        raise click.UsageError("give what is to be explained: a text, COLUMN=VALUE pairs, or --from FILE")
+        raise click.UsageError("give one of these to explain: texts, COLUMN=VALUE pairs, or --from FILE")
     from priory.workflows import explain, explain_values
     from priory.workflows.explanation import convert_ledger_to_dict
 

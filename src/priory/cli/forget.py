@@ -13,7 +13,10 @@ from priory.cli.terminal import print_update, watch_workflow
 )
 @add_update_options
 def forget_command(model: str, paths: tuple[str, ...], json_: bool, **given: Any) -> None:
-    """Make MODEL as if it had never seen the rows of FILEs: all of them, or none if one was never learned."""
+    """Unlearn the rows of FILEs: MODEL becomes exactly what it would be if it had never learned them.
+
+    All rows are forgotten, or none if one of them was never learned.
+    """
     options = pop_update_options(given)
     from priory.workflows import forget
 

@@ -8,13 +8,11 @@ from priory.cli.options import get_required_key, json_option, model_argument
 from priory.cli.terminal import print_json, print_lines
 
 
-@click.command(
-    "inspect", short_help="What a model file holds and would reveal.", epilog="Example: priory inspect mail.priory"
-)
+@click.command("inspect", short_help="Show what a model file contains.", epilog="Example: priory inspect mail.priory")
 @model_argument
 @json_option
 def inspect_command(model: str, json_: bool) -> None:
-    """Show what MODEL holds, and what it would reveal to whoever gets it. Nothing in it is run."""
+    """Show what MODEL contains, and what it would reveal to anyone who has the file. The model is not loaded."""
     from priory.workflows import inspect
 
     found = inspect(model, key=get_required_key())

@@ -24,13 +24,11 @@ from priory.cli.terminal import print_json, watch_workflow
 
 @sectioned_command(
     "merge",
-    short_help="Add what models have learned.",
+    short_help="Combine models into one.",
     epilog="Example: priory merge monday.priory tuesday.priory -o both.priory",
 )
 @click.argument("models", nargs=-1, required=True, type=FILE_PATH_TYPE, metavar="MODEL...")
-@click.option(
-    "-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="MODEL", help="What has learned what all have."
-)
+@click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="MODEL", help="The merged model.")
 @refresh_option
 @force_option
 @json_option
@@ -39,11 +37,11 @@ from priory.cli.terminal import print_json, watch_workflow
 def merge_command(
     models: tuple[str, ...], out: str, refresh_from: tuple[str, ...], force: bool, json_: bool, **given: Any
 ) -> None:
-    """Add what MODELs have learned: as if one had seen all rows."""
+    """Combine MODELs into one model, exactly as if it had learned the rows of all of them."""
     read, columns = pop_read_options(given), pop_column_options(given)
     out_path = check_output_path(out, models, force)
     if out_path is None or len(models) < 2:
-        raise click.UsageError("give two models or more, and a file for their sum with -o")
+        raise click.UsageError("give two models or more, and a file for the merged model with -o")
     from priory.storage import save
     from priory.workflows import merge
 

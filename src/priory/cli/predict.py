@@ -22,7 +22,7 @@ from priory.cli.terminal import watch_workflow
 
 
 @sectioned_command(
-    "predict", short_help="Label the rows of files.", epilog="Example: priory predict mail.priory new.csv -o out.csv"
+    "predict", short_help="Predict the labels of rows.", epilog="Example: priory predict mail.priory new.csv -o out.csv"
 )
 @model_argument
 @files_argument
@@ -31,10 +31,10 @@ from priory.cli.terminal import watch_workflow
     "--out",
     type=FILE_PATH_TYPE,
     metavar="FILE",
-    help="Where to write: .csv, .tsv, .jsonl, .parquet or .arrow; else a CSV here.",
+    help="The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
 )
-@click.option("--raw", is_flag=True, help="CSV cells as they are, even if a spreadsheet would take them for formulas.")
-@click.option("--threshold", type=float, help="Leave the label empty where it is less probable than this.")
+@click.option("--raw", is_flag=True, help="Do not escape cells of a CSV that a spreadsheet would take for formulas.")
+@click.option("--threshold", type=float, metavar="P", help="Leave the label empty where its probability is below P.")
 @force_option
 @json_option
 @add_reading_options
@@ -48,10 +48,11 @@ def predict_command(
     json_: bool,
     **given: Any,
 ) -> None:
-    """Label the rows of FILEs by MODEL.
+    """Predict the labels of the rows of FILEs with MODEL.
 
-    The columns stay; label, probability and certainty are added (as predicted_label and so on where a column has that
-    name). Certainty is the log-odds of the label in decibans: +10 is ten to one, +20 a hundred to one.
+    The output has all columns of FILEs and three more: label, probability and certainty (or predicted_label and so on,
+    where FILEs have a column of that name). Certainty is the log-odds of the label in decibans, 10 * log10 of the odds:
+    +10 means ten to one, +20 a hundred to one.
     """
     read = pop_read_options(given)
     if threshold is not None and not 0 <= threshold <= 1:

@@ -28,13 +28,13 @@ from priory.cli.terminal import print_json, watch_workflow
 )
 @model_argument
 @files_argument
-@click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="HTML", help="The report.")
+@click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="HTML", help="The page to write.")
 @force_option
 @json_option
 @add_column_options
 @add_reading_options
 def report_command(model: str, paths: tuple[str, ...], out: str, force: bool, json_: bool, **given: Any) -> None:
-    """Write what there is to say of MODEL and the rows of FILEs as one HTML page."""
+    """Write a report about MODEL on the rows of FILEs as one HTML page: scores, calibration, evidence, mistakes."""
     read, columns = pop_read_options(given), pop_column_options(given)
     report_path = check_output_path(out, (model, *paths), force)
     if report_path is None:

@@ -15,11 +15,11 @@ from priory.cli.terminal import print_json
     required=True,
     type=FILE_PATH_TYPE,
     metavar="FILE",
-    help="A private Ed25519 key in PEM, or a secret of 32 bytes or more.",
+    help="A private Ed25519 key in PEM format, or a secret of at least 32 bytes.",
 )
 @json_option
 def sign_command(model: str, key: str, json_: bool) -> None:
-    """Sign MODEL, so that priory --require-signature KEY accepts it. Whoever changes it has to sign it again.
+    """Sign MODEL, so that priory --require-signature KEY accepts it. After a change it has to be signed again.
 
     \b
     openssl genpkey -algorithm ed25519 -out private.pem

@@ -39,16 +39,20 @@ MAX_UNREADABLE_SHOWN = 5
 
 @sectioned_command(
     "train",
-    short_help="Learn a model from files.",
+    short_help="Train a model on files.",
     epilog="Example: priory train mail.csv --target label --report mail.html",
 )
 @files_argument
 @click.option(
-    "-o", "--out", type=FILE_PATH_TYPE, metavar="MODEL", help="The model file; else the name of the data with .priory."
+    "-o",
+    "--out",
+    type=FILE_PATH_TYPE,
+    metavar="MODEL",
+    help="The model file. By default named after the data, with .priory.",
 )
-@click.option("--report", type=FILE_PATH_TYPE, metavar="HTML", help="Also write a report.")
-@click.option("--plain", is_flag=True, help="Statistics only: no corrections, no scores, no audit.")
-@click.option("--no-audit", is_flag=True, help="Do not look for leakage.")
+@click.option("--report", type=FILE_PATH_TYPE, metavar="HTML", help="Also write an HTML report.")
+@click.option("--plain", is_flag=True, help="Learn the statistics only: no corrections, no scores, no audit.")
+@click.option("--no-audit", is_flag=True, help="Do not look for leakage in the data.")
 @force_option
 @json_option
 @add_column_options
@@ -57,10 +61,16 @@ MAX_UNREADABLE_SHOWN = 5
 def train_command(
     paths: tuple[str, ...], out: str | None, report: str | None, force: bool, json_: bool, **given: Any
 ) -> None:
-    """Learn a model from FILEs and write it.
+    """Train a model on FILEs and write it to a model file.
 
-    FILEs are CSV, TSV, JSON lines, Parquet or Arrow, packed by gzip or zstd or not; folders of them; a folder of texts
-    with a folder for each class; mboxes, maildirs; patterns; or - for standard input. They may be larger than memory.
+    FILEs are CSV, TSV, JSON lines, Parquet or Arrow files, which may be compressed with gzip or zstd; folders of such
+    files; a folder of texts with one subfolder for each class; mboxes and maildirs; patterns such as 'part-*.csv'; or -
+    for standard input. They may be larger than memory.
+
+    After all rows are learned, the probabilities are corrected to match how often the model is right about rows that it
+    has not learned. The scores are leave-one-out scores: each row is predicted by a model that has not learned it. Next
+    to them is the base rate, the score of always answering the most common class. Evidence is in decibans, 10 * log10
+    of the odds: +10 means ten to one for a class, +20 a hundred to one.
     """
     read, columns, options = pop_read_options(given), pop_column_options(given), pop_training_options(given)
     model_path = check_output_path(out or _make_model_path(paths[0]), paths, force)
@@ -87,7 +97,7 @@ def train_command(
 def _make_model_path(path: str) -> str:
     """The name of the data with .priory, in the current folder."""
     if path == "-":
-        raise click.UsageError("what is read from standard input has no name; use -o model.priory")
+        raise click.UsageError("standard input has no name for the model file; use -o model.priory")
     name = Path(path.rstrip("/")).name
     if any(c in name for c in "*?["):
         return "model.priory"
@@ -106,11 +116,12 @@ def _print_summary(result: TrainingResult, model_path: str, report_path: str | N
     for family, names in _group_by_family(result.families).items():
         print_item(family, _shorten_list(names, MAX_COLUMNS_SHOWN))
     if result.scores is not None:
-        of = "" if len(result.scores.truth) == result.n_rows else " of rows drawn from all"
-        click.echo(format_heading(f"leave-one-out{of}: each judged by the model without it"))
+        n_scored = len(result.scores.truth)
+        sample = "" if n_scored == result.n_rows else f", on {n_scored:,} rows drawn at random"
+        click.echo(format_heading(f"leave-one-out{sample}: each row predicted by a model that has not learned it"))
         print_lines(str(result.scores))
     if result.evidence:
-        click.echo(format_heading("strongest evidence, in decibans"))
+        click.echo(format_heading("strongest evidence for each class, in decibans (+10 is ten to one)"))
         for label, lines in list(result.evidence.items())[:MAX_CLASSES_SHOWN]:
             print_item(label, [f"{name} {decibans:+.1f}" for name, decibans in lines])
     if result.findings is not None:
@@ -134,11 +145,11 @@ def _group_by_family(families: dict[str, str]) -> dict[str, list[str]]:
 
 
 def _check_all_readable(unreadable: list[str]) -> None:
-    """The exit code says that files are missing from the model, although that was asked for."""
+    """Raise if files were skipped: the model is written, but the exit code says that it is incomplete."""
     if unreadable:
         from priory.workflows.callbacks import format_count
 
         named = ", ".join(unreadable[:MAX_UNREADABLE_SHOWN])
         raise PermissionError(
-            13, f"{format_count(len(unreadable), 'file')} may not be read ({named}); the others were learned"
+            13, f"{format_count(len(unreadable), 'file')} could not be opened ({named}); the others were learned"
         )

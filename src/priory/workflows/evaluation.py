@@ -12,6 +12,7 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.sources import FileRows, ReadOptions
 from priory.sources.column_types import ColumnOptions, InputRows, LabelReader, infer_columns
+from priory.sources.discovery import format_names
 from priory.sources.prefetch import peek_first
 from priory.workflows.callbacks import SILENT, Callbacks
 from priory.workflows.model_files import (
@@ -93,7 +94,7 @@ def evaluate(
     log_proba, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
     unknown = sorted(set(labels.tolist()) - set(trained.classes_.tolist()))
     if unknown:
-        raise DataError(f"the model knows no class {unknown[0]!r}; it knows {trained.classes_.tolist()[:10]}")
+        raise DataError(f"the model has no class {unknown[0]!r}; it has {format_names(trained.classes_.tolist())}")
     return Evaluation(Scores.of(labels, log_proba, trained.classes_, logs=True), len(labels))
 
 
@@ -183,7 +184,7 @@ def _read_all_labelled_rows(
 
 def _check_any_labelled(parts: Sequence[object]) -> None:
     if not parts:
-        raise DataError("no row has a label; there is nothing to judge by")
+        raise DataError("no row has a label; there is nothing to compare with")
 
 
 def _read_whole_table(rows: FileRows, column_options: ColumnOptions) -> pa.Table:

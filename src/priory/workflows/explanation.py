@@ -105,19 +105,20 @@ def _read_values(values: Sequence[str] | Mapping[str, str], columns: ModelColumn
     if columns.is_one_text:
         texts = values.values() if isinstance(values, Mapping) else values
         return [text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for text in texts]
-    pairs = values.items() if isinstance(values, Mapping) else [_parse_pair(text) for text in values]
-    for name, value in pairs:
-        if name not in columns.kinds:
-            text = value if name is None else f"{name}={value}"
-            raise DataError(f"{text!r} is not COLUMN=VALUE; the model's columns are {format_names(columns.names)}")
+    pairs = values.items() if isinstance(values, Mapping) else [_parse_pair(text, columns) for text in values]
     cells = dict(pairs)
+    unknown = [name for name in cells if name not in columns.kinds]
+    if unknown:
+        raise DataError(f"the model has no column {unknown[0]!r}; its columns are {format_names(columns.names)}")
     batch = pa.RecordBatch.from_pydict({name: pa.array([cells.get(name, "")], pa.string()) for name in columns.names})
     return columns.read_input_rows(RowChunk(batch, _GivenRow(columns.names), 0))
 
 
-def _parse_pair(text: str) -> tuple[str | None, str]:
+def _parse_pair(text: str, columns: ModelColumns) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    return (name, value) if equals else (None, text)
+    if not equals:
+        raise DataError(f"{text!r} is not COLUMN=VALUE; the model's columns are {format_names(columns.names)}")
+    return name, value
 
 
 def _read_file_rows(

@@ -51,7 +51,7 @@ def check_model_type(model: object, path: PathLike) -> TableOrTextClassifier:
 
     if not isinstance(model, NaiveBayes | TextClassifier):
         raise KindError(
-            f"{format_path(path)}: is a {type(model).__name__}; the command line knows NaiveBayes and TextClassifier"
+            f"{format_path(path)}: is a {type(model).__name__}; files work with NaiveBayes and TextClassifier only"
         )
     return model
 
@@ -147,9 +147,10 @@ def refresh_corrections(
         labels = LabelReader(target, column_options)
         for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
             sample.add(labels.read(chunk)[1].batch)
-        with callbacks.activity(f"judging {len(sample.keys):,} rows"):
+        with callbacks.activity(f"fitting the corrections to {len(sample.keys):,} rows"):
             model.set_params(calibrate="loo").refresh(*read_sample_rows(sample, columns, column_options, rows))
     elif model.stale_:
         callbacks.notify(
-            f"no longer corrected by what rows said of it ({', '.join(model.stale_)}); --refresh FILE does it again"
+            f"the corrections ({', '.join(model.stale_)}) no longer fit the model and were dropped; "
+            "use --refresh FILE to fit them again"
         )

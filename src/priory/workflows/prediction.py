@@ -16,7 +16,7 @@ from priory.sources import FileRows, ReadOptions, RowChunk
 from priory.sources.discovery import format_names
 from priory.sources.prefetch import read_ahead
 from priory.sources.writers import write_batches
-from priory.workflows.callbacks import SILENT, Callbacks
+from priory.workflows.callbacks import SILENT, Callbacks, format_count
 from priory.workflows.model_files import find_needed_columns, get_model_columns, load_classifier, open_paths
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class Predictions:
             yield self._predict_chunk(chunk)
         if self.n_unknown_labels:
             self._callbacks.notify(
-                f"{self.n_unknown_labels:,} cells hold labels the model has never seen; they were smoothed"
+                f"{format_count(self.n_unknown_labels, 'cell')} with a label that the model has never seen; "
+                "smoothing gives it a small probability in every class"
             )
 
     def to_table(self) -> pa.Table:
@@ -116,7 +117,7 @@ def predict(
     find_needed_columns(rows, columns)
     extra = [name for name in rows.names if name not in {*columns.names, getattr(trained, "target_", "")}]
     if extra and not rows.is_documents:
-        callbacks.notify(f"columns the model does not know are left out: {format_names(extra)}")
+        callbacks.notify(f"the model does not use the columns {format_names(extra)}")
     return Predictions(trained, rows, threshold, callbacks)
 
 

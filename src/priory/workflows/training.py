@@ -288,9 +288,11 @@ def _make_model(
             calibrate=False,
             refine=bool(options.refine),
         )
-    for name, value in (("model", options.text_model), ("most", options.max_tokens)):
+    for name, value in (("model", options.text_model), ("max-words", options.max_tokens)):
         if value is not None:
-            raise DataError(f"--{name} is for a single column of texts, and there are {format_names(columns.names)}")
+            raise DataError(
+                f"--{name} is only for a single column of texts; the columns are {format_names(columns.names)}"
+            )
     return NaiveBayes(
         declare_column_families(columns, column_options),
         average=options.average,
@@ -313,9 +315,11 @@ def describe_families(model: TableOrTextClassifier) -> dict[str, str]:
 def _check_classes(model: TableOrTextClassifier, rows: FileRows, callbacks: Callbacks) -> None:
     if len(model.classes_) == 1:
         label = str(model.classes_[0])
-        raise DataError(f"{format_path(rows.files[0].path)}: only one class {label!r}; a choice needs two")
+        raise DataError(
+            f"{format_path(rows.files[0].path)}: all rows have the label {label!r}; give rows of two or more classes"
+        )
     if (model.class_count_ <= 1).all():
-        callbacks.notify("no class has two rows: how far each spreads is guessed")
+        callbacks.notify("no class has two rows; how much the values of a class vary is only a guess")
 
 
 def _evaluate_model(
@@ -382,9 +386,9 @@ def _note_repairs(rows: FileRows, labels: LabelReader, empty_columns: list[str],
         callbacks.notify(f"column {name!r} is empty and was left out")
     skipped = sum(getattr(file, "skipped", 0) for file in rows.files)
     if skipped:
-        callbacks.notify(f"padded or left out as asked, because they did not fit: {format_count(skipped, 'row')}")
+        callbacks.notify(f"padded or skipped {format_count(skipped, 'malformed row')}")
     if labels.n_unlabelled:
-        callbacks.notify(f"left out as asked, without a label: {format_count(labels.n_unlabelled, 'row')}")
+        callbacks.notify(f"skipped {format_count(labels.n_unlabelled, 'row')} without a label")
     for file in rows.files:
         for flag, count in getattr(file, "flags", {}).items():
             callbacks.notify(f"{count:,} of the messages {MAIL_FLAG_MESSAGES[flag]}")

@@ -202,7 +202,7 @@ def merge(
         The model files must be signed with this key.
     callbacks : Callbacks
     """
-    with callbacks.activity("adding the models"):
+    with callbacks.activity("merging the models"):
         first, *others = (load_classifier(model, key) for model in models)
         merged = first.merge(*others)
     column_options = fill_target(merged, choose_columns(columns, target))
@@ -219,7 +219,7 @@ def _lock_model_file(
     Files are read while the lock is held, because the meaning of their cells depends on the columns that the model has.
     """
     if os.path.isdir(path):
-        raise IsADirectoryError(21, "is a folder; name a model file", os.fspath(path))
+        raise IsADirectoryError(21, "is a folder; give a model file", os.fspath(path))
     longest = float("inf") if wait is None else wait
     with ExitStack() as stack:
         try:
@@ -234,7 +234,7 @@ def _lock_model_file(
 
 def _check_exists(file: Updated, path: PathLike) -> TableOrTextClassifier:
     if file.model is None:
-        raise FileNotFoundError(2, "there is no such model; make one with priory train", os.fspath(path))
+        raise FileNotFoundError(2, "no such model; train one with priory train", os.fspath(path))
     return check_model_type(file.model, path)
 
 
@@ -252,6 +252,6 @@ def _learn_new_model(
     file.model = result.model
     families = ", ".join(f"{name} ({family})" for name, family in result.families.items())
     callbacks.notify(
-        f"{os.fspath(path)}: there was no such model; made one that learns {result.model.target_!r} from {families}"
+        f"{os.fspath(path)}: no such model; created one that predicts {result.model.target_!r} from {families}"
     )
     return result.n_rows
