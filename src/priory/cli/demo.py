@@ -39,5 +39,5 @@ def demo_command(context: click.Context, out: str, data_only: bool) -> None:
     finally:
         os.chdir(here)
     click.echo(
-        f"\n{format_heading('The report')} is {folder / 'inbox.html'}; the data and models of the tour are beside it."
+        f"\n{format_heading('The report')} is {folder / 'inbox.html'}; the data and models of the tour are in the same folder."
     )
