@@ -51,8 +51,7 @@ SPAM = np.repeat(["ham", "spam"], (100, 2))
 
 @pytest.mark.parametrize("model", ["binary", "multinomial", "poisson", "complement"])
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"buckets": 4096, "salt": 1}, {"vocabulary": ["lunch", "at", "noon", "win", "cash"], "unknown": True}],
+    "options", [{}, {"buckets": 4096, "salt": 1}, {"vocabulary": ["lunch", "at", "noon", "win", "cash"], "unknown": True}]
 )
 def test_new_words_say_nothing(model, options):
     classifier = pr.TextClassifier(model, calibrate=False, **options).fit(TEXTS, SPAM)
