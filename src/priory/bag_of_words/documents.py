@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import TypeVar, final, overload
 
 import numpy as np
 
@@ -42,7 +42,11 @@ class PackedDocuments(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self.edges) - 1
 
-    def __getitem__(self, which: Any) -> Any:
+    @overload
+    def __getitem__(self, which: int) -> bytes: ...
+    @overload
+    def __getitem__(self, which: slice) -> PackedDocuments: ...
+    def __getitem__(self, which: int | slice) -> PackedDocuments | bytes:
         if isinstance(which, slice):
             start, stop, _ = which.indices(len(self))
             return PackedDocuments(self.memory, self.edges[start : stop + 1])
@@ -62,11 +66,11 @@ class PackedDocuments(Sequence[bytes]):
 DocumentBatch = list[Document] | PackedDocuments
 
 
-def check_documents(X: Any) -> DocumentBatch:
-    """What was given as documents; paths are replaced by what the files hold."""
+def check_documents(X: object) -> DocumentBatch:
+    """The documents as a list; a path is replaced by the content of its file."""
     if isinstance(X, PackedDocuments):
         return X
-    if isinstance(X, (str, bytes, Path, Mapping)) or not hasattr(X, "__iter__"):
+    if isinstance(X, (str, bytes, Path, Mapping)) or not isinstance(X, Iterable):
         raise KindError(f"X is a {type(X).__name__}; give a list of texts: [text].")
     documents = list(X.to_pylist() if hasattr(X, "to_pylist") else X)
     if not any(issubclass(kind, Path) for kind in set(map(type, documents))):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -141,14 +141,22 @@ def _load_stop_words_of_language(language: str) -> frozenset[str]:
     return frozenset(stopwords(language))
 
 
-def _load_stemmer(language: str | None) -> Any:
+class Stemmer(Protocol):
+    """What is used of PyStemmer's stemmers."""
+
+    def stemWords(self, words: list[str]) -> list[str]:
+        """The stem of each word."""
+
+
+def _load_stemmer(language: str | None) -> Stemmer:
     try:
-        import Stemmer
+        import Stemmer as snowball
     except ImportError:
         raise MissingDependencyError("stem needs PyStemmer: pip install 'priory[text]'.") from None
-    if language not in Stemmer.algorithms():
-        raise DataError(f"stem is {language!r}; use one of {', '.join(Stemmer.algorithms())}.")
-    return Stemmer.Stemmer(language)
+    if language not in snowball.algorithms():
+        raise DataError(f"stem is {language!r}; use one of {', '.join(snowball.algorithms())}.")
+    stemmer: Stemmer = snowball.Stemmer(language)
+    return stemmer
 
 
 @lru_cache(maxsize=32)

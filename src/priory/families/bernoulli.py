@@ -14,7 +14,7 @@ from priory.core.logspace import log, x_log_y
 from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.families import dirichlet
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class BernoulliStatistics(Statistics):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Bernoulli(Family):
+class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     """``p(x) = θ^x (1-θ)^(1-x)`` with ``θ ~ Beta(a, b)``.
 
     Seven cherries and three limes; then Laplace's estimate, which is the m-estimate with m = 2, p = 1/2:
@@ -115,11 +115,11 @@ class Bernoulli(Family):
 
     # -- classes by columns: a cell is 0, 1, neither, or missing ------------------------------------------------------
 
-    def score(self, statistics: BernoulliStatistics, x: Array, estimate: str) -> Array:
+    def score(self, statistics: BernoulliStatistics, x: NumberBlock, estimate: str) -> Array:
         return _score_cases(x, self.log_likelihood(statistics, _make_case_rows(x), estimate))
 
     def averaged_score(
-        self, statistics: BernoulliStatistics, pooled: BernoulliStatistics, x: Array, estimate: str, inclusion: Array
+        self, statistics: BernoulliStatistics, pooled: BernoulliStatistics, x: NumberBlock, estimate: str, inclusion: Array
     ) -> Array:
         return _score_cases(
             x, self.averaged_log_likelihood(statistics, pooled, _make_case_rows(x), estimate, inclusion)
@@ -132,12 +132,12 @@ class Bernoulli(Family):
         return rng.binomial(1, parameters, size=(size, *np.shape(parameters))).astype(float)
 
 
-def _make_case_rows(x: Array) -> Array:
+def _make_case_rows(x: NumberBlock) -> Array:
     """Rows of 0, of 1, and of what is neither."""
     return np.repeat([[0.0], [1.0], [2.0]], x.shape[1], axis=1)
 
 
-def _score_cases(x: Array, terms: Array) -> Array:
+def _score_cases(x: NumberBlock, terms: Array) -> Array:
     """Scores (rows, classes) from the terms (cases, classes, columns)."""
 
     def codes(part: slice) -> Array:

@@ -13,7 +13,7 @@ from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
 from priory.families.bernoulli import Bernoulli
 
 
@@ -31,7 +31,7 @@ class BinomialStatistics(Statistics):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Binomial(Family):
+class Binomial(ArrayFamily[BinomialStatistics, Array]):
     """``p(x) = C(trials, x) θ^x (1-θ)^(trials-x)`` with ``θ ~ Beta(a, b)``; ``trials`` is declared.
 
     >>> seen = Binomial(trials=10).observe([7, 3])

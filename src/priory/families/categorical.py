@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
 from priory.core.logspace import log
@@ -26,7 +28,7 @@ class ValueProbabilities(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Categorical(Family):
+class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...], CategoricalCells]):
     """One of several labels, ``θ ~ Dirichlet(alpha)``. A block of columns has one record, and may have one alpha, each.
 
     The values are those seen, or those declared. A value that no class has ever shown speaks for none of them.
@@ -39,11 +41,17 @@ class Categorical(Family):
     """
 
     alpha: float | Array = 1.0
-    values: Any = None
+    values: Sequence[object] | Array | None = None
 
     accepted_values: ClassVar[str] = "labels"
 
-    def observe(self, x: Any, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
+    def observe(
+        self,
+        x: CategoricalCells | ArrayLike,
+        group: Array | None = None,
+        groups: int = 1,
+        weight: Array | None = None,
+    ) -> tuple[ValueCounts, ...]:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         rows = GroupedRows(coded.codes, group, groups)
         widths = np.array([len(values) for values in coded.values])
@@ -52,7 +60,9 @@ class Categorical(Family):
             ValueCounts.of(values, c if group is not None else c[0])
             for values, c in zip(coded.values, counts, strict=True)
         )
-        return tallies[0] if not isinstance(x, CategoricalCells) and np.ndim(x) == 1 else tallies
+        if not isinstance(x, CategoricalCells) and np.ndim(x) == 1:
+            return tallies[0]  # type: ignore[return-value]  # a column by itself has a record by itself
+        return tallies
 
     def _add_declared_values(self, statistics: ValueCounts) -> ValueCounts:
         """The record over the declared values as well as those seen."""
@@ -67,7 +77,7 @@ class Categorical(Family):
         return replace(self, alpha=self.alpha + full.counts, values=full.values)
 
     @classmethod
-    def empirical_prior(cls, statistics: Any) -> Self:
+    def empirical_prior(cls, statistics: tuple[ValueCounts, ...]) -> Self:
         """Symmetric, as strong as the evidence of all classes says."""
         if isinstance(statistics, ValueCounts):
             return cls(dirichlet.choose_alpha(np.atleast_2d(statistics.counts)))
@@ -77,18 +87,18 @@ class Categorical(Family):
         return ValueProbabilities(statistics.values, statistics.counts / nan_where_zero(statistics.n)[..., None])
 
     def mode(self) -> ValueProbabilities:
-        return ValueProbabilities(self.values, dirichlet.mode_shares(np.asarray(self.alpha)))
+        return ValueProbabilities(np.asarray(self.values), dirichlet.mode_shares(np.asarray(self.alpha)))
 
     def mean(self) -> ValueProbabilities:
-        return ValueProbabilities(self.values, dirichlet.mean_shares(np.asarray(self.alpha)))
+        return ValueProbabilities(np.asarray(self.values), dirichlet.mean_shares(np.asarray(self.alpha)))
 
-    def log_density(self, x: Any, parameters: ValueProbabilities) -> Array:
+    def log_density(self, x: ArrayLike, parameters: ValueProbabilities) -> Array:
         """Log probability of labels; -inf for a label that is not among the values."""
         shares = ValueCounts(parameters.values, parameters.probabilities)
         table = np.append(shares.counts, np.zeros((*shares.counts.shape[:-1], 1)), axis=-1)
         return log(table[..., shares.find_positions(np.asarray(x))])
 
-    def log_predictive(self, x: Any) -> Array:
+    def log_predictive(self, x: ArrayLike) -> Array:
         return self.log_density(x, self.mean())
 
     def log_normaliser(self) -> Array:
@@ -98,7 +108,7 @@ class Categorical(Family):
         return dirichlet.log_evidence(np.asarray(self.alpha), self._add_declared_values(statistics).counts)
 
     def draw(self, rng: np.random.Generator, size: int) -> ValueProbabilities:
-        return ValueProbabilities(self.values, dirichlet.draw_shares(np.asarray(self.alpha), rng, size))
+        return ValueProbabilities(np.asarray(self.values), dirichlet.draw_shares(np.asarray(self.alpha), rng, size))
 
     def sample(self, parameters: ValueProbabilities, rng: np.random.Generator, size: int) -> Array:
         return rng.choice(parameters.values, p=parameters.probabilities, size=size)
@@ -140,7 +150,7 @@ class Categorical(Family):
             codes[:, j] = places[x.codes[:, j]]
         return codes
 
-    def log_likelihood(self, statistics: tuple[ValueCounts, ...], x: Any, estimate: str) -> Array:
+    def log_likelihood(self, statistics: tuple[ValueCounts, ...], x: CategoricalCells | ArrayLike, estimate: str) -> Array:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         codes, tables = self._encode_cells(statistics, coded), self._tables(statistics, estimate)
         columns = [
@@ -148,7 +158,7 @@ class Categorical(Family):
         ]
         return np.stack(columns, axis=-1).transpose(1, 0, 2)
 
-    def score(self, statistics: tuple[ValueCounts, ...], x: Any, estimate: str) -> Array:
+    def score(self, statistics: tuple[ValueCounts, ...], x: CategoricalCells | ArrayLike, estimate: str) -> Array:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         return column_kernels.score_by_lookup(
             lambda part: self._encode_cells(statistics, coded[part]), len(coded), self._tables(statistics, estimate)
@@ -158,7 +168,7 @@ class Categorical(Family):
         self,
         statistics: tuple[ValueCounts, ...],
         pooled: tuple[ValueCounts, ...],
-        x: Any,
+        x: CategoricalCells | ArrayLike,
         estimate: str,
         inclusion: Array,
     ) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log_sum_exp
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # sums of anything beyond would overflow
 SHAPE_NODES, SHAPE_NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
@@ -36,13 +36,13 @@ class GammaStatistics(Statistics):
 class GammaParameters(NamedTuple):
     """The parameters of a Gamma distribution."""
 
-    shape: Any
-    rate: Any
+    shape: Array
+    rate: Array
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Gamma(Family):
+class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     """``x ~ Gamma(k, θ)`` with ``θ ~ Gamma(a, b)``; conjugate for a known shape ``k``.
 
     Where ``shape`` is None, ``log k ~ N(0, 2²)``, the rate is believed to be about ``k a / b`` (``b / a`` is a guess of

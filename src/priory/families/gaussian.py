@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
 
 MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: a class that shows one value only is not infinitely sure of it
 MAX_ABS_Z = 1e140  # the square of anything farther out would overflow; the verdict is the same
@@ -99,13 +99,13 @@ class Moments(Statistics):
 class NormalParameters(NamedTuple):
     """The parameters of a Gaussian."""
 
-    mean: Any
-    variance: Any
+    mean: Array
+    variance: Array
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Gaussian(Family):
+class Gaussian(ArrayFamily[Moments, NormalParameters]):
     """``x ~ N(μ, σ²)`` with ``μ | σ² ~ N(location, σ²/strength)`` and ``σ² ~ InverseGamma(shape, scale)``.
 
     >>> seen = Gaussian().observe([3.23, 1.23, 0.55, 1.23])
@@ -235,14 +235,16 @@ class Gaussian(Family):
         terms = constant - power[0] * np.log1p(precision * z**2) if power else constant - 0.5 * precision * z**2
         return np.where(np.isnan(z), 0.0, terms - (constant != 0) * np.log(statistics.unit))
 
-    def score(self, statistics: Moments, x: Array, estimate: str) -> Array:
+    def score(self, statistics: Moments, x: NumberBlock, estimate: str) -> Array:
         """As the terms say, up to a constant of the row that all classes share."""
         tables = statistics.derive("tables", lambda s: self._tables(s, estimate), self, estimate)
         return (column_kernels.score_student_t if estimate == "predictive" else column_kernels.score_gaussian)(
             x, statistics.unit, *tables
         )
 
-    def averaged_score(self, statistics: Moments, pooled: Moments, x: Array, estimate: str, inclusion: Array) -> Array:
+    def averaged_score(
+        self, statistics: Moments, pooled: Moments, x: NumberBlock, estimate: str, inclusion: Array
+    ) -> Array:
         if estimate != "predictive":
             return super().averaged_score(statistics, pooled, x, estimate, inclusion)
         pairs = zip(self._tables(statistics, estimate), self._tables(pooled, estimate), strict=True)

@@ -14,7 +14,7 @@ from priory.core.logspace import log, x_log_y
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families import dirichlet
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class MultinomialStatistics(Statistics):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Multinomial(Family):
+class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
     """``p(x) = P! Π θ_i^x_i / x_i!`` over whole rows of counts, with ``θ ~ Dirichlet(alpha)``.
 
     Two estimators of θ: ``weigh="tokens"`` pools all occurrences, ``weigh="documents"`` averages the documents' shares.

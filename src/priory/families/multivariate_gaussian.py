@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from priory.core.logspace import LOG_TWO_PI
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
-from priory.families.base import Family, nan_where_zero
+from priory.families.base import ArrayFamily, nan_where_zero
 from priory.families.gaussian import Gaussian
 
 
@@ -90,13 +90,13 @@ class Scatter(Statistics):
 class MultivariateNormalParameters(NamedTuple):
     """The parameters of a multivariate Gaussian."""
 
-    mean: Any
-    covariance: Any
+    mean: Array
+    covariance: Array
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class MultivariateGaussian(Family):
+class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
     """``x ~ N(μ, Σ)``, ``μ | Σ ~ N(location, Σ/strength)``, ``Σ ~ InverseWishart(degrees, scale)``; x is a whole row.
 
     >>> rows = np.array([[0.0, 0.0], [2.0, 2.0], [4.0, 4.0], [2.0, 0.0]])
@@ -105,11 +105,11 @@ class MultivariateGaussian(Family):
     [[2.0, 1.5], [[2.0, 2.0], [2.0, 2.75]]]
     """
 
-    location: Any
-    strength: Any
-    degrees: Any
-    scale: Any
-    unit: Any = 1.0  # location is in units and scale in units squared
+    location: float | Array
+    strength: float | Array
+    degrees: float | Array
+    scale: float | Array
+    unit: float | Array = 1.0  # location is in units and scale in units squared
 
     accepted_values: ClassVar[str] = "whole rows of numbers, none missing"
 
@@ -207,7 +207,7 @@ class MultivariateGaussian(Family):
 
     def draw(self, rng: np.random.Generator, size: int) -> MultivariateNormalParameters:
         """By the Bartlett decomposition of the Wishart."""
-        d = len(self.location)
+        d = np.shape(self.location)[-1]
         normals = np.tril(rng.normal(size=(size, d, d)), -1)
         normals[:, range(d), range(d)] = np.sqrt(rng.chisquare(self.degrees - np.arange(d), size=(size, d)))
         root = np.linalg.cholesky(np.linalg.inv(self.scale)) @ normals
@@ -220,7 +220,7 @@ class MultivariateGaussian(Family):
         return rng.multivariate_normal(parameters.mean, parameters.covariance, size=size)
 
 
-def _mahalanobis(z: Array, covariance: Any) -> tuple[Array, Array]:
+def _mahalanobis(z: Array, covariance: Array) -> tuple[Array, Array]:
     """Squared distance ``z' Σ⁻¹ z`` and ``log |Σ|``."""
     root = np.linalg.cholesky(covariance)
     white = np.linalg.solve(root, z[..., None])[..., 0]

@@ -13,7 +13,7 @@ from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
 
 MAX_EXACT_COUNT = 2.0**53  # above it a float no longer tells neighbouring counts apart
 
@@ -32,7 +32,7 @@ class PoissonStatistics(Statistics):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Poisson(Family):
+class Poisson(ArrayFamily[PoissonStatistics, Array]):
     """``p(x) = e^-θ θ^x / x!`` with ``θ ~ Gamma(shape, rate)``.
 
     >>> seen = Poisson().observe([2, 8, 0])

@@ -25,7 +25,7 @@ TextStatistics = BagCounts | OccurrencesAndPresence
 @final
 @rename_parameters(tokens="tokenizer")
 @dataclass(frozen=True)
-class Text(ColumnFamily):
+class Text(ColumnFamily[TextStatistics, DocumentBatch]):
     """One column of texts, explained by a bag of words.
 
     Parameters
