@@ -67,9 +67,7 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
         apart, shared = self.log_likelihood(statistics, x, estimate), self.log_likelihood(pooled, x, estimate)
         return np.logaddexp(log(inclusion) + apart, log(1 - inclusion) + shared)
 
-    def averaged_score(
-        self, statistics: BlockT, pooled: BlockT, x: CellsT, estimate: str, inclusion: Array
-    ) -> Array:
+    def averaged_score(self, statistics: BlockT, pooled: BlockT, x: CellsT, estimate: str, inclusion: Array) -> Array:
         """The averaged terms summed over the columns: (rows, classes), up to what all classes of a row share."""
         return self.averaged_log_likelihood(statistics, pooled, x, estimate, inclusion).sum(axis=-1)
 

@@ -35,8 +35,24 @@ class BernoulliStatistics(Statistics):
 @final
 @dataclass(frozen=True, eq=False)
 class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
-    """``p(x) = θ^x (1-θ)^(1-x)`` with ``θ ~ Beta(a, b)``.
+    """Yes or no: ``p(x) = θ^x (1-θ)^(1-x)`` with ``θ ~ Beta(a, b)``.
 
+    Parameters
+    ----------
+    a, b : float or array of shape (classes, columns)
+        Virtual successes and failures. Both 1 is the uniform prior.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Murphy, K. P. (2012). Machine Learning: A Probabilistic Perspective, section 3.3.
+
+    Examples
+    --------
     Seven cherries and three limes; then Laplace's estimate, which is the m-estimate with m = 2, p = 1/2:
 
     >>> seen = Bernoulli().observe([1] * 7 + [0] * 3)
@@ -119,7 +135,12 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
         return _score_cases(x, self.log_likelihood(statistics, _make_case_rows(x), estimate))
 
     def averaged_score(
-        self, statistics: BernoulliStatistics, pooled: BernoulliStatistics, x: NumberBlock, estimate: str, inclusion: Array
+        self,
+        statistics: BernoulliStatistics,
+        pooled: BernoulliStatistics,
+        x: NumberBlock,
+        estimate: str,
+        inclusion: Array,
     ) -> Array:
         return _score_cases(
             x, self.averaged_log_likelihood(statistics, pooled, _make_case_rows(x), estimate, inclusion)

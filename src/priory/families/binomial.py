@@ -32,8 +32,26 @@ class BinomialStatistics(Statistics):
 @final
 @dataclass(frozen=True, eq=False)
 class Binomial(ArrayFamily[BinomialStatistics, Array]):
-    """``p(x) = C(trials, x) θ^x (1-θ)^(trials-x)`` with ``θ ~ Beta(a, b)``; ``trials`` is declared.
+    """Successes among a known number of trials: ``p(x) = C(trials, x) θ^x (1-θ)^(trials-x)`` with ``θ ~ Beta(a, b)``.
 
+    Parameters
+    ----------
+    trials : int
+        The number of trials behind every cell.
+    a, b : float or array of shape (classes, columns)
+        Virtual successes and failures.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Murphy, K. P. (2012). Machine Learning: A Probabilistic Perspective, section 3.3.
+
+    Examples
+    --------
     >>> seen = Binomial(trials=10).observe([7, 3])
     >>> float(Binomial(trials=10).ml(seen)), float((Binomial(trials=10) + seen).mean())
     (0.5, 0.5)

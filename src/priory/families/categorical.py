@@ -29,10 +29,29 @@ class ValueProbabilities(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...], CategoricalCells]):
-    """One of several labels, ``θ ~ Dirichlet(alpha)``. A block of columns has one record, and may have one alpha, each.
+    """One of several labels, ``θ ~ Dirichlet(alpha)``.
 
-    The values are those seen, or those declared. A value that no class has ever shown speaks for none of them.
+    A block of columns has one record, and may have one alpha, for each column. A value that no class has ever shown
+    counts for none of them.
 
+    Parameters
+    ----------
+    alpha : float or array of shape (columns,)
+        Virtual examples of each value.
+    values : sequence, optional
+        Values that count as possible before any of them is seen; by default those seen.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Mitchell, T. M. (1997). Machine Learning, section 6.9 (the m-estimate).
+
+    Examples
+    --------
     >>> seen = Categorical().observe(["sunny", "rain", "sunny", "overcast"])
     >>> seen.values.tolist(), Categorical().ml(seen).probabilities.tolist()
     (['overcast', 'rain', 'sunny'], [0.25, 0.25, 0.5])
@@ -150,7 +169,9 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
             codes[:, j] = places[x.codes[:, j]]
         return codes
 
-    def log_likelihood(self, statistics: tuple[ValueCounts, ...], x: CategoricalCells | ArrayLike, estimate: str) -> Array:
+    def log_likelihood(
+        self, statistics: tuple[ValueCounts, ...], x: CategoricalCells | ArrayLike, estimate: str
+    ) -> Array:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         codes, tables = self._encode_cells(statistics, coded), self._tables(statistics, estimate)
         columns = [

@@ -43,11 +43,31 @@ class GammaParameters(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
-    """``x ~ Gamma(k, θ)`` with ``θ ~ Gamma(a, b)``; conjugate for a known shape ``k``.
+    """Positive numbers: ``x ~ Gamma(k, θ)`` with ``θ ~ Gamma(a, b)``; conjugate for a known shape ``k``.
 
     Where ``shape`` is None, ``log k ~ N(0, 2²)``, the rate is believed to be about ``k a / b`` (``b / a`` is a guess of
     the mean, whatever the shape), and the shape is integrated out by quadrature about its most probable value.
 
+    Parameters
+    ----------
+    shape : float, optional
+        The shape ``k``, if it is known.
+    a, b : float or array of shape (columns,)
+        The prior of the rate.
+    seen : GammaStatistics, optional
+        What a belief about an unknown shape has learned; set by ``posterior``.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Minka, T. P. (2002). Estimating a Gamma distribution.
+
+    Examples
+    --------
     >>> seen = Gamma().observe([1.0, 2.0, 3.0, 4.0])
     >>> [round(float(v), 3) for v in Gamma().ml(seen)]
     [4.265, 1.706]

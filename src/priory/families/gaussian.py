@@ -106,8 +106,30 @@ class NormalParameters(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Gaussian(ArrayFamily[Moments, NormalParameters]):
-    """``x ~ N(μ, σ²)`` with ``μ | σ² ~ N(location, σ²/strength)`` and ``σ² ~ InverseGamma(shape, scale)``.
+    """Real numbers: ``x ~ N(μ, σ²)``, ``μ | σ² ~ N(location, σ²/strength)``, ``σ² ~ InverseGamma(shape, scale)``.
 
+    Parameters
+    ----------
+    location : float or array of shape (classes, columns)
+        The expected mean, in units.
+    strength : float or array of shape (classes, columns)
+        The number of virtual rows behind ``location``.
+    shape, scale : float or array of shape (classes, columns)
+        The prior of the variance, ``scale`` in units squared.
+    unit : float or array of shape (columns,)
+        The unit of ``location`` and ``scale``: beliefs about numbers near 1e300 stay finite.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Murphy, K. P. (2007). Conjugate Bayesian analysis of the Gaussian distribution.
+
+    Examples
+    --------
     >>> seen = Gaussian().observe([3.23, 1.23, 0.55, 1.23])
     >>> [round(float(v), 10) for v in Gaussian().ml(seen)]
     [1.56, 1.0067]

@@ -38,12 +38,32 @@ class BinProbabilities(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], Array]):
-    """Piecewise constant density over bins of equal content, ``θ ~ Dirichlet(alpha)``.
+    """Numbers by a piecewise constant density over bins of equal content, ``θ ~ Dirichlet(alpha)``.
 
     The number of bins, and ``alpha`` where it is None, are those of the largest evidence. Edges lie halfway between
     neighbouring values, so a value that is seen again and again gets a bin of its own. Beyond the outermost edges the
     outermost bins answer.
 
+    Parameters
+    ----------
+    bits : int
+        The number of significant binary digits to which values are told apart.
+    alpha : float or array of shape (classes, bins), optional
+        Virtual examples of each bin; by default the number of the largest evidence.
+    edges : array of shape (bins + 1,), optional
+        The edges of the bins; set by ``posterior``.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Knuth, K. H. (2019). Optimal data-based binning for histograms and histogram-based probability density models.
+
+    Examples
+    --------
     >>> seen = Histogram().observe([0.0] * 50 + [3.0, 4.0, 5.0, 6.0, 7.0] * 10)
     >>> (Histogram() + seen).edges.tolist()
     [-1.5, 1.5, 7.5]
@@ -55,7 +75,9 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
 
     accepted_values: ClassVar[str] = "numbers"
 
-    def observe(self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> tuple[ValueCounts, ...]:
+    def observe(
+        self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
+    ) -> tuple[ValueCounts, ...]:
         rows = GroupedRows(x, group, groups)
         pairs = column_kernels.count_values(rows.x, rows.group, weight, rows.groups, self.bits)
         if any(np.isinf(values).any() for values, _ in pairs):

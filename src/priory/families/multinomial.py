@@ -35,10 +35,26 @@ class MultinomialStatistics(Statistics):
 @final
 @dataclass(frozen=True, eq=False)
 class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
-    """``p(x) = P! Π θ_i^x_i / x_i!`` over whole rows of counts, with ``θ ~ Dirichlet(alpha)``.
+    """Whole rows of counts: ``p(x) = P! Π θ_i^x_i / x_i!`` with ``θ ~ Dirichlet(alpha)``.
 
-    Two estimators of θ: ``weigh="tokens"`` pools all occurrences, ``weigh="documents"`` averages the documents' shares.
+    Parameters
+    ----------
+    alpha : float or array of shape (classes, tokens)
+        Virtual occurrences of each token.
+    weigh : "tokens" or "documents"
+        Estimate θ from all occurrences together, or as the mean of the documents' shares.
 
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    McCallum, A. and Nigam, K. (1998). A comparison of event models for naive Bayes text classification.
+
+    Examples
+    --------
     >>> documents = [[2, 1, 0], [8, 0, 0], [0, 3, 1]]
     >>> Multinomial().ml(Multinomial().observe(documents)).round(4).tolist()
     [0.6667, 0.2667, 0.0667]

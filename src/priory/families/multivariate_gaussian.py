@@ -97,8 +97,34 @@ class MultivariateNormalParameters(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
-    """``x ~ N(μ, Σ)``, ``μ | Σ ~ N(location, Σ/strength)``, ``Σ ~ InverseWishart(degrees, scale)``; x is a whole row.
+    """Whole rows of real numbers: ``x ~ N(μ, Σ)``, ``μ | Σ ~ N(location, Σ/strength)``, ``Σ ~ IW(degrees, scale)``.
 
+    IW is the inverse Wishart distribution.
+
+    Parameters
+    ----------
+    location : array of shape (columns,) or (classes, columns)
+        The expected mean, in units.
+    strength : float or array of shape (classes,)
+        The number of virtual rows behind ``location``.
+    degrees : float or array of shape (classes,)
+        The degrees of freedom of the prior of Σ.
+    scale : array of shape (columns, columns) or (classes, columns, columns)
+        The scale matrix of the prior of Σ, in units squared.
+    unit : float or array of shape (columns,)
+        The unit of ``location`` and ``scale``.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Murphy, K. P. (2007). Conjugate Bayesian analysis of the Gaussian distribution.
+
+    Examples
+    --------
     >>> rows = np.array([[0.0, 0.0], [2.0, 2.0], [4.0, 4.0], [2.0, 0.0]])
     >>> family = MultivariateGaussian(location=np.zeros(2), strength=1.0, degrees=4.0, scale=np.eye(2))
     >>> [v.tolist() for v in family.ml(family.observe(rows))]

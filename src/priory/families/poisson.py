@@ -33,8 +33,24 @@ class PoissonStatistics(Statistics):
 @final
 @dataclass(frozen=True, eq=False)
 class Poisson(ArrayFamily[PoissonStatistics, Array]):
-    """``p(x) = e^-θ θ^x / x!`` with ``θ ~ Gamma(shape, rate)``.
+    """Counts of events: ``p(x) = e^-θ θ^x / x!`` with ``θ ~ Gamma(shape, rate)``.
 
+    Parameters
+    ----------
+    shape, rate : float or array of shape (classes, columns)
+        The prior has seen ``shape`` events in ``rate`` rows.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Gelman, A. et al. (2013). Bayesian Data Analysis, section 2.6.
+
+    Examples
+    --------
     >>> seen = Poisson().observe([2, 8, 0])
     >>> round(float(Poisson().ml(seen)), 4), float((Poisson(1, 1) + seen).mean())
     (3.3333, 2.75)

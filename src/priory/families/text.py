@@ -57,6 +57,16 @@ class Text(ColumnFamily[TextStatistics, DocumentBatch]):
     salt : int
         The key of the hash. Models that are to be merged share it; keep it secret if texts may be crafted to collide.
 
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    McCallum, A. and Nigam, K. (1998). A comparison of event models for naive Bayes text classification.
+    Weinberger, K. et al. (2009). Feature hashing for large scale multitask learning.
+
     Examples
     --------
     >>> seen = Text().observe(["win cash", "lunch?"], np.array([0, 1]), 2)
