@@ -19,7 +19,7 @@ from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_wher
 
 @dataclass(frozen=True, eq=False)
 class BernoulliStatistics(Statistics):
-    """Trials made, successes among them, and values seen that are neither."""
+    """The number of trials, the successes among them, and the values that are neither 0 nor 1."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
 
@@ -88,7 +88,7 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
 
     @classmethod
     def empirical_prior(cls, statistics: BernoulliStatistics) -> Self:
-        """Symmetric, as strong as the evidence of all classes says, for each column."""
+        """Symmetric, for each column with the alpha of the largest evidence over all classes."""
         yes, no = np.atleast_2d(statistics.successes), np.atleast_2d(statistics.n - statistics.successes)
         pairs = np.stack([yes, no], axis=-1).swapaxes(0, 1)
         strength = np.array([dirichlet.choose_alpha(column) for column in pairs])
@@ -154,7 +154,7 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
 
 
 def _make_case_rows(x: NumberBlock) -> Array:
-    """Rows of 0, of 1, and of what is neither."""
+    """Three rows: of 0, of 1, and of a value that is neither."""
     return np.repeat([[0.0], [1.0], [2.0]], x.shape[1], axis=1)
 
 

@@ -19,7 +19,7 @@ from priory.families.bernoulli import Bernoulli
 
 @dataclass(frozen=True, eq=False)
 class BinomialStatistics(Statistics):
-    """Rows seen, successes in them, the log of the ways to have them, and values that are no count of successes."""
+    """The number of rows, the successes in them, the sum of log C(trials, x), and values that are not such counts."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
 

@@ -97,7 +97,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     @classmethod
     def empirical_prior(cls, statistics: tuple[ValueCounts, ...]) -> Self:
-        """Symmetric, as strong as the evidence of all classes says."""
+        """Symmetric, with the alpha of the largest evidence over all classes."""
         if isinstance(statistics, ValueCounts):
             return cls(dirichlet.choose_alpha(np.atleast_2d(statistics.counts)))
         return cls(np.array([dirichlet.choose_alpha(tally.counts) for tally in statistics]))
@@ -139,15 +139,15 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         return self if np.ndim(self.alpha) == 0 else replace(self, alpha=float(np.asarray(self.alpha)[j]))
 
     def _table(self, statistics: ValueCounts, estimate: str) -> Array:
-        """Log probabilities (classes, values + 1); the last is a value never shown."""
+        """Log probabilities (classes, values + 1); the last is that of a value never shown."""
         full = self._add_declared_values(statistics)
         rows = full.n[:, None]
         spare = np.zeros((len(rows), 1))
         if estimate == "ml":
             shares = np.append(full.counts, spare, axis=1) / nan_where_zero(rows)
         else:
-            less = 1.0 if estimate == "map" and np.all(np.asarray(self.alpha) >= 1) else 0.0
-            virtual = float(self.alpha) - less
+            subtracted = 1.0 if estimate == "map" and np.all(np.asarray(self.alpha) >= 1) else 0.0
+            virtual = float(self.alpha) - subtracted
             total = rows + virtual * len(full.values)
             shares = (np.append(full.counts, spare, axis=1) + virtual) / nan_where_zero(total)
         table = log(np.nan_to_num(shares, nan=1.0))
@@ -160,7 +160,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         ]
 
     def _encode_cells(self, statistics: tuple[ValueCounts, ...], x: CategoricalCells) -> Array:
-        """The cells of ``x`` as places in the tables; negative where missing."""
+        """(rows, columns): the cells of ``x`` as positions in the tables; negative where missing."""
         codes = np.full(x.codes.shape, -1, dtype=np.int32)
         for j, tally in enumerate(statistics):
             places = np.append(

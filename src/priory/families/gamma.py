@@ -18,12 +18,12 @@ from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # sums of anything beyond would overflow
 SHAPE_NODES, SHAPE_NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
-LOG_SHAPE_SD = 2.0  # the shape is believed to lie within a factor e^2 of 1, give or take
+LOG_SHAPE_SD = 2.0  # of log k: the shape is believed to lie within a factor e^2 of 1
 
 
 @dataclass(frozen=True, eq=False)
 class GammaStatistics(Statistics):
-    """Rows seen, their sum, the sum of their logarithms, and values seen that are not positive."""
+    """The number of rows, their sum, the sum of their logarithms, and the number of values that are not positive."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "outside")
 
@@ -250,7 +250,7 @@ def _log_mean_excess(statistics: GammaStatistics) -> Array:
 
 
 def _approximate_ml_shape(excess: Array) -> Array:
-    """About the shape of greatest likelihood: off by a few hundredths at most."""
+    """An approximation of the maximum likelihood shape, with an error of a few hundredths."""
     return np.asarray((3 - excess + np.sqrt((excess - 3) ** 2 + 24 * excess)) / (12 * excess))
 
 

@@ -1,7 +1,7 @@
 """Histogram: numbers that no parametric family fits, as counts over values at a declared resolution.
 
-What is remembered is how often each value was seen, to ``bits`` significant binary digits. That adds and subtracts
-exactly. The bins are a function of those counts, chosen by evidence whenever they are asked for, so they forget too.
+The record is how often each value was seen, rounded to ``bits`` significant binary digits. It adds and subtracts
+exactly. The bins are a function of those counts, chosen by evidence whenever they are needed, so they forget too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     Parameters
     ----------
     bits : int
-        The number of significant binary digits to which values are told apart.
+        The number of significant binary digits that values are rounded to.
     alpha : float or array of shape (classes, bins), optional
         Virtual examples of each bin; by default the number of the largest evidence.
     edges : array of shape (bins + 1,), optional
@@ -81,7 +81,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         rows = GroupedRows(x, group, groups)
         pairs = column_kernels.count_values(rows.x, rows.group, weight, rows.groups, self.bits)
         if any(np.isinf(values).any() for values, _ in pairs):
-            raise DataError("a cell is infinite; use NaN for what is missing.")
+            raise DataError("a cell is infinite; use NaN for a missing value.")
         tallies = tuple(ValueCounts.of(values, c if group is not None else c[0]) for values, c in pairs)
         if np.ndim(x) == 1:
             return tallies[0]  # type: ignore[return-value]  # a column by itself has a record by itself
@@ -90,7 +90,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     # -- the bins ------------------------------------------------------------------------------------------------
 
     def _get_bins(self, statistics: ValueCounts) -> tuple[Array, Array, float]:
-        """Edges, counts (…, bins) and strength of the best histogram."""
+        """Edges (bins + 1,), counts (…, bins) and alpha of the best histogram."""
         return statistics.derive("bins", self._choose_bins, self)
 
     def _choose_bins(self, statistics: ValueCounts) -> tuple[Array, Array, float]:
@@ -108,7 +108,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         return bounds[best], binned.reshape(*statistics.counts.shape[:-1], -1), alpha
 
     def _possible_edges(self, values: Array) -> Array:
-        """Where a bin may begin or end: halfway between values, and as far beyond the first and the last."""
+        """(values + 1,): where a bin may begin or end, halfway between values, and as far beyond the outermost ones."""
         between = values[1:] / 2 + values[:-1] / 2
         low = outer_edge(values[:1], values[1:2] if len(between) else values[:1], -1, self.bits)
         high = outer_edge(values[-1:], values[-2:-1] if len(between) else values[-1:], 1, self.bits)
@@ -158,7 +158,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     # -- classes by columns --------------------------------------------------------------------------------------
 
     def _table(self, statistics: ValueCounts, estimate: str) -> tuple[Array, Array]:
-        """Edges, and log densities (classes, bins); a bin that no class can reach speaks for none of them."""
+        """Edges, and log densities (classes, bins); a bin that no class can reach counts for none of them."""
         edges, probabilities = self.parameters(statistics, "mean" if estimate == "predictive" else estimate)
         table = log(np.nan_to_num(probabilities, nan=1.0))
         return edges, np.where(np.isneginf(table).all(axis=0), 0.0, table) - _log_widths(edges)
@@ -182,7 +182,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         estimate: str,
         inclusion: Array,
     ) -> Array:
-        """The classes apart and all together may have different bins: they are asked on the cuts of both."""
+        """The classes apart and pooled may have different bins: both densities are taken on the cuts of either."""
         tables = []
         for (edges, apart), (others, shared), r in zip(
             self._tables(statistics, estimate), self._tables(pooled, estimate), inclusion, strict=True
@@ -199,7 +199,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     def leave_one_out(
         statistics: ValueCounts, x: Array, group: Array, declared: Histogram | None
     ) -> LeaveOneOutResult | None:
-        """Evidence and terms of each cell with its row left out, the bins chosen anew."""
+        """Evidence and terms of each cell with its row left out, the bins chosen again."""
         own = Histogram() if declared is None else declared
         place = statistics.find_positions(column_kernels.round_to_bits(x[:, 0], own.bits))
         if (place == len(statistics.values)).any() or not (
@@ -231,9 +231,9 @@ def _score_bins(x: NumberBlock, tables: list[tuple[Array, Array]]) -> Array:
 
 
 def _find_candidate_cuts(content: Array) -> tuple[Array, Array]:
-    """Edges worth comparing, as places among all edges, and which candidate each belongs to.
+    """The cuts of all candidates (cuts,), as positions among the possible edges, and the candidate of each (cuts,).
 
-    The candidates are bins of equal content, and every value for itself where there are few.
+    The candidates are bins of equal content, and a bin for each value if there are few.
     """
     wanted = content[-1] * CANDIDATE_QUANTILES
     after = np.searchsorted(content, wanted)
@@ -247,7 +247,7 @@ def _find_candidate_cuts(content: Array) -> tuple[Array, Array]:
 
 
 def _compute_candidate_evidence(content: Array, bounds: Array, candidate: Array) -> Array:
-    """Log evidence of each candidate under Jeffreys' prior, from what lies below its edges."""
+    """Log evidence of each candidate under Jeffreys' prior; ``content`` (classes, cuts) is the rows below each cut."""
     within = candidate[1:] == candidate[:-1]  # from one candidate to the next there is no bin
     inside = np.diff(content, axis=1)[:, within]
     bins = np.bincount(candidate[1:][within])
@@ -258,7 +258,7 @@ def _compute_candidate_evidence(content: Array, bounds: Array, candidate: Array)
 
 
 def _log_widths(edges: Array) -> Array:
-    """Halved first: from -1e308 to 1e308 is farther than a float can say."""
+    """Logarithms of the widths of the bins; halved first, because 1e308 - (-1e308) would overflow."""
     with np.errstate(divide="ignore", invalid="ignore"):  # from one candidate to the next it may go backwards
         return np.asarray(np.log(np.diff(edges / 2)) + np.log(2))
 

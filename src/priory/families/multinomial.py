@@ -19,7 +19,7 @@ from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
 
 @dataclass(frozen=True, eq=False)
 class MultinomialStatistics(Statistics):
-    """Documents seen, occurrences of each token, and the documents' token *shares* added up.
+    """The number of documents, the occurrences of each token, and the sum of the documents' token *shares*.
 
     ``log_ways`` is the sum of the documents' log multinomial coefficients.
     """
@@ -73,10 +73,10 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
         x = np.asarray(x, dtype=float)
         rows = GroupedRows(x, group, groups)
 
-        def summed(y: Array) -> Array:
+        def sum_rows(y: Array) -> Array:
             return rows.reshape_sums(sum_by_class(y, rows.group, weight, rows.groups))
 
-        def per_class(y: Array) -> Array:
+        def sum_classes(y: Array) -> Array:
             total = sum_by_class(y[:, None], rows.group, weight, rows.groups)[:, 0]
             return total[0] if group is None else total
 
@@ -84,7 +84,7 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
         shares = x / nan_where_zero(length)[:, None]
         ways = gammaln(length + 1) - gammaln(x + 1).sum(axis=1)
         return MultinomialStatistics(
-            per_class(np.ones(len(x))), summed(x), summed(np.nan_to_num(shares)), per_class(ways)
+            sum_classes(np.ones(len(x))), sum_rows(x), sum_rows(np.nan_to_num(shares)), sum_classes(ways)
         )
 
     def _select_counts(self, statistics: MultinomialStatistics) -> Array:

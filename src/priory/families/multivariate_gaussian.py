@@ -19,18 +19,18 @@ from priory.families.gaussian import Gaussian
 
 @dataclass(frozen=True, eq=False)
 class Scatter(Statistics):
-    """Rows seen, the sum of ``z = x / unit - origin``, and the sum of its outer products ``z z'``."""
+    """The number of rows, the sum of ``z = x / unit - origin``, and the sum of its outer products ``z z'``."""
 
     frame_fields: ClassVar[tuple[str, ...]] = ("origin", "unit")
 
-    n: Array
-    first: Array
-    second: Array
-    origin: Array
-    unit: Array
+    n: Array  # (classes,)
+    first: Array  # (classes, columns)
+    second: Array  # (classes, columns, columns)
+    origin: Array  # (classes, columns), in units
+    unit: Array  # (columns,), powers of two
 
     def rebase(self, origin: Array, unit: Array) -> Scatter:
-        """The same rows about another origin, in another unit."""
+        """The record about another origin, in another unit."""
         scale = self.unit / unit
         shift = self.origin * scale - origin
         first, n = self.first * scale, self.n[..., None]
@@ -52,7 +52,7 @@ class Scatter(Statistics):
         return replace(wide, origin=origin)
 
     def pool_classes(self) -> Scatter:
-        """All classes together, about their common mean."""
+        """All classes as one, about their common mean."""
         n = self.n.sum(axis=0, keepdims=True)
         total = (self.n[:, None] * self.origin + self.first).sum(axis=0, keepdims=True)
         centre = total / np.where(n > 0, n, 1.0)[:, None]
@@ -64,13 +64,13 @@ class Scatter(Statistics):
         left: Scatter = super().check_subtraction(total, part)
         spread, learned = (np.diagonal(s, axis1=-2, axis2=-1) for s in (left.scatter_matrix(), total.second))
         if (spread < -1e-9 * learned).any():
-            raise NotLearnedError("cannot forget these rows: more spread than was learned would go.")
+            raise NotLearnedError("cannot forget these rows: they have more spread than was learned.")
         rounding = spread <= ROUNDING_TOLERANCE * learned
         either = rounding[..., :, None] | rounding[..., None, :]
         return left._centre_on_mean(np.where(either, 0.0, left.scatter_matrix()))
 
     def _centre_on_mean(self, scatter_matrix: Array) -> Scatter:
-        """The same rows about their mean: where the sums were taken before may have been a row that is forgotten."""
+        """The record about its mean: the origin may have been a row that is now forgotten."""
         some, n = (self.n > 0)[..., None], np.where(self.n > 0, self.n, 1.0)[..., None]
         origin = np.where(some, self.origin + self.first / n, 0.0)
         first = np.where(some, self.first - self.n[..., None] * (origin - self.origin), 0.0)

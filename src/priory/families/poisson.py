@@ -20,7 +20,7 @@ MAX_EXACT_COUNT = 2.0**53  # above it a float no longer tells neighbouring count
 
 @dataclass(frozen=True, eq=False)
 class PoissonStatistics(Statistics):
-    """Rows seen, events in them, the sum of log x!, and values seen that are no counts."""
+    """The number of rows, the events in them, the sum of log x!, and the number of values that are not counts."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "events", "outside")
 

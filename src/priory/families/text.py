@@ -10,9 +10,10 @@ from scipy.sparse import csr_array
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import DocumentBatch, find_nonempty_documents
+from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
-from priory.bag_of_words.tokenizer import Tokenizer, load_stop_words
+from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import build_vocabulary
 from priory.core.deprecation import rename_parameters
 from priory.core.typing import Array

@@ -16,7 +16,7 @@ from priory.core.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class ValueCounts(Statistics):
-    """How often each class showed each value. Values that nobody showed are not there: they vanish when forgotten."""
+    """How often each class showed each value. Values that no row shows are not kept: they vanish when forgotten."""
 
     frame_fields: ClassVar[tuple[str, ...]] = ("values",)
 
