@@ -149,7 +149,8 @@ class AveragedBag(BagOfWords):
             left = words.counts[rows.ids[entries]]
             before = self.averaged_rates(self._clip_counts(left, exposure), exposure, self.count_log_odds(left))
             left[:, int(own_class)] -= x
-            stays = left.any(axis=1) | (not rows.tokens_vanish)
+            learned = np.asarray(left.any(axis=1))  # a token that no other document shows says nothing
+            stays = learned | (not rows.tokens_vanish)
             rate = self.averaged_rates(left[stays], exposure)
             # The class totals (documents, classes): those of all tokens, with the documents' own tokens replaced.
             everything = self.class_totals(self._clip_counts(distinct, exposure), n_tokens, exposure, count_log_odds)
@@ -157,7 +158,7 @@ class AveragedBag(BagOfWords):
             np.add.at(total, place, -self.total_term(before))
             np.add.at(total, place[stays], self.total_term(rate))
             token_terms = np.zeros_like(total)
-            np.add.at(token_terms, place[stays], x[stays, None] * self.occurrence_term(rate))
+            np.add.at(token_terms, place[learned], x[learned, None] * self.occurrence_term(rate[learned[stays]]))
             scores[documents] = self.document_log_likelihood(token_terms, rows.remaining_length[documents], total)
         return scores
 

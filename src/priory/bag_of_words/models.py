@@ -49,12 +49,14 @@ class DocumentRows:
         # (documents, tokens), sparse
         ends = np.append(0, np.cumsum(np.bincount(self.row, minlength=len(group))))
         self.matrix = csr_array((self.x, self.ids, ends), shape=(len(group), len(words)))
-        # (entries,): whether the token vanishes; then (documents,) each
-        alone = (words.counts.sum(axis=1)[self.ids] == self.x) & tokens_vanish
+        # (entries,): tokens that no other document shows say nothing once the document is left out, and vanish from a
+        # vocabulary that grows; then (documents,) each
+        alone = words.counts.sum(axis=1)[self.ids] == self.x
         self.length = self.sum_by_document(self.x)
-        self.n_vanished = self.sum_by_document(alone.astype(float))
-        self.vanished_length = self.sum_by_document(np.where(alone, self.x, 0.0))
-        self.remaining_length = self.length - self.vanished_length
+        self.n_alone = self.sum_by_document(alone.astype(float))
+        self.n_vanished = self.n_alone if tokens_vanish else np.zeros(len(group))
+        self.alone_length = self.sum_by_document(np.where(alone, self.x, 0.0))
+        self.remaining_length = self.length - self.alone_length
 
     def sum_by_document(self, values: Array) -> Array:
         """(documents,): the sum of values (entries,) over the tokens of each document."""
@@ -151,7 +153,7 @@ class BernoulliBag(BagOfWords):
         scores = rows.matrix @ (np.log(counts + a) - lacking)
         rows.add_to_own_class(scores, rows.sum_by_document(np.log(seen - rows.x + a) - np.log(seen + a)))
         gone = np.log(a) - rows.replace_own_class(np.log(n + a), np.log(own_n - 1 + a))
-        scores -= rows.n_vanished[:, None] * gone
+        scores -= rows.n_alone[:, None] * gone
         # Absent tokens: in the own class one document less lacks each of them, except those the document shows.
         fewer = _log_or_zero(n - 1 - counts + a)
         own = fewer.sum(axis=0)[rows.group] + rows.sum_by_document(
@@ -199,7 +201,7 @@ class ComplementBag(BagOfWords):
             complement = others[rows.ids, c]  # (entries,)
             lost = np.where(rows.own_class == c, 0.0, rows.x)
             scores[:, c] += rows.sum_by_document(rows.x * (np.log(complement) - np.log(complement - lost)))
-        scores += (rows.vanished_length * np.log(a))[:, None]
+        scores += (rows.alone_length * np.log(a))[:, None]
         everything, total = counts.sum(), counts.sum(axis=0)
         room = a * (len(words) - rows.n_vanished)
         mass = rows.replace_own_class(
@@ -234,7 +236,7 @@ def _score_own_tokens_left_out(alpha: float, words: BagCounts, rows: DocumentRow
     rows.add_to_own_class(
         scores, rows.sum_by_document(rows.x * (np.log(seen - rows.x + alpha) - logs[rows.ids, rows.own_class]))
     )
-    return scores - (rows.vanished_length * np.log(alpha))[:, None]
+    return scores - (rows.alone_length * np.log(alpha))[:, None]
 
 
 def _log_or_zero(x: Array) -> Array:

@@ -316,6 +316,11 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return self._counts_in_use().counts
 
     @property
+    def n_tokens_(self) -> int:
+        """The number of different tokens (or buckets) in use."""
+        return len(self._counts_in_use())
+
+    @property
     def inclusion_probability_(self) -> dict[str, float]:
         """For each token the probability that it depends on the class at all."""
         self._token_counts()

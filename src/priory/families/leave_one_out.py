@@ -72,8 +72,8 @@ def leave_out_labels(removals: RowRemovals, alpha: float | None) -> LeaveOneOutR
     lost = np.log(counts[removals.own_class, removals.position][:, None] - 1 + alphas)  # (removals, alphas)
     best, evidence = choose_alpha_per_removal(drawn - lost, removals.values, removals.class_rows, alphas)
     # (removals, classes): the counts of the removed value, one less in its own class
-    shown = counts[:, removals.position].T.copy()
-    shown[removals.removal_index, removals.own_class] -= 1
-    return LeaveOneOutResult(
-        evidence, np.log(shown + best[:, None]) - np.log(removals.class_rows + (best * removals.values)[:, None])
-    )
+    left = counts[:, removals.position].T.copy()
+    left[removals.removal_index, removals.own_class] -= 1
+    terms = np.log(left + best[:, None]) - np.log(removals.class_rows + (best * removals.values)[:, None])
+    terms[removals.vanished] = 0.0  # a value that no other row holds says nothing
+    return LeaveOneOutResult(evidence, terms)
