@@ -33,7 +33,7 @@ def interval(low, high):
 def book():
     path = SHARED / "worked_examples.json"
     if not path.exists():
-        pytest.skip("the worked examples are not beside the repository")
+        pytest.skip("the worked examples are not available")
     return json.loads(path.read_text())
 
 
