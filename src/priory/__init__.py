@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import families, naive_bayes, plots, storage
+    from priory import families, naive_bayes, plots, storage, workflows
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
     from priory.estimators.mdl_discretiser import MDLDiscretiser
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from priory.regression.logistic_regression import BayesianLogisticRegression
     from priory.storage import load, save
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"  # the only place: pyproject.toml reads it from here
 
 __all__ = [
     "ABSTAIN",
@@ -50,9 +50,10 @@ __all__ = [
     "save",
     "storage",
     "to_onnx",
+    "workflows",
 ]
 
-# scikit-learn takes a second to import: only those who ask for an estimator pay for it
+# Public name -> module. Modules are imported on first use, because importing scikit-learn takes a second.
 _HOME = {
     "ABSTAIN": "evaluation.decisions",
     "BayesOptimalClassifier": "estimators.bayes_optimal",

@@ -25,6 +25,7 @@ TREES = [
 ]
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         BayesOptimalClassifier(PAIR),

@@ -93,6 +93,7 @@ def covered(truth, intervals):
     return np.mean([i.low <= truth <= i.high for i in intervals])
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth_as_often_as_they_say():
     rng = np.random.default_rng(0)
     assert covered(0.9, [proportion_interval(k, 50) for k in rng.binomial(50, 0.9, 1000)]) > 0.92
@@ -238,6 +239,7 @@ def fit_and_score(data):
     return Scores.of(data.target, model.leave_one_out(data.data, data.target), model.classes_, logs=True)
 
 
+@pytest.mark.slow
 def test_wine_beats_its_base_rate():
     scores = fit_and_score(load_wine())
     assert scores.verdict.startswith("Beats the base rate")

@@ -139,6 +139,7 @@ def test_leave_one_out_with_the_prior_kept_is_close_to_a_complete_refit():
 # -- hard data --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_coverage_of_ninety_per_cent_intervals_over_2000_problems():
     rng = np.random.default_rng(3)
     inside = []

@@ -28,6 +28,7 @@ from priory.regression.logistic_regression import BayesianLogisticRegression
 LAWS = settings(max_examples=40, deadline=None)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         BayesianLogisticRegression(),
@@ -139,6 +140,7 @@ def test_a_single_class_is_certain():
 # -- the posterior ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @LAWS
 @given(mean=st.floats(-20, 20), sd=st.floats(0.0, 30.0))
 def test_two_classes_are_integrated_exactly(mean, sd):
@@ -200,6 +202,7 @@ def test_on_separable_data_ml_is_certain_map_is_confident_and_bayes_is_careful()
     assert p_ml > p_map > p_bayes > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::priory.errors.PrioryWarning")
 def test_laplace_beats_plugging_in_on_small_samples():
     rng = np.random.default_rng(7)
@@ -229,6 +232,7 @@ def three_ways():
     return x, {m: BayesianLogisticRegression(m, prior=1.0, random_state=0).fit(x, y) for m in ("laplace", "vi", "nuts")}
 
 
+@pytest.mark.slow
 def test_laplace_vi_and_nuts_agree_on_a_well_posed_problem(three_ways):
     x, models = three_ways
     p = {m: model.predict_proba(x)[:, 1] for m, model in models.items()}
@@ -239,6 +243,7 @@ def test_laplace_vi_and_nuts_agree_on_a_well_posed_problem(three_ways):
     np.testing.assert_allclose(models["vi"].coef_, models["nuts"].coef_, atol=0.05)
 
 
+@pytest.mark.slow
 def test_the_chains_agree(three_ways):
     rhat, ess, divergences = three_ways[1]["nuts"].diagnostics_
     assert rhat < 1.01
@@ -247,6 +252,7 @@ def test_the_chains_agree(three_ways):
     assert three_ways[1]["nuts"].weight_draws_.shape == (4000, 1, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::priory.errors.PrioryWarning")  # so few draws may well disagree, and say so
 def test_three_classes_by_sampling_and_the_line_that_counts_the_draws(capsys):
     pytest.importorskip("blackjax")

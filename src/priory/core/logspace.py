@@ -64,8 +64,8 @@ def _subtract_row_max(log_joint: ArrayLike, fallback: ArrayLike | None) -> Array
     top = joint.max(axis=0)
     if not np.isfinite(top).all():
         ruled_out = np.isneginf(top)  # rows in which every class is impossible
-        prior = np.zeros(len(joint)) if fallback is None else np.asarray(fallback, dtype=float)
-        joint[:, ruled_out] = prior[:, None]
+        prior = np.broadcast_to(0.0 if fallback is None else fallback, np.shape(log_joint))
+        joint[:, ruled_out] = np.moveaxis(prior, -1, 0)[:, ruled_out]
         top = joint.max(axis=0)
     joint -= top
     return joint

@@ -331,6 +331,22 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         return reports
 
     @property
+    def column_kinds_(self) -> dict[str, str]:
+        """For each column "number", "label" or "text", or "empty" as long as it has had no value."""
+        kinds: dict[str, str] = dict.fromkeys(self._schema.names, "empty")
+        return kinds | {name: block.kind for block in self._schema.blocks for name in block.names}
+
+    @property
+    def categories_(self) -> dict[str, Array]:
+        """For each column of labels the labels that have been learned."""
+        return {
+            name: counts.values
+            for block, records in zip(self._schema.blocks, self._fitted_statistics().parts, strict=True)
+            if block.kind == "label"
+            for name, counts in zip(block.names, records[0], strict=True)
+        }
+
+    @property
     def inclusion_probability_(self) -> Array:
         """For each column the probability that it depends on the class; for a text, that any of its tokens does."""
         return np.array(list(self._model().inclusion_probability().values()))

@@ -15,10 +15,10 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.typing import Array
 from priory.families import Text
 from priory.families.base import ColumnFamily
+from priory.families.text import TextStatistics
 from priory.models.cells import Cells, TextCells, take_rows
 from priory.models.class_prior import log_class_prior
 from priory.models.evidence_terms import EvidenceTerms, measure_text_lengths
@@ -165,7 +165,7 @@ class Model:
         return {
             self.schema.blocks[choice.block].names[0]: choice.family.inclusion_probability(choice.statistics)
             for choice in self._derive("chosen", self._best_choices)
-            if isinstance(choice.family, Text) and isinstance(choice.statistics, TokenCounts)
+            if isinstance(choice.family, Text) and isinstance(choice.statistics, TextStatistics)
         }
 
     # -- answers -------------------------------------------------------------------------------------------------
@@ -214,14 +214,17 @@ class Model:
 
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
         """(rows, classes): log p(c, x) of each row, from the model that has not learned it (rows of weight one)."""
-        # (classes, classes): the prior with one row less of each class
-        prior = np.stack([log_class_prior(n, self.class_prior) for n in self.statistics.n - np.eye(len(self.classes))])
-        joint = prior[group]
+        joint = self.leave_one_out_prior(group)
         step = max(1, LEAVE_ONE_OUT_CHUNK_CELLS // (len(self.schema.names) * len(self.classes)))
         for start in range(0, len(group), step):
             part = slice(start, start + step)
             joint[part] += self.leave_one_out_terms(take_rows(cells, part), group[part]).sum(axis=2)
         return joint
+
+    def leave_one_out_prior(self, group: Array) -> Array:
+        """(rows, classes): log p(c), with one row less of each row's own class."""
+        counts = self.statistics.n - np.eye(len(self.classes))
+        return np.stack([log_class_prior(n, self.class_prior) for n in counts])[group]
 
     def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
         """(rows, classes, columns): log p(x_j | c), from the model that has not learned the row."""
