@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from priory.estimators.mdl_tree import MDLTreeClassifier
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
-    from priory.evaluation.bayes_rate import bayes_rate
+    from priory.evaluation.bayes_error import bayes_rate
     from priory.evaluation.decisions import ABSTAIN, decide
     from priory.evaluation.scores import Scores
     from priory.export.onnx import to_onnx
@@ -68,7 +68,7 @@ _HOME = {
     "Scores": "evaluation.scores",
     "TextClassifier": "estimators.text_classifier",
     "audit": "leakage",
-    "bayes_rate": "evaluation.bayes_rate",
+    "bayes_rate": "evaluation.bayes_error",
     "decide": "evaluation.decisions",
     "load": "storage",
     "report": "export.report",

@@ -236,7 +236,10 @@ def test_chows_rule_costs_least(reject, seed):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"probabilities": [0.5, 0.5]}, "probabilities have shape (2,); give rows of 2, one for each class."),
+        (
+            {"probabilities": [0.5, 0.5]},
+            "probabilities have shape (2,); give a row of 2 for each case, one for each class.",
+        ),
         ({"cost": [[0, 1]]}, "cost has shape (1, 2); give a finite number for each true class (row) and answer."),
     ],
 )

@@ -224,8 +224,8 @@ def test_the_observation_that_rules_out_everything_is_named_and_not_learned():
     with pytest.raises(DataError) as error:
         bags.update_many(["lime", "cherry"])
     assert str(error.value) == (
-        "observation 1: 'cherry' is impossible under all that was still possible ('h5'); nothing was learned. "
-        "Give some hypothesis a probability above 0 for it."
+        "observation 1: 'cherry' is impossible under every hypothesis that was still possible ('h5'); "
+        "nothing was learned. Give some hypothesis a probability above 0 for it."
     )
     assert bags.seen.n == 1
     assert bags.map() == "h5"
@@ -275,12 +275,12 @@ def test_ties_are_warned_of():
         (
             lambda: Hypotheses({"a": 0.5, "b": 0.4}, {"a": {"x": 1}, "b": {"x": 1}}),
             DataError,
-            "the prior sums to 0.9, not 1: say how probable each of all the cases is.",
+            "the prior sums to 0.9, not 1: give the probability of every case.",
         ),
         (
             lambda: Hypotheses({"a": 1.0}, {"a": {"x": 0.5}}),
             DataError,
-            "P(observation | 'a') sums to 0.5, not 1: say how probable each of all the cases is.",
+            "P(observation | 'a') sums to 0.5, not 1: give the probability of every case.",
         ),
         (
             lambda: Hypotheses({"a": 1.0}, {"b": {"x": 1}}),
@@ -295,7 +295,7 @@ def test_ties_are_warned_of():
         (
             lambda: Hypotheses(likelihood={"a": 3}),
             KindError,
-            "likelihood holds int: give a table of probabilities, a function or a fitted model for each.",
+            "likelihood holds int: give a table of probabilities, a function or a fitted model for each hypothesis.",
         ),
         (
             lambda: Hypotheses(likelihood={"a": lambda x: -x}).update(0.5),
@@ -310,12 +310,12 @@ def test_ties_are_warned_of():
         (
             lambda: Hypotheses(likelihood={"a": lambda x: 1.0}).predict(),
             DataError,
-            "nothing to choose from: declare Hypotheses(..., outcomes=[...]) to predict.",
+            "no outcomes to predict: declare them with Hypotheses(..., outcomes=[...]).",
         ),
         (
             lambda: candy_bags() + possible([]),
             DataError,
-            "cannot merge two spaces with different hypotheses or priors: declare both alike.",
+            "cannot merge spaces with different hypotheses or priors: declare both in the same way.",
         ),
         (
             lambda: (
@@ -323,7 +323,7 @@ def test_ties_are_warned_of():
                 + Hypotheses(likelihood={"a": {"x": 1}, "b": {"y": 1}}).update("y")
             ),
             DataError,
-            "cannot merge: each hypothesis is ruled out by what one of the two spaces has seen.",
+            "cannot merge: the observations of the two spaces together rule out every hypothesis.",
         ),
         (
             lambda: Continuum(("x", "x")),
@@ -338,7 +338,7 @@ def test_ties_are_warned_of():
         (
             lambda: Continuum().ml(),
             DataError,
-            "nothing was observed: every θ explains nothing equally well. Observe something, or ask map().",
+            "no observations: every θ has the same likelihood; observe something, or use map().",
         ),
     ],
 )

@@ -194,7 +194,7 @@ def test_on_separable_data_ml_is_certain_map_is_confident_and_bayes_is_careful()
     with pytest.warns(PrioryWarning) as caught:
         ml = BayesianLogisticRegression("ml").fit(x, y)
     assert [str(w.message) for w in caught] == [
-        'the classes can be separated, so the likelihood has no peak; method="map" or "laplace" has one.'
+        'the classes are separable, so the likelihood has no maximum; use method="map" or "laplace".'
     ]
     others = [BayesianLogisticRegression(m, prior=0.1).fit(x, y) for m in ("map", "laplace")]
     p_ml, p_map, p_bayes = (float(m.predict_proba([[1.0]])[0, 1]) for m in (ml, *others))
@@ -286,9 +286,9 @@ def test_without_the_extra_the_message_says_what_to_install(method, monkeypatch)
     [
         ({"method": "bayes"}, "method is 'bayes'; give one of ml, map, laplace, vi, nuts."),
         ({"solver": "adam"}, "solver is 'adam'; give one of newton, gradient."),
-        ({"prior": 0}, 'prior is 0; give "evidence" or a strength above 0 (for none, method="ml").'),
-        ({"prior": np.nan}, 'prior is nan; give "evidence" or a strength above 0 (for none, method="ml").'),
-        ({"prior": "auto"}, 'prior is \'auto\'; give "evidence" or a strength above 0 (for none, method="ml").'),
+        ({"prior": 0}, 'prior is 0; give "evidence" or a strength above 0 (for no prior, method="ml").'),
+        ({"prior": np.nan}, 'prior is nan; give "evidence" or a strength above 0 (for no prior, method="ml").'),
+        ({"prior": "auto"}, 'prior is \'auto\'; give "evidence" or a strength above 0 (for no prior, method="ml").'),
     ],
 )
 def test_bad_parameters(parameters, message):
@@ -308,23 +308,23 @@ def test_numbers_of_any_size_that_have_a_square():
     plain = BayesianLogisticRegression().fit(x, y).predict_proba(x)
     for scale in (1e-200, 1e140):
         np.testing.assert_allclose(BayesianLogisticRegression().fit(x * scale, y).predict_proba(x * scale), plain)
-    with pytest.raises(DataError, match=r"^row 0 of column 1 holds 1e\+200: rescale it, its square is infinite\.$"):
+    with pytest.raises(DataError, match=r"^row 0 of column 1 holds 1e\+200, whose square is infinite: rescale it\.$"):
         BayesianLogisticRegression().fit([[1.0, 1e200], [2.0, 3.0]], [0, 1])
 
 
 def test_only_samplers_have_draws():
-    with pytest.raises(DataError, match=r'^method="laplace" draws nothing; "vi" and "nuts" do\.$'):
+    with pytest.raises(DataError, match=r'^method="laplace" makes no draws; use "vi" or "nuts"\.$'):
         BayesianLogisticRegression().fit(*problem()).weight_draws_  # noqa: B018
 
 
 def test_too_many_weights_for_a_second_order_solver():
     rows = TrainingExamples(np.ones((2, 30_000)), np.eye(2), np.ones(2))
-    with pytest.raises(DataError, match=r'^30,000 weights need a matrix of 7 GiB; take solver="gradient"\.$'):
+    with pytest.raises(DataError, match=r'^30,000 weights need a matrix of 7 GiB; use solver="gradient"\.$'):
         fit_newton(rows, np.ones(30_000))
 
 
 def test_a_solver_that_is_stopped_short_says_so():
     with pytest.warns(
-        PrioryWarning, match=r"^the gradient solver stopped after 2 steps short of the peak; raise max_iter or tol\.$"
+        PrioryWarning, match=r"^the gradient solver did not converge in 2 steps; raise max_iter or tol\.$"
     ):
         BayesianLogisticRegression("map", solver="gradient", max_iter=2, prior=1.0).fit(*problem())

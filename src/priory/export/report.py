@@ -117,7 +117,7 @@ def _describe_overall(scores: Scores) -> dict[str, Any]:
         "mood": "good" if all(better) else "fair" if any(better) else "bad",
         "overall": [
             {"title": title, **_format_interval(getattr(scores, name), form)}
-            | {"base": "" if scores.beside(name) is None else f"{scores.beside(name):{form}}"}
+            | {"base": "" if scores.base_score(name) is None else f"{scores.base_score(name):{form}}"}
             for name, (title, form) in OVERALL_SCORES.items()
         ],
     }
