@@ -98,9 +98,8 @@ def main(inputs: int = 1_000_000, seed: int = 0) -> None:
         tokens.kernel = compiled
         tokens._cached_rule.cache_clear()
         vocabulary = count_tokens(documents[::3], np.zeros(len(documents[::3])), 1, rule).tokens()
-        if compute_results(reference, documents, rule, vocabulary, once) != compute_results(
-            compiled, documents, rule, vocabulary, once
-        ):
+        arguments = (documents, rule, vocabulary, once)
+        if compute_results(reference, *arguments) != compute_results(compiled, *arguments):
             raise SystemExit(f"the twins differ at input {start}, seed {seed}, {rule}")
         for blob in blobs:
             if not readable(blob):
@@ -110,7 +109,7 @@ def main(inputs: int = 1_000_000, seed: int = 0) -> None:
                 except DataError:
                     continue
                 raise SystemExit(f"{blob!r} was counted")
-    print(f"{inputs:,} inputs, {refused:,} of them no text and refused; no difference")
+    print(f"{inputs:,} inputs, {refused:,} of them not text and refused; no difference")
 
 
 if __name__ == "__main__":

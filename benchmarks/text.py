@@ -31,9 +31,7 @@ from clock import best
 from priory.bag_of_words.models import BAG_MODELS
 from priory.core import sharding
 
-plain = partial(
-    pr.TextClassifier, calibrate=False
-)  # the same task as the others; quality.py measures what calibration adds
+plain = partial(pr.TextClassifier, calibrate=False)  # the same task as the others; quality.py measures calibration
 RESULTS = Path(__file__).parent / "results" / "text.md"
 SETS = ["sms_spam", "20newsgroups_bydate", "imdb", "rt_polarity", "trec_questions", "spamassassin"]
 
