@@ -35,8 +35,8 @@ def test_the_gaussian_joint_is_the_density_that_scipy_has():
 
     model = pr.NaiveBayes("gaussian", estimate="ml", calibrate=False).fit(BELLS, LABELS)
     expected = [
-        np.log(np.mean(LABELS == c))
-        + norm(BELLS[LABELS == c].mean(axis=0), BELLS[LABELS == c].std(axis=0)).logpdf(BELLS[:5]).sum(axis=1)
+        np.log(np.mean(c == LABELS))
+        + norm(BELLS[c == LABELS].mean(axis=0), BELLS[c == LABELS].std(axis=0)).logpdf(BELLS[:5]).sum(axis=1)
         for c in (0, 1)
     ]
     assert model.predict_joint_log_proba(BELLS[:5]) == pytest.approx(np.array(expected).T)
