@@ -23,9 +23,11 @@ import numpy as np
 
 from priory._kernel import text as compiled
 from priory._kernel import text_reference as reference
+from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words import tokenizer as tokens
+from priory.bag_of_words.hashed_counts import count_hashed_tokens
 from priory.bag_of_words.token_counts import count_tokens
-from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer, count_hashed_tokens, encode_documents, score_documents
+from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer, encode_documents, score_documents
 from priory.errors import DataError
 
 BATCH = 250
@@ -63,11 +65,11 @@ def said(
     twin: ModuleType, documents: list[str | bytes], rule: Tokenizer, vocabulary: list[str], once: bool
 ) -> list[object]:
     """All that one twin says of the documents."""
-    tokens.kernel = twin
+    tokens.kernel = hashing.kernel = twin
     tokens._cached_rule.cache_clear()
     group, weight = np.arange(len(documents)) % 3, np.arange(len(documents)) % 4.0
     words = count_tokens(documents, group, 3, rule, weight, binary=once, max_tokens=None).sort_tokens()
-    index = TokenIndex.of(vocabulary, rule.unit)
+    index = TokenIndex.of(vocabulary, rule.analyzer)
     ends, columns, times = encode_documents(documents, index, rule, unknown=True)
     rows = [sorted(zip(columns[a:b].tolist(), times[a:b].tolist(), strict=True)) for a, b in pairwise(ends)]
     table = np.arange(2.0 * len(vocabulary)).reshape(-1, 2)

@@ -180,10 +180,10 @@ def test_bad_parameters(parameters, message):
 
 
 PRIORS = [
-    ([0.5, 0.2], "class_prior is [0.5, 0.2]; probabilities are not negative and add up to 1."),
-    ([1.5, -0.5], "class_prior is [1.5, -0.5]; probabilities are not negative and add up to 1."),
+    ([0.5, 0.2], "class_prior is [0.5, 0.2]; probabilities must not be negative and must sum to 1."),
+    ([1.5, -0.5], "class_prior is [1.5, -0.5]; probabilities must not be negative and must sum to 1."),
     ([1.0], "class_prior has 1 probabilities for 2 classes."),
-    ({"a": 1.0}, "class_prior says nothing of class 'b'."),
+    ({"a": 1.0}, "class_prior has no probability for class 'b'."),
 ]
 
 

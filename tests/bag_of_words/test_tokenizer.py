@@ -15,17 +15,17 @@ from paths import ROOT
 from priory._kernel import text as compiled
 from priory._kernel import text_reference as reference
 from priory.bag_of_words import documents as reading
+from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words import tokenizer as tokens
 from priory.bag_of_words.documents import PackedDocuments
+from priory.bag_of_words.hashed_counts import count_hashed_tokens, encode_hashed_documents, score_hashed_tokens
 from priory.bag_of_words.token_counts import count_tokens
 from priory.bag_of_words.tokenizer import (
     TokenIndex,
     Tokenizer,
-    count_hashed_tokens,
     encode_documents,
     find_token_spans,
     score_documents,
-    score_hashed_tokens,
 )
 from priory.core import sharding
 from priory.errors import DataError, KindError, ModelTooLargeError
@@ -53,6 +53,7 @@ ANY = st.one_of(TEXT, WORDY)
 def kernel(request, monkeypatch):
     twin = {"reference": reference, "compiled": compiled}[request.param]
     monkeypatch.setattr(tokens, "kernel", twin)
+    monkeypatch.setattr(hashing, "kernel", twin)
     tokens._cached_rule.cache_clear()
     yield twin
     tokens._cached_rule.cache_clear()
@@ -121,6 +122,7 @@ def both(function):
     for twin in (reference, compiled):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tokens, "kernel", twin)
+            patch.setattr(hashing, "kernel", twin)
             tokens._cached_rule.cache_clear()
             said.append(function())
     tokens._cached_rule.cache_clear()
@@ -290,7 +292,14 @@ def test_documents_of_the_wrong_kind():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"unit": "line"}, {"least": 0}, {"ngrams": (2, 1)}, {"ngrams": (1, 99)}, {"extra": "! "}, {"stem": "klingon"}],
+    [
+        {"analyzer": "line"},
+        {"min_token_length": 0},
+        {"ngram_range": (2, 1)},
+        {"ngram_range": (1, 99)},
+        {"extra_tokens": "! "},
+        {"stem": "klingon"},
+    ],
     ids=str,
 )
 def test_a_tokenizer_that_cannot_be_is_refused(wrong):
@@ -386,6 +395,19 @@ def test_hashed_counts_are_the_counts_of_their_tokens_and_merge_by_addition():
     scores = score_hashed_tokens(texts, table, rule, 42, binary=False)
     buckets = [np.flatnonzero(count_hashed_tokens([t], [0], 1, rule, 1 << 16, 42).ravel()) for t in texts]
     assert np.allclose(scores[0], table[buckets[0]].sum(axis=0))
+
+
+@given(st.lists(ANY, min_size=1, max_size=5), st.sampled_from(RULES), st.sampled_from(list(FORMS)))
+def test_hashed_rows_hold_what_is_counted(texts, rule, form):
+    documents = FORMS[form](texts)
+    for buckets in (3, 1 << 16):
+        indptr, columns, times = encode_hashed_documents(documents, rule, buckets, 42)
+        rows = scipy.sparse.csr_array((times, columns, indptr), (len(texts), buckets)).toarray()
+        one_class_each = np.arange(len(texts))
+        counted = count_hashed_tokens(documents, one_class_each, len(texts), rule, buckets, 42, binary=False)
+        assert np.array_equal(rows.T, counted)
+        counted = count_hashed_tokens(documents, one_class_each, len(texts), rule, buckets, 42, binary=True)
+        assert np.array_equal(rows.T > 0, counted > 0)
 
 
 def test_a_dictionary_with_a_word_twice_is_refused():

@@ -76,7 +76,9 @@ def test_any_split_and_any_order_give_the_same_model(cut, seed, model):
     assert np.allclose(parts.predict_log_proba(TEXTS), whole.predict_log_proba(TEXTS))
 
 
-@pytest.mark.parametrize("options", [{}, {"ngrams": (1, 2)}, {"unit": "char_wb", "ngrams": (2, 3)}, {"min_df": 2}])
+@pytest.mark.parametrize(
+    "options", [{}, {"ngram_range": (1, 2)}, {"analyzer": "char_wb", "ngram_range": (2, 3)}, {"min_df": 2}]
+)
 @pytest.mark.parametrize("model", sorted(BAG_MODELS))
 def test_forgetting_is_exact_to_the_bit(model, options):
     left = TextClassifier(model, **options).fit(TEXTS, LABELS).forget(TEXTS[100:], LABELS[100:])
@@ -189,7 +191,7 @@ def test_the_reviews_of_the_lecture():
 
 def test_the_evidence_may_choose_the_smoothing():
     model = TextClassifier(alpha="evidence").fit(TEXTS, LABELS)
-    assert 0 < model._build_bag().alpha < 1
+    assert 0 < model.alpha_ < 1
     assert model.score(TEXTS, LABELS) > 0.9
 
 
@@ -276,7 +278,7 @@ def test_bad_texts(texts, error, message):
             {"buckets": 64, "min_df": 2},
             "buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one.",
         ),
-        ({"ngrams": (2, 1)}, "ngrams=(2, 1): give the shortest and the longest, from (1, 1) to (32, 32)."),
+        ({"ngram_range": (2, 1)}, "ngram_range is (2, 1); give the shortest and the longest, from (1, 1) to (32, 32)."),
     ],
 )
 def test_bad_parameters(parameters, message):

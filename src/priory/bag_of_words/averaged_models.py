@@ -20,8 +20,8 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.special import betaln, expit, gammaln
 
+from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.models import TOKEN_ALPHA_GRID, BagOfWords, DocumentRows, TokenWeights
-from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.typing import Array
 from priory.errors import DataError
 
@@ -40,11 +40,11 @@ class AveragedBag(BagOfWords):
     """A bag of words averaged over all sets of tokens."""
 
     @abstractmethod
-    def exposure(self, words: TokenCounts) -> Exposure:
+    def exposure(self, words: BagCounts) -> Exposure:
         """Documents or tokens of each class."""
 
     @abstractmethod
-    def exposure_left_out(self, words: TokenCounts, rows: DocumentRows) -> tuple[Array, Array]:
+    def exposure_left_out(self, words: BagCounts, rows: DocumentRows) -> tuple[Array, Array]:
         """What each document takes from the chances of its class, and the parameter of the prior without it."""
 
     @abstractmethod
@@ -95,19 +95,19 @@ class AveragedBag(BagOfWords):
         """What the tokens add to each class whether or not a document shows them; so many have these counts."""
         return np.asarray(n_tokens @ self.total_term(self.averaged_rates(counts, exposure, count_log_odds)))
 
-    def inclusion_probability(self, words: TokenCounts) -> Array:
+    def inclusion_probability(self, words: BagCounts) -> Array:
         """The probability that each token depends on the class."""
         kinds, back, _ = _group_equal_counts(words)
         return np.asarray(expit(self.inclusion_log_odds(kinds, self.exposure(words)))[back])
 
     @classmethod
-    def choose_alpha(cls, words: TokenCounts) -> float:
+    def choose_alpha(cls, words: BagCounts) -> float:
         """The alpha under which the tokens are most probable, averaged over all sets."""
         kinds, _, times = _group_equal_counts(words)
         evidence = [times @ cls(float(a)).log_evidence(kinds, words) for a in TOKEN_ALPHA_GRID]
         return float(TOKEN_ALPHA_GRID[int(np.argmax(evidence))])
 
-    def log_evidence(self, counts: Array, words: TokenCounts) -> Array:
+    def log_evidence(self, counts: Array, words: BagCounts) -> Array:
         """Log evidence of tokens with these counts: half of it apart, half of it together."""
         chances, pooled = self.exposure(words), counts.sum(axis=1, keepdims=True)
         together = (
@@ -119,7 +119,7 @@ class AveragedBag(BagOfWords):
 
     # -- what a bag is asked -------------------------------------------------------------------------------------
 
-    def compute_weights(self, words: TokenCounts) -> TokenWeights:
+    def compute_weights(self, words: BagCounts) -> TokenWeights:
         kinds, back, times = _group_equal_counts(words)
         rate = self.averaged_rates(kinds, self.exposure(words))
         nothing = np.zeros((1, rate.shape[1]))
@@ -129,7 +129,7 @@ class AveragedBag(BagOfWords):
             (self.document_log_likelihood(self.occurrence_term(rate), np.ones(1), total) - constant)[back], constant[0]
         )
 
-    def leave_one_out(self, words: TokenCounts, rows: DocumentRows) -> Array:
+    def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         """Documents that take the same from the same class are judged by the same rates, but for their own tokens."""
         kinds, _, times = _group_equal_counts(words)
         told, (n, _) = self.count_log_odds(kinds), self.exposure(words)
@@ -146,7 +146,7 @@ class AveragedBag(BagOfWords):
             left = words.counts[ids]
             before = self.averaged_rates(self._clip_counts(left, chances), chances, self.count_log_odds(left))
             left[:, int(g)] -= x
-            stays = left.any(axis=1)
+            stays = left.any(axis=1) | (not rows.tokens_vanish)
             rate = self.averaged_rates(left[stays], chances)
             everything = self.class_totals(self._clip_counts(kinds, chances), times, chances, told)
             total = np.tile(everything, (len(documents), 1))
@@ -168,10 +168,10 @@ class AveragedBernoulliBag(AveragedBag):
 
     binary = True
 
-    def exposure(self, words: TokenCounts) -> Exposure:
+    def exposure(self, words: BagCounts) -> Exposure:
         return Exposure(words.n, self.alpha)
 
-    def exposure_left_out(self, words: TokenCounts, rows: DocumentRows) -> tuple[Array, Array]:
+    def exposure_left_out(self, words: BagCounts, rows: DocumentRows) -> tuple[Array, Array]:
         return np.ones(len(rows.group)), np.full(len(rows.group), self.alpha)
 
     def exposure_log_evidence(self, counts: Array, exposure: Exposure) -> Array:
@@ -225,10 +225,10 @@ class AveragedRateBag(AveragedBag):
 class AveragedPoissonBag(AveragedRateBag):
     """Occurrences at a rate for each document."""
 
-    def exposure(self, words: TokenCounts) -> Exposure:
+    def exposure(self, words: BagCounts) -> Exposure:
         return Exposure(words.n, 1.0)
 
-    def exposure_left_out(self, words: TokenCounts, rows: DocumentRows) -> tuple[Array, Array]:
+    def exposure_left_out(self, words: BagCounts, rows: DocumentRows) -> tuple[Array, Array]:
         return np.ones(len(rows.group)), np.ones(len(rows.group))
 
     def document_log_likelihood(self, token_terms: Array, length: Array, class_total: Array) -> Array:
@@ -238,10 +238,10 @@ class AveragedPoissonBag(AveragedRateBag):
 class AveragedTokenDrawBag(AveragedRateBag):
     """Tokens drawn one by one: a rate for each token drawn, and shares that are the rates over their sum."""
 
-    def exposure(self, words: TokenCounts) -> Exposure:
+    def exposure(self, words: BagCounts) -> Exposure:
         return Exposure(words.counts.sum(axis=0), self.alpha * max(len(words), 1))
 
-    def exposure_left_out(self, words: TokenCounts, rows: DocumentRows) -> tuple[Array, Array]:
+    def exposure_left_out(self, words: BagCounts, rows: DocumentRows) -> tuple[Array, Array]:
         return rows.length, self.alpha * np.maximum(len(words) - rows.n_vanished, 1)
 
     def document_log_likelihood(self, token_terms: Array, length: Array, class_total: Array) -> Array:
@@ -275,6 +275,6 @@ def get_averaged_bag(model: str) -> type[AveragedBag]:
     return AVERAGED_BAG_MODELS[model]
 
 
-def _group_equal_counts(words: TokenCounts) -> tuple[Array, Array, Array]:
+def _group_equal_counts(words: BagCounts) -> tuple[Array, Array, Array]:
     """The distinct rows of counts, which of them each token has, and how many tokens have it: far fewer than tokens."""
     return words.derive("alike", lambda w: np.unique(w.counts, axis=0, return_inverse=True, return_counts=True))

@@ -83,6 +83,13 @@ def count_code_points(documents: DocumentBatch) -> Array:
     return np.fromiter(plain, np.int64, len(documents))
 
 
+def find_nonempty_documents(documents: DocumentBatch) -> Array:
+    """Which documents have any characters at all."""
+    if isinstance(documents, PackedDocuments):
+        return np.diff(documents.edges) > 0
+    return np.fromiter(map(bool, documents), bool, len(documents))
+
+
 def iter_document_batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, DocumentBatch]]:
     """Documents ready to be read, a batch at a time, each batch with the number of its first document."""
     if isinstance(documents, str | bytes):

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import gammaln
 
-from priory.bag_of_words.token_counts import TokenCounts
+from priory.bag_of_words.bag_counts import BagCounts
 from priory.core.logspace import log
 from priory.core.typing import Array
 
@@ -35,15 +35,20 @@ class TokenWeights(NamedTuple):
 class DocumentRows:
     """Documents as sparse rows of their tokens, and the class of each."""
 
-    def __init__(self, indptr: Array, ids: Array, x: Array, group: Array, words: TokenCounts) -> None:
-        self.ids, self.x, self.group = ids, x, group
-        self.matrix = csr_array((x, ids, indptr), shape=(len(group), len(words)))
-        self.row = np.repeat(np.arange(len(group)), np.diff(indptr))
+    def __init__(
+        self, indptr: Array, ids: Array, x: Array, group: Array, words: BagCounts, tokens_vanish: bool = True
+    ) -> None:
+        row = np.repeat(np.arange(len(group)), np.diff(indptr))  # the document of each entry
+        x = np.minimum(x, words.counts[ids, group[row]])  # less only where tokens were dropped while learning
+        kept = x > 0
+        self.row, self.ids, self.x, self.group, self.tokens_vanish = row[kept], ids[kept], x[kept], group, tokens_vanish
         self.own_class = group[self.row]
-        alone = words.counts.sum(axis=1)[ids] == x
-        self.length = self.sum_by_document(x)
+        ends = np.append(0, np.cumsum(np.bincount(self.row, minlength=len(group))))
+        self.matrix = csr_array((self.x, self.ids, ends), shape=(len(group), len(words)))
+        alone = (words.counts.sum(axis=1)[self.ids] == self.x) & tokens_vanish
+        self.length = self.sum_by_document(self.x)
         self.n_vanished = self.sum_by_document(alone.astype(float))
-        self.vanished_length = self.sum_by_document(np.where(alone, x, 0.0))
+        self.vanished_length = self.sum_by_document(np.where(alone, self.x, 0.0))
         self.remaining_length = self.length - self.vanished_length
 
     def sum_by_document(self, values: Array) -> Array:
@@ -61,7 +66,7 @@ class DocumentRows:
         return wide
 
 
-def build_unit_rows(indptr: Array, ids: Array, words: TokenCounts) -> csr_array:
+def build_unit_rows(indptr: Array, ids: Array, words: BagCounts) -> csr_array:
     """Documents as sparse rows of unit length over the tokens that at least two of them show."""
     common = words.counts.sum(axis=1) >= 2
     place, kept = np.cumsum(common) - 1, common[ids]
@@ -80,31 +85,27 @@ class BagOfWords(ABC):
     uses_class_prior: ClassVar[bool] = True  # whether the class prior has a say
 
     @abstractmethod
-    def compute_weights(self, words: TokenCounts) -> TokenWeights:
+    def compute_weights(self, words: BagCounts) -> TokenWeights:
         """The weight of every token for every class."""
 
     @abstractmethod
-    def leave_one_out(self, words: TokenCounts, rows: DocumentRows) -> Array:
+    def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         """``constant + Σ x table`` of each document, from the record without it (alpha above nought)."""
 
     @classmethod
-    def choose_alpha(cls, words: TokenCounts) -> float:
+    def choose_alpha(cls, words: BagCounts) -> float:
         """The alpha under which the tokens of all classes are most probable (a Dirichlet for each class)."""
-        values, times = np.unique(words.counts[words.counts > 0], return_counts=True)
-        mass = TOKEN_ALPHA_GRID[:, None] * max(len(words), 1)
-        drawn = (gammaln(values + TOKEN_ALPHA_GRID[:, None]) - gammaln(TOKEN_ALPHA_GRID)[:, None]) @ times
-        evidence = drawn + (gammaln(mass) - gammaln(mass + words.counts.sum(axis=0))).sum(axis=1)
-        return float(TOKEN_ALPHA_GRID[int(np.argmax(evidence))])
+        return float(TOKEN_ALPHA_GRID[int(np.argmax(log_dirichlet_evidence(words.counts, TOKEN_ALPHA_GRID)))])
 
 
 class TokenDrawBag(BagOfWords):
     """Tokens drawn one by one from the class's distribution: θ = (count + alpha) / (total + alpha V)."""
 
-    def compute_weights(self, words: TokenCounts) -> TokenWeights:
+    def compute_weights(self, words: BagCounts) -> TokenWeights:
         total = words.counts.sum(axis=0) + self.alpha * len(words)
         return TokenWeights(log(words.counts + self.alpha) - log(total), np.zeros(words.counts.shape[1]))
 
-    def leave_one_out(self, words: TokenCounts, rows: DocumentRows) -> Array:
+    def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         scores = _score_own_tokens_left_out(self.alpha, words, rows)
         total, room = words.counts.sum(axis=0), self.alpha * (len(words) - rows.n_vanished)
         mass = rows.replace_own_class(total + room[:, None], total[rows.group] - rows.length + room)
@@ -129,18 +130,18 @@ class BernoulliBag(BagOfWords):
 
     binary = True
 
-    def compute_weights(self, words: TokenCounts) -> TokenWeights:
+    def compute_weights(self, words: BagCounts) -> TokenWeights:
         # unsmoothed, a token in every document is impossible to lack: as good as -inf, and it still cancels if present
         lacking = np.maximum(log(words.n - words.counts + self.alpha), MIN_LOG_PROBABILITY)
         constant = (lacking - log(words.n + 2 * self.alpha)).sum(axis=0)
         return TokenWeights(log(words.counts + self.alpha) - lacking, constant)
 
-    def leave_one_out(self, words: TokenCounts, rows: DocumentRows) -> Array:
+    def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         a, n, counts = self.alpha, words.n, words.counts
         own_n, seen = n[rows.group], counts[rows.ids, rows.own_class]
         lacking = np.log(n - counts + a)
         scores = rows.matrix @ (np.log(counts + a) - lacking)
-        rows.add_to_own_class(scores, rows.sum_by_document(np.log(seen - 1 + a) - np.log(seen + a)))
+        rows.add_to_own_class(scores, rows.sum_by_document(np.log(seen - rows.x + a) - np.log(seen + a)))
         gone = np.log(a) - rows.replace_own_class(np.log(n + a), np.log(own_n - 1 + a))
         scores -= rows.n_vanished[:, None] * gone
         # absent tokens: of the own class each has one document less that lacks it, but for those of the document
@@ -158,11 +159,11 @@ class BernoulliBag(BagOfWords):
 class PoissonBag(BagOfWords):
     """Occurrences at a rate for each class: λ = (count + alpha) / (n + 1) a document."""
 
-    def compute_weights(self, words: TokenCounts) -> TokenWeights:
+    def compute_weights(self, words: BagCounts) -> TokenWeights:
         rate = (words.counts + self.alpha) / (words.n + 1)
         return TokenWeights(log(rate), -rate.sum(axis=0))
 
-    def leave_one_out(self, words: TokenCounts, rows: DocumentRows) -> Array:
+    def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         scores = _score_own_tokens_left_out(self.alpha, words, rows)
         n, total, room = words.n, words.counts.sum(axis=0), self.alpha * (len(words) - rows.n_vanished)
         documents = rows.replace_own_class(n + 1, n[rows.group])
@@ -176,11 +177,11 @@ class ComplementBag(BagOfWords):
 
     uses_class_prior = False
 
-    def compute_weights(self, words: TokenCounts) -> TokenWeights:
+    def compute_weights(self, words: BagCounts) -> TokenWeights:
         others = words.counts.sum(axis=1, keepdims=True) - words.counts + self.alpha
         return TokenWeights(log(others.sum(axis=0)) - log(others), np.zeros(words.counts.shape[1]))
 
-    def leave_one_out(self, words: TokenCounts, rows: DocumentRows) -> Array:
+    def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         counts, a = words.counts, self.alpha
         others = counts.sum(axis=1, keepdims=True) - counts + a
         scores = -(rows.matrix @ np.log(others))
@@ -208,7 +209,15 @@ BAG_MODELS: dict[str, type[BagOfWords]] = {
 }
 
 
-def _score_own_tokens_left_out(alpha: float, words: TokenCounts, rows: DocumentRows) -> Array:
+def log_dirichlet_evidence(counts: Array, alphas: Array) -> Array:
+    """For each alpha the log probability of tokens with these counts (tokens, classes), a Dirichlet for each class."""
+    values, times = np.unique(counts[counts > 0], return_counts=True)  # equal counts add the same
+    drawn = (gammaln(values + alphas[:, None]) - gammaln(alphas)[:, None]) @ times  # (alphas,)
+    mass = alphas[:, None] * max(len(counts), 1)  # (alphas, 1)
+    return np.asarray(drawn + (gammaln(mass) - gammaln(mass + counts.sum(axis=0))).sum(axis=1))
+
+
+def _score_own_tokens_left_out(alpha: float, words: BagCounts, rows: DocumentRows) -> Array:
     """``Σ x log(count + alpha)`` over the tokens that stay, the own class's counts less the document's."""
     logs = np.log(words.counts + alpha)
     scores = rows.matrix @ logs

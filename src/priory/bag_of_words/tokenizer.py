@@ -3,7 +3,7 @@
 The default tokens are those of scikit-learn's ``CountVectorizer()``, in every script. Documents are ``str`` or UTF-8
 ``bytes``, in any iterable; they are read in batches, split over the threads by size, and never copied.
 
->>> [token for token, _, _ in find_token_spans("It's a PRIORY, after all!", Tokenizer(extra="!"))]
+>>> [token for token, _, _ in find_token_spans("It's a PRIORY, after all!", Tokenizer(extra_tokens="!"))]
 ['it', 'priory', 'after', 'all', '!']
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -34,7 +34,7 @@ from priory.bag_of_words.documents import (
     prepare_document,
 )
 from priory.core.typing import Array
-from priory.errors import DataError, ModelTooLargeError, PrioryError
+from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
 
 N_CODE_POINTS = 0x110000  # code points
 LETTER_CATEGORIES = {"Lo", "Lm", "Mn", "Mc", "Nl"}  # and marks, by Unicode's categories
@@ -80,17 +80,21 @@ class Tokenizer:
 
     def __post_init__(self) -> None:
         if self.analyzer not in ("word", "char", "char_wb"):
-            raise DataError(f'unit={self.analyzer!r}: choose "word", "char" or "char_wb".')
+            raise DataError(f'analyzer is {self.analyzer!r}; use "word", "char" or "char_wb".')
         if not 1 <= self.min_token_length <= reference.MAX_WORD_LENGTH:
             raise DataError(
-                f"least={self.min_token_length!r}: the shortest word has 1 to {reference.MAX_WORD_LENGTH} code points."
+                f"min_token_length is {self.min_token_length!r}; use 1 to {reference.MAX_WORD_LENGTH} code points."
             )
         if len(self.ngram_range) != 2 or not 1 <= self.ngram_range[0] <= self.ngram_range[1] <= 32:
-            raise DataError(f"ngrams={self.ngram_range!r}: give the shortest and the longest, from (1, 1) to (32, 32).")
+            raise DataError(
+                f"ngram_range is {self.ngram_range!r}; give the shortest and the longest, from (1, 1) to (32, 32)."
+            )
         if any(c.isspace() or "\ud800" <= c <= "\udfff" for c in self.extra_tokens):
-            raise DataError(f"extra={self.extra_tokens!r}: white space parts tokens and cannot be one.")
+            raise DataError(f"extra_tokens is {self.extra_tokens!r}; white space separates tokens and cannot be one.")
         if self.analyzer != "word" and (self.stop_words or self.stem or self.extra_tokens or self.cjk):
-            raise DataError("stop_words, stem, extra and cjk are for words; n-grams of characters have none of them.")
+            raise DataError(
+                "stop_words, stem, extra_tokens and cjk are for words; leave them out for n-grams of characters."
+            )
         if self.stem is not None:
             _load_stemmer(self.stem)
 
@@ -108,14 +112,39 @@ class Tokenizer:
         stems: dict[str, str | None] = dict(zip(words, _load_stemmer(self.stem).stemWords(words), strict=True))
         return _build_rule(self, wide, {word: stem for word, stem in stems.items() if stem != word})
 
+    def build_reference_rule(self, rewrites: Mapping[str, str | None] | None = None) -> reference.Rule:
+        """The rule of the readable twin of the kernel, for what is done token by token in Python."""
+        kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.cjk, True)
+        return reference.Rule(self.analyzer, self.min_token_length, self.ngram_range, kinds, lowered, rewrites)
+
+
+def load_stop_words(language_or_words: str | Iterable[str] | None) -> frozenset[str] | None:
+    """The stop words of a language such as "en", or the words themselves."""
+    if language_or_words is None:
+        return None
+    if isinstance(language_or_words, str):
+        return _load_stop_words_of_language(language_or_words)
+    return frozenset(language_or_words)
+
+
+@lru_cache(maxsize=8)
+def _load_stop_words_of_language(language: str) -> frozenset[str]:
+    try:
+        from stopwordsiso import has_lang, stopwords
+    except ImportError:
+        raise MissingDependencyError("stop words by language need stopwordsiso: pip install 'priory[text]'.") from None
+    if not has_lang(language):
+        raise DataError(f"stop_words is {language!r}; use a language code such as 'en', or give the words.")
+    return frozenset(stopwords(language))
+
 
 def _load_stemmer(language: str | None) -> Any:
     try:
         import Stemmer
     except ImportError:
-        raise PrioryError("stem needs PyStemmer: pip install priory[text].") from None
+        raise MissingDependencyError("stem needs PyStemmer: pip install 'priory[text]'.") from None
     if language not in Stemmer.algorithms():
-        raise DataError(f"stem={language!r}: choose one of {', '.join(Stemmer.algorithms())}.")
+        raise DataError(f"stem is {language!r}; use one of {', '.join(Stemmer.algorithms())}.")
     return Stemmer.Stemmer(language)
 
 
@@ -257,7 +286,7 @@ class TokenCounter:
             yield
         except MemoryError:
             raise ModelTooLargeError(
-                f"the counts of {self.groups} classes do not fit into memory; set most, or hash the tokens."
+                f"the counts of {self.groups} classes do not fit into memory; set max_tokens, or hash the tokens."
             ) from None
 
 
@@ -298,7 +327,7 @@ def encode_documents(
 def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str, int, int]]:
     """The tokens of one document, each with its start and end in code points of the original text.
 
-    >>> find_token_spans("Cheap flights to Rome", Tokenizer(ngrams=(1, 2), stop_words=frozenset({"to", "cheap"})))
+    >>> find_token_spans("Cheap flights to Rome", Tokenizer(ngram_range=(1, 2), stop_words=frozenset({"to", "cheap"})))
     [('flights', 6, 13), ('rome', 17, 21), ('flights rome', 6, 21)]
     """
     ready = prepare_document(document, 0, tokenizer.lowercase)
@@ -306,55 +335,10 @@ def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str
         rewrites = tokenizer.build_rule([ready]).rewrites
         text = reference.decode_document(ready)
     whole = reference.decode_document(document)
-    kinds, lowered = _character_tables(tokenizer.lowercase, tokenizer.extra_tokens, tokenizer.cjk, True)
-    rule = reference.Rule(
-        tokenizer.analyzer, tokenizer.min_token_length, tokenizer.ngram_range, kinds, lowered, rewrites
-    )
+    rule = tokenizer.build_reference_rule(rewrites)
     found = reference.iter_token_spans(reference.lowercase_text(text, rule), rule)
     if len(text) == len(whole):
         return list(found)
     # One letter became two: where each letter of the lowered text stood before.
     stood = [i for i, c in enumerate(whole) for _ in c.lower()]
     return [(token, stood[start], stood[end - 1] + 1) for token, start, end in found]
-
-
-def count_hashed_tokens(
-    documents: Iterable[Document],
-    group: Array,
-    groups: int,
-    tokenizer: Tokenizer,
-    buckets: int,
-    salt: int,
-    weight: Array | None = None,
-    *,
-    binary: bool = True,
-) -> Array:
-    """Counts (buckets, classes) of tokens hashed with the model's salt. They merge by addition.
-
-    Tokens that share a bucket are one token: ``once`` counts the bucket once a document.
-    """
-    hashed = kernel.TokenHasher(buckets, salt)
-    classes, weights = check_classes_and_weights(group, groups, weight)
-
-    def add(rule: kernel.Rule, _: int, part: DocumentBatch, rows: slice) -> tuple[int, Array]:
-        check_document_count(max(rows.stop, len(classes)), classes)
-        return len(part), hashed.count(
-            part, rule, classes[rows], None if weights is None else weights[rows], groups, binary
-        )
-
-    total, read = np.zeros((buckets, groups)), 0
-    for documents_read, counts in map_document_shards(documents, tokenizer, add):
-        total += counts
-        read += documents_read
-    check_document_count(read, classes)
-    return total
-
-
-def score_hashed_tokens(
-    documents: Iterable[Document], table: Array, tokenizer: Tokenizer, salt: int, *, binary: bool = True
-) -> Array:
-    """The sum of ``table[bucket]`` over the tokens of each document."""
-    rows = np.ascontiguousarray(table, dtype=np.float64)
-    hashed = kernel.TokenHasher(len(rows), salt)
-    parts = map_document_shards(documents, tokenizer, lambda rule, _, part, __: hashed.score(part, rule, rows, binary))
-    return np.concatenate([np.zeros((0, rows.shape[1])), *parts])

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import click
 
+from priory import __version__
 from priory.cli.audit import audit_command
 from priory.cli.completion import completion_command
 from priory.cli.demo import demo_command
@@ -38,7 +39,7 @@ EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTER
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="priory COMMAND --help shows the options of a command and an example.",
 )
-@click.version_option(package_name="priory", message="priory %(version)s")
+@click.version_option(__version__, message="priory %(version)s")
 @click.option("--require-signature", metavar="KEY", help="Accept only models signed with this key (see priory sign).")
 def app(require_signature: str | None) -> None:
     """Bayesian classification of texts and tables.

@@ -31,11 +31,11 @@ def log_normalise(log_joint: ArrayLike, fallback: ArrayLike | None = None) -> Ar
     """Scale each row to sum to one: log p(c, x) becomes log p(c | x).
 
     The largest term is taken out *before* the sum is subtracted, so that rows near -1e17 still sum to one.
-    A row that rules out every class answers with ``otherwise`` (log prior), or uniformly.
+    A row that rules out every class answers with ``fallback`` (the log prior), or uniformly.
 
     >>> np.exp(log_normalise([[-1e17, -1e17]])).tolist()
     [[0.5, 0.5]]
-    >>> np.exp(log_normalise([[-np.inf, -np.inf]], otherwise=np.log([0.9, 0.1]))).round(3).tolist()
+    >>> np.exp(log_normalise([[-np.inf, -np.inf]], fallback=np.log([0.9, 0.1]))).round(3).tolist()
     [[0.9, 0.1]]
     """
     joint = _subtract_row_max(log_joint, fallback)
@@ -61,8 +61,8 @@ def _subtract_row_max(log_joint: ArrayLike, fallback: ArrayLike | None) -> Array
     top = joint.max(axis=0)
     if not np.isfinite(top).all():
         ruled_out = np.isneginf(top)
-        prior = np.zeros(len(joint)) if fallback is None else np.asarray(fallback, dtype=float)
-        joint[:, ruled_out] = prior[:, None]
+        prior = np.broadcast_to(0.0 if fallback is None else fallback, np.shape(log_joint))
+        joint[:, ruled_out] = np.moveaxis(prior, -1, 0)[:, ruled_out]
         top = joint.max(axis=0)
     joint -= top
     return joint

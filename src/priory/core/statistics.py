@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,12 @@ class Statistics:
 
     Every record has ``n``, the weight of the rows seen. Where nothing is left of ``n``, nothing is left at all.
     """
+
+    if TYPE_CHECKING:
+
+        @property
+        def n(self) -> Array:
+            """The weight of the rows learned of each class."""
 
     frame_fields: ClassVar[tuple[str, ...]] = ()  # fields that say where the sums are taken, and do not add
     count_fields: ClassVar[tuple[str, ...]] = ("n",)  # fields that can never fall below zero
@@ -89,6 +95,16 @@ class Statistics:
     def pool_classes(self) -> Self:
         """All classes together, as one class."""
         return self.map_fields(lambda x: x.sum(axis=0, keepdims=True), lambda record: record.pool_classes())
+
+    def take_columns(self, columns: Array) -> Self:
+        """The record of some of its columns, the last axis of every array."""
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **{name: value[..., columns] for name, value in arrays.items()})
+
+    def find_filled_columns(self) -> Array:
+        """Which columns showed a value in any class."""
+        counts: dict[str, Array] = vars(self)  # a value outside of what the family can hold is a value too
+        return np.asarray((counts["n"] + counts.get("outside", 0.0)).any(axis=0))
 
     def check_subtraction(self, total: Self, part: Self) -> Self:
         """``total - part`` if it can be, else NotSeen. Where no rows are left the sums are nought, not rounding."""

@@ -7,3 +7,4 @@ from typing import Any
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Label = str | int | float | bool  # the name of a class

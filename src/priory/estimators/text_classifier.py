@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import copy
 import secrets
 import sys
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
-from priory.bag_of_words import tokenizer as reading
-from priory.bag_of_words.averaged_models import get_averaged_bag
+from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
-from priory.bag_of_words.models import BAG_MODELS, BagOfWords, DocumentRows, TokenWeights, build_unit_rows
+from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_counts import TokenCounts
-from priory.bag_of_words.tokenizer import Tokenizer
-from priory.bag_of_words.vocabulary import (
-    FixedVocabulary,
-    GrowingVocabulary,
-    HashedVocabulary,
-    Vocabulary,
-    load_stop_words,
-)
-from priory.calibration import stacking as corrections
-from priory.calibration.feature_encoding import TableEncoding
-from priory.calibration.smoothing_search import choose_smoothing, sample_row_indices
+from priory.bag_of_words.tokenizer import Tokenizer, load_stop_words
+from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, check_words_kept
+from priory.calibration.calibrator import Calibrator
+from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
-from priory.calibration.tempering import EvidenceTerms, measure_text_lengths
-from priory.core.logspace import log_normalise
+from priory.core.sharding import space_evenly
 from priory.core.typing import Array
-from priory.errors import DataError, StaleModelError
-from priory.estimators.base import encode_labels
+from priory.errors import DataError
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
+from priory.models.cells import Cells, TextCells
+from priory.models.class_prior import check_class_prior
+from priory.models.document_model import DocumentModel
 from priory.models.explanation import Ledger, LedgerLine, Ledgers
-from priory.models.naive_bayes import ModelStatistics, check_class_prior, log_class_prior
+from priory.models.model_statistics import ModelStatistics
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines
 
 MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
+MAX_TEXTS_TO_CHOOSE_ALPHA = 500  # texts left out to choose alpha="loo", where leaving one out has a closed form
+MAX_TEXTS_TO_SUBTRACT = 100  # the same, where each is left out by subtraction
 
 
 @dataclass(frozen=True)
@@ -53,7 +46,7 @@ class TextTable:
         return len(self.documents)
 
 
-class TextClassifier(SelfCalibratingClassifier):
+class TextClassifier(SelfCalibratingClassifier[TextTable]):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
     Parameters
@@ -153,60 +146,64 @@ class TextClassifier(SelfCalibratingClassifier):
     # -- what was declared ---------------------------------------------------------------------------------------
 
     def _build_vocabulary(self) -> Vocabulary:
-        """Which tokens are remembered, as declared."""
-        span = (self.ngram_range[0], self.ngram_range[1])
-        stop = load_stop_words(self.stop_words)
-        tokens = Tokenizer(
-            self.lowercase, self.analyzer, self.min_token_length, span, stop, self.stem, self.extra_tokens, self.cjk
+        """Which tokens are used, as declared."""
+        tokenizer = Tokenizer(
+            lowercase=self.lowercase,
+            analyzer=self.analyzer,
+            min_token_length=self.min_token_length,
+            ngram_range=(self.ngram_range[0], self.ngram_range[1]),
+            stop_words=load_stop_words(self.stop_words),
+            stem=self.stem,
+            extra_tokens=self.extra_tokens,
+            cjk=self.cjk,
         )
-        grown = GrowingVocabulary(tokens, self.min_df, self.max_df, self.max_features, self.max_tokens)
-        if self.buckets is None and self.vocabulary is None:
-            return grown
-        if not grown.keeps_all_tokens or (self.buckets is not None and self.vocabulary is not None):
-            raise DataError(
-                "buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one."
-            )
-        if self.buckets is not None:
-            return HashedVocabulary(tokens, self.buckets, getattr(self, "salt_", 0))
-        return FixedVocabulary(tokens, tuple(self.vocabulary), self.unknown)
+        return build_vocabulary(
+            tokenizer,
+            min_df=self.min_df,
+            max_df=self.max_df,
+            max_features=self.max_features,
+            max_tokens=self.max_tokens,
+            vocabulary=self.vocabulary,
+            unknown=self.unknown,
+            buckets=self.buckets,
+            salt=getattr(self, "salt_", 0),
+        )
 
-    def _build_bag(self) -> BagOfWords:
-        return self._bag_class()(self.alpha_)
-
-    def _bag_class(self) -> type[BagOfWords]:
-        return get_averaged_bag(self.model) if self.average else BAG_MODELS[self.model]
+    def _build_text_model(self) -> TextModel:
+        """The text model as declared; ``alpha="loo"`` is 1 until ``fit`` has chosen."""
+        alpha = self.__dict__.get("alpha_", 1.0) if self.alpha == "loo" else self.alpha
+        return TextModel(self.model, alpha, self.average, self._build_vocabulary())
 
     @property
     def alpha_(self) -> float:
-        """The smoothing in use: as declared, as the evidence asks, or as ``fit`` chose it by leaving texts out."""
-        if self.alpha == "evidence":
-            return self._bag_class().choose_alpha(self._counts_in_use())
-        return float(self.__dict__["alpha_"] if self.alpha == "loo" else self.alpha)
+        """The smoothing in use: as declared, chosen by the evidence, or chosen by ``fit`` by leaving texts out."""
+        if self.alpha == "loo":
+            return float(self.__dict__["alpha_"])
+        return self._build_text_model().choose_alpha(self._records())
 
     def _check_parameters(self) -> None:
-        if self.model not in BAG_MODELS:
-            raise DataError(f"model is {self.model!r}; use one of {', '.join(BAG_MODELS)}.")
-        number = isinstance(self.alpha, (int, float)) and np.isfinite(self.alpha) and self.alpha >= 0
-        if not number and self.alpha not in ("evidence", "loo"):
+        if not is_valid_alpha(self.alpha) and self.alpha not in ("evidence", "loo"):
             raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
-        if self.average and number and not self.alpha > 0:
-            raise DataError("averaging over sets of tokens needs a prior: use alpha above 0.")
-        self._bag_class()
-        self._build_vocabulary()
+        self._build_text_model()
 
     # -- learning ------------------------------------------------------------------------------------------------
 
     def _finish_fit(self, table: TextTable, group: Array, weight: Array | None) -> None:
         self.__dict__.pop("alpha_", None)
         if self.alpha == "loo":
-            rows = sample_row_indices(table.rows, weight, 500 if self._build_vocabulary().keeps_all_tokens else 100)
-            some, own = TextTable([table.documents[i] for i in rows]), group[rows]
+            quick = self._build_vocabulary().leaves_out_in_closed_form
+            if weight is not None:
+                raise DataError(
+                    "alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number."
+                )
+            rows = space_evenly(table.rows, MAX_TEXTS_TO_CHOOSE_ALPHA if quick else MAX_TEXTS_TO_SUBTRACT)
+            sample, own = TextTable([table.documents[i] for i in rows]), group[rows]
 
-            def honest(alpha: float) -> Array:
+            def predict_left_out(alpha: float) -> Array:
                 self.__dict__["alpha_"] = alpha
-                return self._predict_left_out(some, own)
+                return self._predict_left_out(sample, own)
 
-            self.__dict__["alpha_"] = choose_smoothing(honest, own)
+            self.__dict__["alpha_"] = choose_smoothing(predict_left_out, own)
         super()._finish_fit(table, group, weight)
 
     def _read(self, X: Any, reset: bool) -> TextTable:
@@ -226,36 +223,29 @@ class TextClassifier(SelfCalibratingClassifier):
         return None if is_first_call else self.classes_
 
     def _observe(self, table: TextTable, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        documents = np.bincount(group, weight, minlength=len(classes)).astype(float)
-        once = BAG_MODELS[self.model].binary
-        return ModelStatistics(
-            classes, documents, self._build_vocabulary().count(table.documents, group, len(classes), weight, once)
-        )
+        empty = ModelStatistics(classes, np.zeros(len(classes)), ())
+        return DocumentModel(self._build_text_model(), empty).observe(table.documents, classes, group, weight)
 
     def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)
-        alike = (
-            self._build_vocabulary() == other._build_vocabulary()
-            and BAG_MODELS[self.model].binary == BAG_MODELS[other.model].binary
-        )
-        if not alike:
+        ours, theirs = self._build_text_model(), other._build_text_model()
+        if ours.vocabulary != theirs.vocabulary or ours.binary != theirs.binary:
             raise DataError("the models read texts differently; only models with the same tokens can be merged.")
 
     # -- what was learned ----------------------------------------------------------------------------------------
 
-    def _counts_in_use(self) -> Any:
+    def _records(self) -> TextRecords:
+        """What was counted."""
+        return self._fitted_statistics().parts
+
+    def _counts_in_use(self) -> BagCounts:
         """The counts of the tokens in use."""
-        vocabulary = self._build_vocabulary()
-        return self._fitted_statistics().derive(
-            "in use", lambda s: vocabulary.select_counts(s.parts, float(s.n.sum())), vocabulary
-        )
+        return self._build_text_model().select_counts(self._records())
 
     def _token_counts(self) -> TokenCounts:
-        """The same, in a model that can spell them; sorted, or in the order they were declared."""
-        if self.buckets is not None:
-            raise StaleModelError("a hashed model keeps no words; leave out buckets to have them.")
-        used: TokenCounts = self._counts_in_use()
-        return used.sort_tokens() if self.vocabulary is None else used
+        """The counts of the tokens in use, in the order in which they are shown; a hashed model has no tokens."""
+        model = self._build_text_model()
+        return check_words_kept(model.vocabulary.sort_counts(model.select_counts(self._records())))
 
     @property
     def vocabulary_(self) -> list[str]:
@@ -265,103 +255,54 @@ class TextClassifier(SelfCalibratingClassifier):
     @property
     def counts_(self) -> Array:
         """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
-        counts: Array = self._counts_in_use().counts if self.buckets is not None else self._token_counts().counts
-        return counts
+        model = self._build_text_model()
+        return model.vocabulary.sort_counts(model.select_counts(self._records())).counts
 
     @property
     def n_tokens_(self) -> int:
         """The number of different tokens (or buckets) in use."""
         return len(self._counts_in_use())
 
-    def _token_weights(self) -> TokenWeights:
-        by = (self.model, self.average, self.alpha, self.__dict__.get("alpha_"))
-        weights: TokenWeights = self._counts_in_use().derive(
-            "weights", lambda u: self._build_bag().compute_weights(u), *by
-        )
-        return weights
-
     @property
     def inclusion_probability_(self) -> dict[str, float]:
         """For each token the probability that it depends on the class at all."""
-        words = self._token_counts()
-        bag = get_averaged_bag(self.model)(self.alpha_)
-        return dict(zip(words.tokens(), bag.inclusion_probability(words).tolist(), strict=True))
-
-    def _log_prior(self) -> Array:
-        if not BAG_MODELS[self.model].uses_class_prior and len(self.classes_) > 1:
-            return np.zeros(len(self.classes_))
-        return log_class_prior(self.statistics_, check_class_prior(self.class_prior, self.classes_))
+        self._token_counts()
+        return self._build_text_model().inclusion_probability(self._records())
 
     # -- correcting ----------------------------------------------------------------------------------------------
 
-    def _read_cells(self, table: TextTable) -> list[Any]:
-        return [table.documents]
+    def _model(self, statistics: ModelStatistics | None = None) -> DocumentModel:
+        learned = self._fitted_statistics() if statistics is None else statistics
+        return DocumentModel(self._build_text_model(), learned, check_class_prior(self.class_prior, learned.classes))
 
-    def _correction_rows(
-        self, cells: list[Any], encoding: TableEncoding | None, group: Array | None = None
-    ) -> corrections.CorrectionRows:
-        documents = cells[0]
-        scores = self._score_documents(documents) if group is None else self._score_left_out(documents, group)
-        before = np.repeat(self._estimated_log_prior()[None], len(documents), axis=0)
-        lengths = np.column_stack([np.ones(len(documents)), measure_text_lengths(documents)])
-        return corrections.CorrectionRows(
-            EvidenceTerms(np.stack([before, scores], axis=2), lengths),
-            cells,
-            encoding,
-            lambda: [self._encode_tokens(documents)],
-        )
+    def _read_cells(self, table: TextTable) -> list[Cells]:
+        return [TextCells(table.documents)]
 
-    def _estimated_log_prior(self) -> Array:
-        return (
-            super()._estimated_log_prior() if BAG_MODELS[self.model].uses_class_prior else np.zeros(len(self.classes_))
-        )
-
-    def _encode_tokens(self, documents: DocumentBatch) -> csr_array:
-        words = self._counts_in_use()
-        indptr, ids, _ = reading.encode_documents(
-            documents, words.index(self.analyzer), self._build_vocabulary().tokens
-        )
-        return build_unit_rows(indptr, ids, words)
-
-    def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> ModelStatistics:
-        return self._observe(TextTable(cells[0]), self.classes_, group, weight)
-
-    def _count_parts(self) -> int:
-        return 1
-
-    def _choose_member_specs(self, n_rows: int, encoding: TableEncoding, n_rows_used: int) -> list[MemberSpec]:
-        return [MemberSpec("naive", "columns" if self.refine else "")]
-
-    def _max_rows_to_calibrate(self) -> int:
-        return sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE
+    def _calibrator(self) -> Calibrator:
+        members = [MemberSpec("naive", "columns" if self.refine else "")]
+        return Calibrator(sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE, lambda *_: members)
 
     # -- answering -----------------------------------------------------------------------------------------------
-
-    def _log_joint(self, table: TextTable) -> Array:
-        return self._score_documents(table.documents) + self._log_prior()
-
-    def _score_documents(self, documents: DocumentBatch) -> Array:
-        weights, once = self._token_weights(), BAG_MODELS[self.model].binary
-        scores = self._build_vocabulary().score(documents, self._counts_in_use(), weights.table, once)
-        return np.asarray(scores + weights.constant)
 
     def explain(self, X: Any) -> Ledgers:
         """For each text the ledger of its tokens: what each said, how often, and in which places."""
         check_is_fitted(self, "statistics_")
         self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
-        scale, prior, rest = self._explanation_weights([texts.documents])
+        split = self._calibrated().split_evidence(self._read_cells(texts))
         return Ledgers(
             [
-                self._explain_document(document, believed, prior, more)
-                for document, believed, more in zip(texts.documents, scale[:, 1], rest, strict=True)
+                self._explain_document(document, weight, split.prior, rest)
+                for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
             ]
         )
 
     def _explain_document(self, document: Document, text_weight: float, prior: Array, correction: Array) -> Ledger:
-        table, constant = (text_weight * weights for weights in self._token_weights())
-        place = self._counts_in_use().derive("places", lambda u: {token: j for j, token in enumerate(u.tokens())})
-        lines = make_token_lines(document, self._build_vocabulary().tokens, place, table, BAG_MODELS[self.model].binary)
+        model = self._build_text_model()
+        table, constant = (text_weight * weights for weights in model.token_weights(self._records()))
+        words = check_words_kept(model.select_counts(self._records()))
+        row_of_token = words.derive("places", lambda u: {token: j for j, token in enumerate(u.tokens())})
+        lines = make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
         if constant.any():
             lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
         if not np.allclose(correction, 0.0, atol=1e-9):
@@ -375,53 +316,11 @@ class TextClassifier(SelfCalibratingClassifier):
         labels = self.classes_.tolist()
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
-        return find_strongest_tokens(self._token_counts(), self._build_bag(), labels.index(label), labels, max_tokens)
-
-    def leave_one_out(self, X: Any, y: Any) -> Array:
-        """log p(c | text) of every learned text, from the model without it: words only it had vanish with it."""
-        check_is_fitted(self, "statistics_")
-        return self._predict_left_out(self._read(X, reset=False), encode_labels(y, self.classes_)[1])
-
-    def _predict_left_out(self, table: TextTable, group: Array) -> Array:
-        if not self._can_leave_one_out():
-            return self._leave_one_out_by_subtraction(table, group)
-        prior = np.stack([self._log_prior_without_row(c) for c in range(len(self.classes_))])[group]
-        return log_normalise(self._score_left_out(table.documents, group) + prior, self._log_prior())
-
-    def _can_leave_one_out(self) -> bool:
-        return self._build_vocabulary().keeps_all_tokens and self.alpha_ > 0 and self.alpha != "evidence"
-
-    def _score_left_out(self, documents: DocumentBatch, group: Array) -> Array:
-        bag, words = self._build_bag(), self._counts_in_use()
-        indptr, ids, x = reading.encode_documents(
-            documents, words.index(self.analyzer), self._build_vocabulary().tokens
-        )
-        return bag.leave_one_out(words, DocumentRows(indptr, ids, np.ones(len(x)) if bag.binary else x, group, words))
-
-    def _leave_one_out_by_subtraction(self, texts: TextTable, group: Array) -> Array:
-        """By plain subtraction: where what is left out may change the vocabulary or the smoothing."""
-        answers = np.empty((texts.rows, len(self.classes_)))
-        for i, document in enumerate(texts.documents):
-            one = TextTable([document])
-            less = _copy_with_statistics(
-                self, self.statistics_ - self._observe(one, self.classes_, group[i : i + 1], None)
-            )
-            answers[i] = log_normalise(less._log_joint(one), less._log_prior())[0]
-        return answers
-
-    def _log_prior_without_row(self, c: int) -> Array:
-        one = np.zeros(len(self.classes_))
-        one[c] = 1.0
-        return _copy_with_statistics(self, ModelStatistics(self.classes_, self.statistics_.n - one, ()))._log_prior()
+        bag = self._build_text_model().build_bag(self._records())
+        return find_strongest_tokens(self._token_counts(), bag, labels.index(label), labels, max_tokens)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
-
-
-def _copy_with_statistics(model: TextClassifier, seen: ModelStatistics) -> TextClassifier:
-    twin = copy.copy(model)
-    twin.statistics_ = seen
-    return twin

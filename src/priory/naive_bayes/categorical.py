@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from priory.core.column_kernels import count_codes, score_by_lookup
 from priory.core.sharding import map_shards
@@ -103,7 +104,8 @@ class CategoricalNB(CountNB):
     def _compute_tables(self, records: tuple[ValueCounts, ...], alpha: float) -> list[Array]:
         return [np.pad(log_shares(counts + alpha), ((0, 0), (0, 1))) for counts in self.category_count_]
 
-    def _log_joint(self, table: Array) -> Array:
+    def _log_joint(self, table: Array | csr_array) -> Array:
+        assert isinstance(table, np.ndarray)
         tables = self._log_probability_tables()
         unseen = np.array([t.shape[1] - 1 for t in tables])
         counted = make_count_checker(table, type(self).__name__)

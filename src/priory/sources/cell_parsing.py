@@ -27,7 +27,8 @@ def mask_missing_cells(column: pa.Array, missing: frozenset[str]) -> pa.Array:
         return column
     trimmed = pc.utf8_trim_whitespace(column)
     is_missing = pc.is_in(trimmed, value_set=pa.array(["", *sorted(missing)], pa.string()))
-    return pc.if_else(is_missing, pa.scalar(None, pa.string()), column)
+    # not if_else: before Arrow 24 it breaks a column that begins inside another one (a slice)
+    return pc.replace_with_mask(column, is_missing, pa.scalar(None, pa.string()))
 
 
 def looks_numeric(column: pa.Array) -> pa.BooleanArray:

@@ -92,9 +92,11 @@ def _is_valid_categorical(model: Any) -> bool:
 
 def _is_valid_table(model: Any) -> bool:
     """A record for every candidate of every block, of the kind its family makes."""
-    from priory.models.naive_bayes import make_empty_statistics
+    from priory.models.model_statistics import make_empty_statistics
 
     schema, seen = model._schema, model.statistics_
+    if not all(map(_is_valid_hashed_text, schema.blocks, seen.parts)):
+        return False
     zero = make_empty_statistics(schema, seen.classes[:1])
     columns = [len(block.names) for block in schema.blocks]
     return (
@@ -102,6 +104,12 @@ def _is_valid_table(model: Any) -> bool:
         and _list_record_names(zero.parts) == _list_record_names(seen.parts)
         and all(_count_columns(r, d) == d for records, d in zip(seen.parts, columns, strict=True) for r in records)
     )
+
+
+def _is_valid_hashed_text(block: Any, records: Any) -> bool:
+    """Whether a column of hashed texts has counts for all of its buckets: no file makes room for more than it holds."""
+    buckets = getattr(block.candidates[0], "buckets", None)
+    return buckets is None or (_list_record_names(records) == ("Buckets",) and len(records[0]) == buckets)
 
 
 def _is_valid_text(model: Any) -> bool:

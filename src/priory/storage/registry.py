@@ -39,10 +39,11 @@ STATISTICS_PATHS = {
     "Events": "priory.families.poisson.PoissonStatistics",
     "Moments": "priory.families.gaussian.Moments",
     "Occurrences": "priory.naive_bayes.multinomial.Occurrences",
+    "OccurrencesAndPresence": "priory.bag_of_words.token_counts.OccurrencesAndPresence",
     "Positives": "priory.families.gamma.GammaStatistics",
     "Products": "priory.regression.cross_products.CrossProducts",
     "Scatter": "priory.families.multivariate_gaussian.Scatter",
-    "Seen": "priory.models.naive_bayes.ModelStatistics",
+    "Seen": "priory.models.model_statistics.ModelStatistics",
     "Successes": "priory.families.binomial.BinomialStatistics",
     "Tally": "priory.families.value_counts.ValueCounts",
     "TokenCounts": "priory.families.multinomial.MultinomialStatistics",
@@ -73,6 +74,7 @@ DECLARATION_PATHS = {
 CURRENT_NAMES = {  # fields, parameters and attributes that files of format 1 call otherwise
     "Corrections": {"voices": "members", "honest": "out_of_fold"},
     "Scale": {"marks": "edges_or_labels"},
+    "Text": {"tokens": "tokenizer"},
     "TextClassifier": {
         "unit": "analyzer",
         "least": "min_token_length",

@@ -29,6 +29,7 @@ FIELD_SHAPES = {  # c classes, d columns (e: or one for all), v values, k bytes,
     "Events": {"n": "cd", "events": "cd", "log_factorials": "cd", "outside": "cd"},
     "Moments": {"n": "cd", "first": "cd", "second": "cd", "origin": "cd", "unit": "d"},
     "Occurrences": {"n": "c", "tokens": "cd"},
+    "OccurrencesAndPresence": {"n": "c"},
     "Positives": {"n": "cd", "total": "cd", "log_total": "cd", "outside": "cd"},
     "Products": {"n": "", "first": "p", "second": "pp", "origin": "p"},
     "Scatter": {"n": "c", "first": "cd", "second": "cdd", "origin": "cd", "unit": "d"},
@@ -145,6 +146,11 @@ def _is_valid_moments(moments: Any) -> bool:
     return bool((moments.unit > 0).all() and (moments.second >= 0).all())
 
 
+def _is_valid_occurrences(record: Any) -> bool:
+    """occurrences and presence are of the same documents."""
+    return all(np.array_equal(part.n, record.n) for part in (record.occurrences, record.presence))
+
+
 def _is_valid_products(products: Any) -> bool:
     """there is a sum for the target and for each term."""
     terms = set(products.terms)
@@ -195,6 +201,7 @@ def _is_valid_token_counts(token_counts: Any) -> bool:
 RECORD_VALIDATORS: dict[str, Callable[[Any], bool]] = {
     "Block": _is_valid_block,
     "Moments": _is_valid_moments,
+    "OccurrencesAndPresence": _is_valid_occurrences,
     "Products": _is_valid_products,
     "Scatter": _is_valid_scatter,
     "Schema": _is_valid_schema,

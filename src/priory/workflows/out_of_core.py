@@ -29,7 +29,7 @@ from priory.sources.prefetch import peek_first
 if TYPE_CHECKING:
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
-    from priory.models.naive_bayes import ModelStatistics
+    from priory.models.model_statistics import ModelStatistics
     from priory.models.table import Table
 
 DEFAULT_SAMPLE_ROWS = 5000
@@ -95,7 +95,8 @@ class TableWorker(CountingWorker):
 
     def count(self, batch: LabelledBatch) -> None:
         classes, rank = sort_classes(batch.classes)
-        part = self.model._compute_statistics(batch.rows, classes, rank[batch.group], None)
+        table = cast("Table", batch.rows)  # a model of tables is given no documents
+        part = self.model._compute_statistics(table, classes, rank[batch.group], None)
         self.total = part if self.total is None else self.total + part
 
     def collect_statistics(self) -> ModelStatistics | None:
@@ -128,7 +129,7 @@ class TextWorker(CountingWorker):
     def collect_statistics(self) -> ModelStatistics | None:
         if self.counter is None:
             return self.earlier_statistics
-        from priory.models.naive_bayes import ModelStatistics
+        from priory.models.model_statistics import ModelStatistics
 
         arena, ends, counts, missed = self.counter.result()  # counts: (tokens, classes)
         classes, rank = sort_classes(self.classes)
@@ -196,7 +197,7 @@ def make_worker_factory(model: NaiveBayes | TextClassifier) -> Callable[[], Coun
 
     if isinstance(model, NaiveBayes):
         return partial(TableWorker, model)
-    return partial(TextWorker, model._build_vocabulary().tokens, BAG_MODELS[model.model].binary, model.max_tokens)
+    return partial(TextWorker, model._build_vocabulary().tokenizer, BAG_MODELS[model.model].binary, model.max_tokens)
 
 
 class RowSample:

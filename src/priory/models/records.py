@@ -1,0 +1,28 @@
+"""The record of one candidate of a block: one record of all columns, or a tuple with one record for each column."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from priory.core.statistics import Statistics
+from priory.core.typing import Array
+from priory.families.value_counts import ValueCounts
+
+BlockRecord = Statistics | tuple[ValueCounts, ...]
+
+
+def take_columns(record: BlockRecord, columns: Array) -> BlockRecord:
+    """The record of some columns of the block."""
+    return tuple(record[int(j)] for j in columns) if isinstance(record, tuple) else record.take_columns(columns)
+
+
+def pool_records(record: BlockRecord) -> BlockRecord:
+    """The record with all classes pooled into one."""
+    return tuple(counts.pool_classes() for counts in record) if isinstance(record, tuple) else record.pool_classes()
+
+
+def find_filled(record: BlockRecord) -> Array:
+    """(columns,): whether at least one cell of each column was learned."""
+    if isinstance(record, tuple):
+        return np.array([len(counts.values) > 0 for counts in record], dtype=bool)
+    return record.find_filled_columns()
