@@ -1,6 +1,6 @@
-"""What the documents show of a terminal is what one gets.
+"""The terminal sessions in the documents are what the commands really print.
 
-PRIORY_WRITE=1 python -m pytest tests/test_sessions.py    # writes what one gets into the documents
+PRIORY_WRITE=1 python -m pytest tests/test_terminal_sessions.py    # writes the real output into the documents
 """
 
 import os
