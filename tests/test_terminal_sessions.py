@@ -35,6 +35,7 @@ def typed(session, capsys):
     return "".join(shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_session_is_as_it_is_shown(page, capsys, tmp_path, monkeypatch):
     pytest.importorskip("jinja2")

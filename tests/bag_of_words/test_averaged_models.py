@@ -121,6 +121,7 @@ def test_forgetting_is_exact_to_the_bit(model):
     assert np.array_equal(left.predict_proba(TEXTS), never.predict_proba(TEXTS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"alpha": 0.05}, {"alpha": "evidence"}, {"min_df": 2}])
 @pytest.mark.parametrize("model", sorted(AVERAGED_BAG_MODELS))
 def test_leave_one_out_is_refitting(model, options):

@@ -1,6 +1,5 @@
 """Tokens: the same as CountVectorizer's in every script, from both twins, and whatever comes in is answered."""
 
-import json
 import resource
 
 import numpy as np
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 import datasets
-from paths import ROOT
 from priory._kernel import text as compiled
 from priory._kernel import text_reference as reference
 from priory.bag_of_words import documents as reading
@@ -29,8 +27,8 @@ from priory.bag_of_words.tokenizer import (
 )
 from priory.core import sharding
 from priory.errors import DataError, KindError, ModelTooLargeError
+from worked_examples import WORKED_EXAMPLES
 
-EXAMPLES = ROOT.parent / "shared" / "worked_examples.json"
 BIG = {"imdb", "20newsgroups_bydate", "spamassassin"}
 LIKE_SKLEARN = {
     "words": (Tokenizer(), {}),
@@ -76,6 +74,7 @@ def counts_of(vectorizer, texts, group, groups=3):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["words", "bigrams", "char", "char_wb"])
 @pytest.mark.parametrize("name", sorted(datasets.TEXTS))
 def test_tokens_of_real_texts_are_those_of_countvectorizer(name, how):
@@ -183,6 +182,7 @@ def test_spans_are_where_the_tokens_stand(text, rule):
             assert (text[start:end].lower() if rule.lowercase else text[start:end]) == token
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", ["a", "é", "中", "😀x", "ab ", "a-", "語 "])
 @pytest.mark.parametrize("rule", RULES[:4] + RULES[-2:], ids=str)
 def test_long_texts_are_read_across_blocks(letter, rule):
@@ -214,9 +214,8 @@ def test_words_are_stemmed_before_they_are_joined():
     assert find_token_spans("Running the races", rule) == [("run", 0, 7), ("race", 12, 17), ("run race", 0, 17)]
 
 
-@pytest.mark.skipif(not EXAMPLES.exists(), reason="worked examples not here")
 def test_the_dictionary_of_the_course_and_its_unknown_slot(kernel):
-    case = json.loads(EXAMPLES.read_text())["bag_of_words_dictionary"]
+    case = WORKED_EXAMPLES["bag_of_words_dictionary"]
     rule = Tokenizer(lowercase=False)
     index = TokenIndex.of(case["dictionary"][:-1])
     _, columns, _ = encode_documents([case["text"]], index, rule, unknown=True)
@@ -227,9 +226,8 @@ def test_the_dictionary_of_the_course_and_its_unknown_slot(kernel):
     )
 
 
-@pytest.mark.skipif(not EXAMPLES.exists(), reason="worked examples not here")
 def test_the_binary_bag_of_words_of_the_course(kernel):
-    case = json.loads(EXAMPLES.read_text())["binary_bag_of_words"]
+    case = WORKED_EXAMPLES["binary_bag_of_words"]
     index = TokenIndex.of(case["vocabulary"])
     assert (
         score_documents(case["documents"], index, np.eye(8), Tokenizer(min_token_length=1)).tolist() == case["expect"]

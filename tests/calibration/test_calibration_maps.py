@@ -1,6 +1,5 @@
 """Probabilities mended on rows left out: maps, intervals and decisions."""
 
-import json
 import math
 import pickle
 
@@ -17,16 +16,15 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from paths import SHARED
 from priory import ABSTAIN, Calibrated, NaiveBayes, Scores, TextClassifier, bayes_rate, decide
 from priory.calibration.calibration_maps import CALIBRATION_METHODS, fit_calibration_map, log_odds, venn_abers_bounds
 from priory.core.logspace import log_normalise
 from priory.data import inbox
 from priory.errors import DataError
+from worked_examples import WORKED_EXAMPLES
 
-SHEET = SHARED / "worked_examples.json"
 
-
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         Calibrated(GaussianNB(), method="temperature", cv=2),
@@ -161,6 +159,7 @@ def test_a_decision_function_becomes_probabilities():
     assert scores.calibration_error.low < 0.02
 
 
+@pytest.mark.slow
 def test_texts_and_tables_go_through_as_they_are():
     rows, labels = inbox()
     texts = [row["text"] for row in rows]
@@ -237,7 +236,10 @@ def test_chows_rule_costs_least(reject, seed):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"probabilities": [0.5, 0.5]}, "probabilities have shape (2,); give rows of 2, one for each class."),
+        (
+            {"probabilities": [0.5, 0.5]},
+            "probabilities have shape (2,); give a row of 2 for each case, one for each class.",
+        ),
         ({"cost": [[0, 1]]}, "cost has shape (1, 2); give a finite number for each true class (row) and answer."),
     ],
 )
@@ -270,9 +272,7 @@ def test_the_bayes_rate_of_a_frame_with_labels_and_gaps():
 
 
 def test_bayes_optimal_vote_of_the_lecture_has_a_bayes_rate_of_four_in_ten():
-    if not SHEET.exists():
-        pytest.skip("no worked examples here")
-    vote = json.loads(SHEET.read_text())["bayes_optimal_vs_map"]["expect"]["bayes_optimal"]
+    vote = WORKED_EXAMPLES["bayes_optimal_vs_map"]["expect"]["bayes_optimal"]
     p = np.tile([vote["+"], vote["-"]], (10, 1))
     scores = Scores.of(["+"] * 4 + ["-"] * 6, p, ["+", "-"])
     assert scores.bayes_rate.value == pytest.approx(0.4)
@@ -280,9 +280,7 @@ def test_bayes_optimal_vote_of_the_lecture_has_a_bayes_rate_of_four_in_ten():
 
 
 def test_confusion_matrix_of_the_lecture_s_reviews():
-    if not SHEET.exists():
-        pytest.skip("no worked examples here")
-    example = json.loads(SHEET.read_text())["book_and_movie_reviews"]
+    example = WORKED_EXAMPLES["book_and_movie_reviews"]
     texts = example["positive"] + example["negative"]
     y = ["positive"] * 4 + ["negative"] * 4
     model = TextClassifier("bernoulli", min_token_length=1).fit(texts, y)

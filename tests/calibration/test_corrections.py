@@ -285,6 +285,7 @@ def test_options_that_are_not_there(options, message):
 # -- judging ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calibrate", [False, "loo"])
 def test_cross_validation_by_subtraction_is_that_by_refitting(calibrate):
     iris = load_iris(as_frame=True)

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import priory
 from priory.cli import main
@@ -89,6 +90,7 @@ def test_learning_into_nothing_makes_the_model_that_train_makes(run):
     assert (code, out) == (0, "4 rows learned; new.priory now knows 10\n")
 
 
+@pytest.mark.slow
 def test_processes_that_learn_at_once_into_nothing_lose_nothing(here):
     """As benchmarks/crashes.py does with more of them, and into a model that is there."""
     learners = []

@@ -1,6 +1,5 @@
 """TextClassifier: the same numbers as a pipeline of scikit-learn's, and all that a pipeline cannot do."""
 
-import json
 from functools import partial
 
 import numpy as np
@@ -15,17 +14,16 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 
 import priory as pr
-from paths import SHARED
 from priory.bag_of_words.models import BAG_MODELS
 from priory.data import inbox
 from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
 from priory.sources.cell_parsing import read_text_column
+from worked_examples import WORKED_EXAMPLES
 
 TextClassifier = partial(pr.TextClassifier, calibrate=False)  # the statistics alone
 
 ROWS, LABELS = inbox()
 TEXTS = [row["text"] for row in ROWS]
-SHEET = SHARED / "worked_examples.json"
 
 PEERS = {
     "binary": (True, MultinomialNB),
@@ -161,18 +159,16 @@ def test_stop_words_stems_and_single_letters():
     assert "the" not in TextClassifier(stop_words="en").fit(TEXTS, LABELS).vocabulary_
 
 
-@pytest.mark.skipif(not SHEET.exists(), reason="the worked examples are not beside the project")
 def test_the_dictionary_of_the_lecture():
-    example = json.loads(SHEET.read_text())["bag_of_words_dictionary"]
+    example = WORKED_EXAMPLES["bag_of_words_dictionary"]
     words = [word.lower() for word in example["dictionary"][:-1]]
     model = TextClassifier(vocabulary=words, unknown=True).fit([example["text"]], ["only"])
     assert model.counts_[:, 0].tolist() == example["expect_binary"]
     assert model.vocabulary_[:-1] == words
 
 
-@pytest.mark.skipif(not SHEET.exists(), reason="the worked examples are not beside the project")
 def test_the_reviews_of_the_lecture():
-    example = json.loads(SHEET.read_text())["book_and_movie_reviews"]
+    example = WORKED_EXAMPLES["book_and_movie_reviews"]
     texts, labels = example["positive"] + example["negative"], ["positive"] * 4 + ["negative"] * 4
     for model, key in (("bernoulli", "bernoulli_alpha_1"), ("multinomial", "multinomial_alpha_1")):
         fitted = TextClassifier(model, min_token_length=1).fit(texts, labels)

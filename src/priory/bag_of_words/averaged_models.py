@@ -146,14 +146,15 @@ class AveragedBag(BagOfWords):
             left = words.counts[ids]
             before = self.averaged_rates(self._clip_counts(left, chances), chances, self.count_log_odds(left))
             left[:, int(g)] -= x
-            stays = left.any(axis=1) | (not rows.tokens_vanish)
+            learned = left.any(axis=1)  # a token that nobody else shows says nothing
+            stays = learned | (not rows.tokens_vanish)
             rate = self.averaged_rates(left[stays], chances)
             everything = self.class_totals(self._clip_counts(kinds, chances), times, chances, told)
             total = np.tile(everything, (len(documents), 1))
             np.add.at(total, place, -self.total_term(before))
             np.add.at(total, place[stays], self.total_term(rate))
             spoken = np.zeros_like(total)
-            np.add.at(spoken, place[stays], x[stays, None] * self.occurrence_term(rate))
+            np.add.at(spoken, place[learned], x[learned, None] * self.occurrence_term(rate[learned[stays]]))
             scores[documents] = self.document_log_likelihood(spoken, rows.remaining_length[documents], total)
         return scores
 

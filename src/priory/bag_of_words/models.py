@@ -45,11 +45,14 @@ class DocumentRows:
         self.own_class = group[self.row]
         ends = np.append(0, np.cumsum(np.bincount(self.row, minlength=len(group))))
         self.matrix = csr_array((self.x, self.ids, ends), shape=(len(group), len(words)))
-        alone = (words.counts.sum(axis=1)[self.ids] == self.x) & tokens_vanish
+        # Tokens that no other document shows say nothing once the document is left out; in a vocabulary that grows
+        # they are not in it either.
+        alone = words.counts.sum(axis=1)[self.ids] == self.x
         self.length = self.sum_by_document(self.x)
-        self.n_vanished = self.sum_by_document(alone.astype(float))
-        self.vanished_length = self.sum_by_document(np.where(alone, self.x, 0.0))
-        self.remaining_length = self.length - self.vanished_length
+        self.n_alone = self.sum_by_document(alone.astype(float))
+        self.n_vanished = self.n_alone if tokens_vanish else np.zeros(len(group))
+        self.alone_length = self.sum_by_document(np.where(alone, self.x, 0.0))
+        self.remaining_length = self.length - self.alone_length
 
     def sum_by_document(self, values: Array) -> Array:
         """The sum over the tokens of each document."""
@@ -143,7 +146,7 @@ class BernoulliBag(BagOfWords):
         scores = rows.matrix @ (np.log(counts + a) - lacking)
         rows.add_to_own_class(scores, rows.sum_by_document(np.log(seen - rows.x + a) - np.log(seen + a)))
         gone = np.log(a) - rows.replace_own_class(np.log(n + a), np.log(own_n - 1 + a))
-        scores -= rows.n_vanished[:, None] * gone
+        scores -= rows.n_alone[:, None] * gone
         # absent tokens: of the own class each has one document less that lacks it, but for those of the document
         fewer = _log_or_zero(n - 1 - counts + a)
         own = fewer.sum(axis=0)[rows.group] + rows.sum_by_document(
@@ -191,7 +194,7 @@ class ComplementBag(BagOfWords):
                 rows.own_class == c, 0.0, np.log(here) - np.log(here - np.where(rows.own_class == c, 0, rows.x))
             )
             scores[:, c] += rows.sum_by_document(less)
-        scores += (rows.vanished_length * np.log(a))[:, None]
+        scores += (rows.alone_length * np.log(a))[:, None]
         everything, total = counts.sum(), counts.sum(axis=0)
         room = a * (len(words) - rows.n_vanished)
         mass = rows.replace_own_class(
@@ -225,7 +228,7 @@ def _score_own_tokens_left_out(alpha: float, words: BagCounts, rows: DocumentRow
     rows.add_to_own_class(
         scores, rows.sum_by_document(rows.x * (np.log(seen - rows.x + alpha) - logs[rows.ids, rows.own_class]))
     )
-    return scores - (rows.vanished_length * np.log(alpha))[:, None]
+    return scores - (rows.alone_length * np.log(alpha))[:, None]
 
 
 def _log_or_zero(x: Array) -> Array:

@@ -33,6 +33,7 @@ from priory.bag_of_words.documents import (
     map_batch,
     prepare_document,
 )
+from priory.core.deprecation import rename_parameters
 from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
 
@@ -48,6 +49,7 @@ SPACELESS_LETTER_PATTERN = (
     "[" + "".join(f"{chr(a)}-{chr(b - 1)}" for spans in SCRIPTS_WITHOUT_SPACES.values() for a, b in spans) + "]"
 )
 
+Analyzer = Literal["word", "char", "char_wb"]
 TokenResultT = TypeVar("TokenResultT")
 
 
@@ -60,6 +62,7 @@ def estimate_word_count(text: str) -> int:
     return 1 + text.count(" ") + (0 if text.isascii() else len(re.findall(SPACELESS_LETTER_PATTERN, text)) // 2)
 
 
+@rename_parameters(unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens")
 @dataclass(frozen=True)
 class Tokenizer:
     """What a token is, declared before any text is seen.
@@ -70,7 +73,7 @@ class Tokenizer:
     """
 
     lowercase: bool = True
-    analyzer: Literal["word", "char", "char_wb"] = "word"
+    analyzer: Analyzer = "word"
     min_token_length: int = 2
     ngram_range: tuple[int, int] = (1, 1)
     stop_words: frozenset[str] | None = None

@@ -35,7 +35,7 @@ class ColumnEncoding:
 
     @classmethod
     def from_labels(cls, codes: Array, values: Array) -> ColumnEncoding:
-        """The labels that at least two rows hold; ``codes`` (rows,) are positions in ``values``, negative if missing."""
+        """The labels that at least two rows hold; ``codes`` (rows,) are positions in ``values``, or negative."""
         counts = np.bincount(codes[codes >= 0], minlength=len(values))
         return cls(values[counts >= 2], 0.0, 0.0, new_label_code=1)
 

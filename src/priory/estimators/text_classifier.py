@@ -1,38 +1,42 @@
-"""`TextClassifier`: from strings to a verdict at the speed of counting, every word accountable."""
+"""`TextClassifier`: naive Bayes straight from strings, with every word accounted for."""
 
 from __future__ import annotations
 
 import secrets
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_counts import TokenCounts
-from priory.bag_of_words.tokenizer import Tokenizer, load_stop_words
+from priory.bag_of_words.tokenizer import Analyzer, Tokenizer, load_stop_words
 from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, check_words_kept
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
+from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.sharding import space_evenly
-from priory.core.typing import Array
+from priory.core.typing import Array, Label
 from priory.errors import DataError
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
-from priory.models.class_prior import check_class_prior
-from priory.models.document_model import DocumentModel
+from priory.models.class_prior import ClassPrior, check_class_prior
+from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers
 from priory.models.model_statistics import ModelStatistics
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines
 
 MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
 MAX_TEXTS_TO_CHOOSE_ALPHA = 500  # texts left out to choose alpha="loo", where leaving one out has a closed form
-MAX_TEXTS_TO_SUBTRACT = 100  # the same, where each is left out by subtraction
+MAX_TEXTS_TO_SUBTRACT = 100  # texts left out to choose alpha="loo", where each is left out by subtraction
 
 
 @dataclass(frozen=True)
@@ -46,41 +50,93 @@ class TextTable:
         return len(self.documents)
 
 
+@rename_parameters(
+    unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens", most="max_tokens"
+)
 class TextClassifier(SelfCalibratingClassifier[TextTable]):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
     Parameters
     ----------
     model : "binary", "multinomial", "bernoulli", "poisson" or "complement"
-        A token counts once a document, or as often as it occurs; as present or absent; as a rate; or by how badly the
-        document fits all other classes.
+        A token counts once for each document, or as often as it occurs; as present or absent; as a rate; or by how
+        badly the document fits all other classes.
     average : bool
         Average over all 2^V sets of tokens instead of using them all: a token counts as far as it matters. Not for
         "complement".
     alpha : float, "evidence" or "loo"
-        Virtual occurrences of every token; "evidence" takes as many as make what was seen most probable. "loo" lets
-        ``fit`` take as many as make texts most probable of their own class when they are left out (at most 500
-        of them); from then on that is as good as declared, whatever is learned or forgotten, until the next ``fit``.
-    ngrams, unit, lowercase, least, stem, extra, cjk
-        What a token is: see `priory.bag_of_words.tokenizer.Tokens`. The defaults are those of ``CountVectorizer()``.
+        Virtual occurrences of every token. "evidence" chooses the number under which the tokens seen are most
+        probable. "loo" lets ``fit`` choose the number under which texts are most probable of their own class when they
+        are left out (at most 500 of them); from then on it is as good as declared, until the next ``fit``.
+    ngram_range : (int, int)
+        The shortest and the longest n-grams of words (or of characters).
+    analyzer : "word", "char" or "char_wb"
+        Tokens are words, n-grams of characters, or n-grams of characters inside of words.
+    lowercase : bool
+        Whether texts are read in lower case.
+    min_token_length : int
+        The number of characters of the shortest word.
+    stem : str, optional
+        A language of the Snowball stemmer, such as "english". Needs PyStemmer.
+    extra_tokens : str
+        Characters that are tokens of their own, such as "!?".
+    cjk : bool
+        Whether runs of scripts without spaces are read as pairs of characters.
     stop_words : a language such as "en", or the words themselves, optional
-    vocabulary : the tokens to use, optional
-        Others are ignored, or share one slot if ``unknown`` is true.
+        Words to leave out.
+    vocabulary : iterable of str, optional
+        Use only these tokens. Others are ignored, or share one slot if ``unknown`` is true.
+    unknown : bool
+        Whether tokens that are not in ``vocabulary`` share a slot.
     min_df, max_df : int or float
-        Only tokens in at least / at most so many documents (a float: such a share of them).
+        Use only tokens in at least / at most this number of documents, or (a float) this share of them.
     max_features : int, optional
-        Only the tokens that occur most.
+        Use only the tokens that occur most often.
     buckets : int, optional
-        Hash the tokens into so many buckets instead of keeping them: fixed memory, no words to read in the model.
+        Hash the tokens into this number of buckets instead of keeping them: fixed memory, no words in the model.
     salt : int, optional
-        The key of the hash; by default drawn anew for each model. Models that are to be merged share it.
-    most : int, optional
-        Keep no more distinct tokens than this while learning; rare ones are dropped with a known error bound.
+        The key of the hash; by default a new random number for each model. Models that are to be merged share it.
+    max_tokens : int, optional
+        Keep at most this number of distinct tokens while learning; rare ones are dropped, with a known error bound.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
+        The class probabilities before a text is read.
     calibrate : "loo" or False
-        Correct the probabilities by what the model says of texts left out, or leave them as naive Bayes has them.
+        Correct the probabilities by the model's own answers to texts left out, or leave them as naive Bayes has them.
     refine : bool
-        Let a logistic regression over the tokens, centred on naive Bayes, correct it. Takes all texts, and longer.
+        Let a logistic regression over the tokens, centred on naive Bayes, correct it. Uses all texts, and takes longer.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the documents learned of each class.
+    vocabulary_ : list of str
+        The tokens in use.
+    counts_ : ndarray of shape (n_tokens, n_classes)
+        For each token (or bucket) the documents of each class that show it, or its occurrences.
+    alpha_ : float
+        The smoothing in use.
+    inclusion_probability_ : dict of str to float
+        For each token the probability that it depends on the class at all.
+    salt_ : int
+        The key of the hash.
+    statistics_ : ModelStatistics
+        Everything that was learned; it adds, subtracts and scales.
+    corrections_ : Corrections
+        What was fitted to correct the probabilities, if anything was.
+    stale_ : tuple of str
+        Corrections that were dropped because the model has changed since; ``refresh`` fits them again.
+    clock_ : float
+        The product of all decays so far.
+    n_features_in_ : int
+        Always 1: the text.
+
+    References
+    ----------
+    McCallum, A. and Nigam, K. (1998). A comparison of event models for naive Bayes text classification.
+    Rennie, J. D. M. et al. (2003). Tackling the poor assumptions of naive Bayes text classifiers.
+    Wang, S. and Manning, C. D. (2012). Baselines and bigrams: simple, good sentiment and topic classification.
 
     Examples
     --------
@@ -99,16 +155,16 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         model: str = "binary",
         *,
         average: bool = False,
-        alpha: Any = 1.0,
+        alpha: float | Literal["evidence", "loo"] = 1.0,
         ngram_range: tuple[int, int] = (1, 1),
-        analyzer: Any = "word",
+        analyzer: Analyzer = "word",
         lowercase: bool = True,
         min_token_length: int = 2,
         stem: str | None = None,
         extra_tokens: str = "",
         cjk: bool = False,
-        stop_words: Any = None,
-        vocabulary: Any = None,
+        stop_words: str | Iterable[str] | None = None,
+        vocabulary: Iterable[str] | None = None,
         unknown: bool = False,
         min_df: float = 1,
         max_df: float = 1.0,
@@ -116,8 +172,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         buckets: int | None = None,
         salt: int | None = None,
         max_tokens: int | None = None,
-        class_prior: Any = "estimated",
-        calibrate: Any = "loo",
+        class_prior: ClassPrior = "estimated",
+        calibrate: Literal["loo", False] = "loo",
         refine: bool = False,
     ) -> None:
         self.model = model
@@ -174,13 +230,6 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         alpha = self.__dict__.get("alpha_", 1.0) if self.alpha == "loo" else self.alpha
         return TextModel(self.model, alpha, self.average, self._build_vocabulary())
 
-    @property
-    def alpha_(self) -> float:
-        """The smoothing in use: as declared, chosen by the evidence, or chosen by ``fit`` by leaving texts out."""
-        if self.alpha == "loo":
-            return float(self.__dict__["alpha_"])
-        return self._build_text_model().choose_alpha(self._records())
-
     def _check_parameters(self) -> None:
         if not is_valid_alpha(self.alpha) and self.alpha not in ("evidence", "loo"):
             raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
@@ -191,22 +240,24 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     def _finish_fit(self, table: TextTable, group: Array, weight: Array | None) -> None:
         self.__dict__.pop("alpha_", None)
         if self.alpha == "loo":
-            quick = self._build_vocabulary().leaves_out_in_closed_form
-            if weight is not None:
-                raise DataError(
-                    "alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number."
-                )
-            rows = space_evenly(table.rows, MAX_TEXTS_TO_CHOOSE_ALPHA if quick else MAX_TEXTS_TO_SUBTRACT)
-            sample, own = TextTable([table.documents[i] for i in rows]), group[rows]
-
-            def predict_left_out(alpha: float) -> Array:
-                self.__dict__["alpha_"] = alpha
-                return self._predict_left_out(sample, own)
-
-            self.__dict__["alpha_"] = choose_smoothing(predict_left_out, own)
+            self._choose_alpha(table, group, weight)
         super()._finish_fit(table, group, weight)
 
-    def _read(self, X: Any, reset: bool) -> TextTable:
+    def _choose_alpha(self, table: TextTable, group: Array, weight: Array | None) -> None:
+        """By leaving texts out: what was counted is the same under any alpha."""
+        if weight is not None:
+            raise DataError("alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number.")
+        quick = self._build_vocabulary().leaves_out_in_closed_form
+        rows = space_evenly(table.rows, MAX_TEXTS_TO_CHOOSE_ALPHA if quick else MAX_TEXTS_TO_SUBTRACT)
+        sample, own = TextTable([table.documents[i] for i in rows]), group[rows]
+
+        def predict_left_out(alpha: float) -> Array:
+            self.__dict__["alpha_"] = alpha
+            return self._predict_left_out(sample, own)
+
+        self.__dict__["alpha_"] = choose_smoothing(predict_left_out, own)
+
+    def _read(self, X: object, reset: bool) -> TextTable:
         self._check_parameters()
         texts = TextTable(check_documents(X))
         if reset:
@@ -216,15 +267,14 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
             self.salt_ = secrets.randbits(63) if self.salt is None else self.salt
         return texts
 
-    def _resolve_classes(self, classes: Any, is_first_call: bool) -> Array | None:
+    def _resolve_classes(self, classes: ArrayLike | None, is_first_call: bool) -> Array | None:
         if classes is not None:
             given = np.unique(np.asarray(classes))
             return given if is_first_call else np.union1d(self.classes_, given)
         return None if is_first_call else self.classes_
 
     def _observe(self, table: TextTable, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        empty = ModelStatistics(classes, np.zeros(len(classes)), ())
-        return DocumentModel(self._build_text_model(), empty).observe(table.documents, classes, group, weight)
+        return observe_documents(self._build_text_model(), table.documents, classes, group, weight)
 
     def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)
@@ -239,13 +289,20 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return self._fitted_statistics().parts
 
     def _counts_in_use(self) -> BagCounts:
-        """The counts of the tokens in use."""
-        return self._build_text_model().select_counts(self._records())
+        """The counts of the tokens (or buckets) in use, in the order in which they are shown."""
+        model = self._build_text_model()
+        return model.vocabulary.sort_counts(model.select_counts(self._records()))
 
     def _token_counts(self) -> TokenCounts:
-        """The counts of the tokens in use, in the order in which they are shown; a hashed model has no tokens."""
-        model = self._build_text_model()
-        return check_words_kept(model.vocabulary.sort_counts(model.select_counts(self._records())))
+        """The counts of the tokens in use; a hashed model has no tokens."""
+        return check_words_kept(self._counts_in_use())
+
+    @property
+    def alpha_(self) -> float:
+        """The smoothing in use: as declared, chosen by the evidence, or chosen by ``fit`` by leaving texts out."""
+        if self.alpha == "loo":
+            return float(self.__dict__["alpha_"])
+        return self._build_text_model().choose_alpha(self._records())
 
     @property
     def vocabulary_(self) -> list[str]:
@@ -255,8 +312,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     @property
     def counts_(self) -> Array:
         """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
-        model = self._build_text_model()
-        return model.vocabulary.sort_counts(model.select_counts(self._records())).counts
+        return self._counts_in_use().counts
 
     @property
     def n_tokens_(self) -> int:
@@ -269,11 +325,12 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self._token_counts()
         return self._build_text_model().inclusion_probability(self._records())
 
-    # -- correcting ----------------------------------------------------------------------------------------------
+    # -- calibrating ---------------------------------------------------------------------------------------------
 
     def _model(self, statistics: ModelStatistics | None = None) -> DocumentModel:
-        learned = self._fitted_statistics() if statistics is None else statistics
-        return DocumentModel(self._build_text_model(), learned, check_class_prior(self.class_prior, learned.classes))
+        statistics = self.statistics_ if statistics is None else statistics
+        prior = check_class_prior(self.class_prior, statistics.classes)
+        return DocumentModel(self._build_text_model(), statistics, prior)
 
     def _read_cells(self, table: TextTable) -> list[Cells]:
         return [TextCells(table.documents)]
@@ -282,10 +339,10 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         members = [MemberSpec("naive", "columns" if self.refine else "")]
         return Calibrator(sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE, lambda *_: members)
 
-    # -- answering -----------------------------------------------------------------------------------------------
+    # -- explaining ----------------------------------------------------------------------------------------------
 
-    def explain(self, X: Any) -> Ledgers:
-        """For each text the ledger of its tokens: what each said, how often, and in which places."""
+    def explain(self, X: object) -> Ledgers:
+        """For each text the ledger of its tokens: how much each counts for every class, how often, and where."""
         check_is_fitted(self, "statistics_")
         self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
@@ -298,10 +355,10 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         )
 
     def _explain_document(self, document: Document, text_weight: float, prior: Array, correction: Array) -> Ledger:
-        model = self._build_text_model()
-        table, constant = (text_weight * weights for weights in model.token_weights(self._records()))
-        words = check_words_kept(model.select_counts(self._records()))
-        row_of_token = words.derive("places", lambda u: {token: j for j, token in enumerate(u.tokens())})
+        model, records = self._build_text_model(), self._records()
+        table, constant = (text_weight * weights for weights in model.token_weights(records))
+        words = check_words_kept(model.select_counts(records))
+        row_of_token = words.derive("places", lambda w: {token: row for row, token in enumerate(w.tokens())})
         lines = make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
         if constant.any():
             lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
@@ -310,8 +367,9 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         text = document if isinstance(document, str) else document.decode()
         return Ledger(tuple(self.classes_.tolist()), LedgerLine("prior", "", tuple(prior.tolist())), tuple(lines), text)
 
-    def evidence(self, label: Any, max_tokens: int = 20) -> list[TokenEvidence]:
-        """The tokens that speak most for a class: often seen there, and telling."""
+    @rename_arguments(most="max_tokens")
+    def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:
+        """The tokens that count most for a class: common there, and rare in other classes."""
         check_is_fitted(self, "statistics_")
         labels = self.classes_.tolist()
         if label not in labels:
@@ -319,7 +377,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         bag = self._build_text_model().build_bag(self._records())
         return find_strongest_tokens(self._token_counts(), bag, labels.index(label), labels, max_tokens)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True

@@ -117,7 +117,7 @@ def _describe_overall(scores: Scores) -> dict[str, Any]:
         "mood": "good" if all(better) else "fair" if any(better) else "bad",
         "overall": [
             {"title": title, **_format_interval(getattr(scores, name), form)}
-            | {"base": "" if scores.beside(name) is None else f"{scores.beside(name):{form}}"}
+            | {"base": "" if scores.base_score(name) is None else f"{scores.base_score(name):{form}}"}
             for name, (title, form) in OVERALL_SCORES.items()
         ],
     }
@@ -255,6 +255,8 @@ def _take_rows(X: Any, rows: Any) -> Any:
     """Some rows of a table of any kind."""
     if isinstance(X, Mapping):
         return {name: [column[row] for row in rows] for name, column in X.items()}
+    if hasattr(X, "take") and hasattr(X, "schema"):  # a pyarrow table, which scikit-learn 1.6 cannot index
+        return X.take(rows)
     return _safe_indexing(X, rows)
 
 

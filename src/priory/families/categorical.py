@@ -11,6 +11,7 @@ import numpy as np
 from priory.core import column_kernels
 from priory.core.logspace import log
 from priory.core.typing import Array
+from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import Family, GroupedRows, nan_where_zero
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, leave_out_labels
@@ -27,9 +28,11 @@ class ValueProbabilities(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Categorical(Family):
-    """One of several labels, ``θ ~ Dirichlet(alpha)``. A block of columns has one record, and may have one alpha, each.
+    """One of several labels, ``θ ~ Dirichlet(alpha)``.
 
-    The values are those seen, or those declared. A value that no class has ever shown speaks for none of them.
+    ``alpha`` is the number of virtual examples of every value or, with declared ``values``, one number for each of them
+    in that order: the m-estimate with a prior share for each value. (Without declared values an array has one number
+    for each column of a block.) A value that was neither learned nor declared says nothing about the class.
 
     >>> seen = Categorical().observe(["sunny", "rain", "sunny", "overcast"])
     >>> seen.values.tolist(), Categorical().ml(seen).probabilities.tolist()
@@ -42,6 +45,19 @@ class Categorical(Family):
     values: Any = None
 
     accepted_values: ClassVar[str] = "labels"
+
+    def __post_init__(self) -> None:
+        if self.values is None:
+            return
+        values, alpha = np.asarray(self.values), np.asarray(self.alpha, dtype=float)
+        if len(np.unique(values)) < len(values):
+            raise DataError(f"values are {values.tolist()}; each may be declared once.")
+        if alpha.ndim and alpha.shape[-1] != len(values):
+            raise DataError(f"alpha has {alpha.shape[-1]} numbers for {len(values)} values; give one for each.")
+        order = np.argsort(values)
+        object.__setattr__(self, "values", values[order])
+        if alpha.ndim:
+            object.__setattr__(self, "alpha", alpha[..., order])
 
     def observe(self, x: Any, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
@@ -58,13 +74,20 @@ class Categorical(Family):
         """The record over the declared values as well as those seen."""
         if self.values is None:
             return statistics
-        declared = np.unique(np.asarray(self.values))
-        nothing = ValueCounts(declared, np.zeros((*statistics.counts.shape[:-1], len(declared))))
-        return nothing + statistics
+        empty = ValueCounts(self.values, np.zeros((*statistics.counts.shape[:-1], len(self.values))))
+        return empty + statistics
+
+    def _virtual_examples(self, values: Array) -> Array:
+        """(values,): the virtual examples of each value; one that was not declared has as few as the rarest declared."""
+        if np.ndim(self.alpha) == 0:
+            return np.full(len(values), float(self.alpha))
+        alpha = np.asarray(self.alpha, dtype=float)
+        declared = ValueCounts(self.values, alpha[None])
+        return np.append(alpha, alpha.min())[declared.find_positions(values)]
 
     def posterior(self, statistics: ValueCounts) -> Self:
         full = self._add_declared_values(statistics)
-        return replace(self, alpha=self.alpha + full.counts, values=full.values)
+        return replace(self, alpha=self._virtual_examples(full.values) + full.counts, values=full.values)
 
     @classmethod
     def empirical_prior(cls, statistics: Any) -> Self:
@@ -95,7 +118,8 @@ class Categorical(Family):
         return dirichlet.log_normaliser(np.asarray(self.alpha))
 
     def log_evidence(self, statistics: ValueCounts) -> Array:
-        return dirichlet.log_evidence(np.asarray(self.alpha), self._add_declared_values(statistics).counts)
+        full = self._add_declared_values(statistics)
+        return dirichlet.log_evidence(self._virtual_examples(full.values), full.counts)
 
     def draw(self, rng: np.random.Generator, size: int) -> ValueProbabilities:
         return ValueProbabilities(self.values, dirichlet.draw_shares(np.asarray(self.alpha), rng, size))
@@ -106,23 +130,21 @@ class Categorical(Family):
     # -- classes by columns --------------------------------------------------------------------------------------
 
     def _family_of_column(self, j: int) -> Categorical:
-        """This family as it is for column ``j`` of a block."""
-        return self if np.ndim(self.alpha) == 0 else replace(self, alpha=float(np.asarray(self.alpha)[j]))
+        """The family of column ``j`` of a block."""
+        if np.ndim(self.alpha) == 0 or self.values is not None:
+            return self
+        return replace(self, alpha=float(np.asarray(self.alpha)[j]))
 
     def _table(self, statistics: ValueCounts, estimate: str) -> Array:
-        """Log probabilities (classes, values + 1); the last is a value never shown."""
+        """Log probabilities (classes, values + 1); the last, of a value never learned, is zero: it says nothing."""
         full = self._add_declared_values(statistics)
-        rows = full.n[:, None]
-        spare = np.zeros((len(rows), 1))
-        if estimate == "ml":
-            shares = np.append(full.counts, spare, axis=1) / nan_where_zero(rows)
-        else:
-            less = 1.0 if estimate == "map" and np.all(np.asarray(self.alpha) >= 1) else 0.0
-            virtual = float(self.alpha) - less
-            total = rows + virtual * len(full.values)
-            shares = (np.append(full.counts, spare, axis=1) + virtual) / nan_where_zero(total)
+        virtual = np.zeros(len(full.values)) if estimate == "ml" else self._virtual_examples(full.values)
+        if estimate == "map" and np.all(virtual >= 1):
+            virtual = virtual - 1
+        shares = (full.counts + virtual) / nan_where_zero(full.n + virtual.sum())[:, None]
         table = log(np.nan_to_num(shares, nan=1.0))
-        return np.where(np.isneginf(table).all(axis=0), 0.0, table)
+        table = np.where(np.isneginf(table).all(axis=0), 0.0, table)
+        return np.pad(table, ((0, 0), (0, 1)))
 
     def _tables(self, statistics: tuple[ValueCounts, ...], estimate: str) -> list[Array]:
         return [

@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from priory.core import column_kernels, sharding
-from priory.core.logspace import log
+from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import Family, GroupedRows, nan_where_zero
 
-LOG_TWO_PI = float(np.log(2 * np.pi))
 MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: a class that shows one value only is not infinitely sure of it
 MAX_ABS_Z = 1e140  # the square of anything farther out would overflow; the verdict is the same
 

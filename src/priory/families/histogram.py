@@ -78,7 +78,7 @@ class Histogram(Family):
         bounds = self._possible_edges(values)
         ends, candidate = _find_candidate_cuts(content.sum(axis=0))
         evidence = _compute_candidate_evidence(content[:, ends], bounds[ends], candidate)
-        best = ends[candidate == np.argmax(evidence)]
+        best = ends[candidate == dirichlet.choose_alpha_index(evidence)]
         binned = np.diff(content[:, best], axis=1)
         alpha = dirichlet.choose_alpha(binned) if self.alpha is None else float(np.asarray(self.alpha))
         return bounds[best], binned.reshape(*statistics.counts.shape[:-1], -1), alpha

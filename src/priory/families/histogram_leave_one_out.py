@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from priory.core.typing import Array
-from priory.families.dirichlet import DIRICHLET_ALPHA_GRID
+from priory.families.dirichlet import DIRICHLET_ALPHA_GRID, choose_alpha_index
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, choose_alpha_per_removal
 
 CELLS_PER_CHUNK = 1 << 21  # compared at a time
@@ -61,7 +61,7 @@ def _leave_out_bins_chunk(
     evidence = drawn + (gammaln(bins / 2)[:, :, None] - gammaln(rows + bins[:, :, None] / 2)).sum(axis=2)
     if len(tally.values) - 1 == max_bins:
         evidence[~removals.vanished, -1] = -np.inf
-    best = np.argmax(evidence, axis=1)
+    best = choose_alpha_index(evidence)
     return _score_best_bins(removals, x, best, candidate, inside, bin_, widths, edges, alpha)
 
 

@@ -64,8 +64,8 @@ def leave_out_labels(removals: RowRemovals, alpha: float | None) -> LeaveOneOutR
     drawn = (gammaln(some + strengths[:, None]) - gammaln(strengths)[:, None]).sum(axis=1)
     less = np.log(counts[removals.own_class, removals.position][:, None] - 1 + strengths)
     best, evidence = choose_alpha_per_removal(drawn - less, removals.values, removals.class_rows, strengths)
-    shown = counts[:, removals.position].T.copy()
-    shown[removals.removal_index, removals.own_class] -= 1
-    return LeaveOneOutResult(
-        evidence, np.log(shown + best[:, None]) - np.log(removals.class_rows + (best * removals.values)[:, None])
-    )
+    left = counts[:, removals.position].T.copy()  # (removals, classes)
+    left[removals.removal_index, removals.own_class] -= 1
+    terms = np.log(left + best[:, None]) - np.log(removals.class_rows + (best * removals.values)[:, None])
+    terms[removals.vanished] = 0.0  # a value that nobody else holds says nothing
+    return LeaveOneOutResult(evidence, terms)

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, multigammaln
 
+from priory.core.logspace import LOG_TWO_PI
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import Family, nan_where_zero
-from priory.families.gaussian import LOG_TWO_PI, Gaussian
+from priory.families.gaussian import Gaussian
 
 
 @dataclass(frozen=True, eq=False)

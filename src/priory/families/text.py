@@ -14,6 +14,7 @@ from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer, load_stop_words
 from priory.bag_of_words.vocabulary import build_vocabulary
+from priory.core.deprecation import rename_parameters
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import ColumnFamily
@@ -22,6 +23,7 @@ TextStatistics = BagCounts | OccurrencesAndPresence
 
 
 @final
+@rename_parameters(tokens="tokenizer")
 @dataclass(frozen=True)
 class Text(ColumnFamily):
     """One column of texts, explained by a bag of words.

@@ -15,10 +15,10 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.typing import Array
 from priory.families import Text
 from priory.families.base import ColumnFamily
+from priory.families.text import TextStatistics
 from priory.models.cells import Cells, TextCells, take_rows
 from priory.models.class_prior import log_class_prior
 from priory.models.evidence_terms import EvidenceTerms, measure_text_lengths
@@ -165,7 +165,7 @@ class Model:
         return {
             self.schema.blocks[choice.block].names[0]: choice.family.inclusion_probability(choice.statistics)
             for choice in self._derive("chosen", self._best_choices)
-            if isinstance(choice.family, Text) and isinstance(choice.statistics, TokenCounts)
+            if isinstance(choice.family, Text) and isinstance(choice.statistics, TextStatistics)
         }
 
     # -- answers -------------------------------------------------------------------------------------------------

@@ -11,11 +11,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
+from priory.core.logspace import LOG_TWO_PI
 from priory.core.sharding import score_shards, split_rows
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import nan_where_zero
-from priory.families.gaussian import LOG_TWO_PI, MAX_ABS_Z, MIN_VARIANCE_SHARE
+from priory.families.gaussian import MAX_ABS_Z, MIN_VARIANCE_SHARE
 from priory.families.multivariate_gaussian import MultivariateGaussian, Scatter
 from priory.naive_bayes.conjugate import ConjugateClassifier
 from priory.naive_bayes.discrete import MAX_MULTIPLICATIONS_AT_ONCE

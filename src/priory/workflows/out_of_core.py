@@ -95,8 +95,8 @@ class TableWorker(CountingWorker):
 
     def count(self, batch: LabelledBatch) -> None:
         classes, rank = sort_classes(batch.classes)
-        table = cast("Table", batch.rows)  # a model of tables is given no documents
-        part = self.model._compute_statistics(table, classes, rank[batch.group], None)
+        assert not isinstance(batch.rows, PackedDocuments)
+        part = self.model._compute_statistics(batch.rows, classes, rank[batch.group], None)
         self.total = part if self.total is None else self.total + part
 
     def collect_statistics(self) -> ModelStatistics | None:
