@@ -5,7 +5,7 @@
     │   └── NotLearnedError                      asked to forget something that was never learned
     ├── KindError (TypeError)                    a cell or a label has the wrong type
     ├── StaleModelError (RuntimeError)           the statistics can no longer answer the question
-    ├── NotAvailableError (AttributeError)       this model does not have the attribute; also a DataError and StaleModelError
+    ├── NotAvailableError (AttributeError)       this model lacks the attribute; also DataError, StaleModelError
     ├── ModelTooLargeError (MemoryError)         the model would not fit into memory; raised before it is built
     ├── MissingDependencyError (ImportError)     an optional dependency is not installed
     ├── ModelFileError (ValueError)              the file is not a model, or not one that can be trusted

@@ -92,5 +92,5 @@ def test_an_attribute_that_a_model_lacks_is_still_explained():
         with pytest.raises(error) as raised:
             _ = hashed.vocabulary_
         assert str(raised.value) == message
-    with pytest.raises(AttributeError, match="^alpha='loo' has not been chosen yet; call fit.$"):
+    with pytest.raises(AttributeError, match=r"^alpha='loo' has not been chosen yet; call fit\.$"):
         _ = priory.TextClassifier(alpha="loo").alpha_
