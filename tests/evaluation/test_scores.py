@@ -1,4 +1,4 @@
-"""Scores: the numbers of scikit-learn, intervals that cover what they should, and the base rate always beside them."""
+"""Scores: the numbers of scikit-learn, intervals that cover what they should, and the base rate next to them."""
 
 import json
 import math
@@ -181,8 +181,8 @@ def test_the_truth_called_impossible_costs_everything_and_json_stays_json():
     )
     assert scores.log_loss.value == math.inf
     assert "but" not in scores.verdict
-    told = json.loads(json.dumps(scores.to_dict(), allow_nan=False))
-    assert told["log_loss"] == {"value": None, "low": 0.0, "high": None}
+    as_json = json.loads(json.dumps(scores.to_dict(), allow_nan=False))
+    assert as_json["log_loss"] == {"value": None, "low": 0.0, "high": None}
     assert "inf" in str(scores)
 
 
@@ -228,20 +228,27 @@ def test_frame_of_the_scores():
         (([2], [[0.5, 0.5]], [0, 1]), "no class 2; the probabilities are for [0, 1]."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_judged_is_refused(arguments, message):
+def test_what_cannot_be_scored_is_refused(arguments, message):
     with pytest.raises(DataError) as error:
         Scores.of(*arguments)
     assert str(error.value) == message
 
 
-def judged(data):
+def fit_and_score(data):
     model = NaiveBayes().fit(data.data, data.target)
     return Scores.of(data.target, model.leave_one_out(data.data, data.target), model.classes_, logs=True)
 
 
 @pytest.mark.slow
 def test_wine_beats_its_base_rate():
-    scores = judged(load_wine())
+    scores = fit_and_score(load_wine())
     assert scores.verdict.startswith("Beats the base rate")
     assert scores.accuracy.low > 0.9
     assert scores.gain["log_loss"].low > 0.3
+
+
+def test_the_former_name_of_base_score_still_works():
+    scores = Scores.of([0, 1, 1], [[0.8, 0.2], [0.3, 0.7], [0.4, 0.6]], [0, 1])
+    with pytest.warns(FutureWarning, match=r"^Scores\.beside is now Scores\.base_score\.$"):
+        assert scores.beside("accuracy") == scores.base_score("accuracy") == pytest.approx(2 / 3)
+    assert scores.base_score("calibration_error") is None

@@ -105,7 +105,7 @@ class TextModel:
 
         def compute_weights(counts: BagCounts) -> TokenWeights:
             table, constant = bag.compute_weights(counts)
-            return TokenWeights(np.where(counts.counts.any(axis=1)[:, None], table, 0.0), constant)
+            return TokenWeights(np.where(counts.counts.any(axis=1, keepdims=True), table, 0.0), constant)
 
         return self.select_counts(records).derive("weights", compute_weights, bag)
 

@@ -43,7 +43,7 @@ class ColumnEncoding:
     def from_numbers(cls, x: Array, group: Array, groups: int) -> ColumnEncoding:
         """The bins of a histogram, and the mean and standard deviation."""
         counts = Histogram().observe(x[:, None], group, groups)[0]
-        edges = Histogram().posterior(counts).edges[1:-1] if len(counts.values) else np.zeros(0)
+        edges = Histogram().ml(counts).edges[1:-1] if len(counts.values) else np.zeros(0)
         present = x[~np.isnan(x)]
         centre = float(present.mean()) if len(present) else 0.0
         spread = float(present.std()) if len(present) else 0.0

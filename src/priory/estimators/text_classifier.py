@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
+from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_counts import TokenCounts
-from priory.bag_of_words.tokenizer import Analyzer, Tokenizer, load_stop_words
+from priory.bag_of_words.tokenizer import Analyzer, Tokenizer
 from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, check_words_kept
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.smoothing_search import choose_smoothing

@@ -13,7 +13,7 @@ from priory.models.explanation import format_value
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores
 
-JSONValue: TypeAlias = "bool | int | float | str | dict[str, JSONValue] | None"
+ScoreValue: TypeAlias = "bool | int | float | str | dict[str, ScoreValue] | None"  # as JSON has it
 
 OVERALL_SCORES = {  # the scores over all rows: title and number format
     "accuracy": ("accuracy", ".1%"),
@@ -70,7 +70,7 @@ def align_text_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     ]
 
 
-def _to_json_value(value: object) -> JSONValue:
+def _to_json_value(value: object) -> ScoreValue:
     """Return the value as JSON has it: an interval as a dictionary, an infinite number as None."""
     if isinstance(value, Interval):
         return _to_json_value(value._asdict())

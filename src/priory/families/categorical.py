@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
 from priory.core.logspace import log
@@ -27,13 +29,31 @@ class ValueProbabilities(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Categorical(Family):
+class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...], CategoricalCells]):
     """One of several labels, ``θ ~ Dirichlet(alpha)``.
 
-    ``alpha`` is the number of virtual examples of every value or, with declared ``values``, one number for each of them
-    in that order: the m-estimate with a prior share for each value. (Without declared values an array has one number
-    for each column of a block.) A value that was neither learned nor declared says nothing about the class.
+    A block of columns has one record for each column. A value that was neither learned nor declared says nothing about
+    the class.
 
+    Parameters
+    ----------
+    alpha : float or array of shape (columns,) or (values,)
+        Virtual examples of every value. With declared ``values``, an array has one number for each of them, in that
+        order: the m-estimate with a prior share for each value. Otherwise it has one number for each column.
+    values : sequence, optional
+        Values that count as possible before any of them is seen; by default those seen.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Mitchell, T. M. (1997). Machine Learning, section 6.9 (the m-estimate).
+
+    Examples
+    --------
     >>> seen = Categorical().observe(["sunny", "rain", "sunny", "overcast"])
     >>> seen.values.tolist(), Categorical().ml(seen).probabilities.tolist()
     (['overcast', 'rain', 'sunny'], [0.25, 0.25, 0.5])
@@ -42,7 +62,7 @@ class Categorical(Family):
     """
 
     alpha: float | Array = 1.0
-    values: Any = None
+    values: Sequence[object] | Array | None = None
 
     accepted_values: ClassVar[str] = "labels"
 
@@ -59,7 +79,13 @@ class Categorical(Family):
         if alpha.ndim:
             object.__setattr__(self, "alpha", alpha[..., order])
 
-    def observe(self, x: Any, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
+    def observe(
+        self,
+        x: CategoricalCells | ArrayLike,
+        group: Array | None = None,
+        groups: int = 1,
+        weight: Array | None = None,
+    ) -> tuple[ValueCounts, ...]:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         rows = GroupedRows(coded.codes, group, groups)
         widths = np.array([len(values) for values in coded.values])
@@ -68,13 +94,15 @@ class Categorical(Family):
             ValueCounts.of(values, c if group is not None else c[0])
             for values, c in zip(coded.values, counts, strict=True)
         )
-        return tallies[0] if not isinstance(x, CategoricalCells) and np.ndim(x) == 1 else tallies
+        if not isinstance(x, CategoricalCells) and np.ndim(x) == 1:
+            return tallies[0]  # type: ignore[return-value]  # a column by itself has a record by itself
+        return tallies
 
     def _add_declared_values(self, statistics: ValueCounts) -> ValueCounts:
         """The record over the declared values as well as those seen."""
         if self.values is None:
             return statistics
-        empty = ValueCounts(self.values, np.zeros((*statistics.counts.shape[:-1], len(self.values))))
+        empty = ValueCounts(np.asarray(self.values), np.zeros((*statistics.counts.shape[:-1], len(self.values))))
         return empty + statistics
 
     def _virtual_examples(self, values: Array) -> Array:
@@ -82,7 +110,7 @@ class Categorical(Family):
         if np.ndim(self.alpha) == 0:
             return np.full(len(values), float(self.alpha))
         alpha = np.asarray(self.alpha, dtype=float)
-        declared = ValueCounts(self.values, alpha[None])
+        declared = ValueCounts(np.asarray(self.values), alpha[None])
         return np.append(alpha, alpha.min())[declared.find_positions(values)]
 
     def posterior(self, statistics: ValueCounts) -> Self:
@@ -90,8 +118,8 @@ class Categorical(Family):
         return replace(self, alpha=self._virtual_examples(full.values) + full.counts, values=full.values)
 
     @classmethod
-    def empirical_prior(cls, statistics: Any) -> Self:
-        """Symmetric, as strong as the evidence of all classes says."""
+    def empirical_prior(cls, statistics: tuple[ValueCounts, ...]) -> Self:
+        """Symmetric, with the alpha of the largest evidence over all classes."""
         if isinstance(statistics, ValueCounts):
             return cls(dirichlet.choose_alpha(np.atleast_2d(statistics.counts)))
         return cls(np.array([dirichlet.choose_alpha(tally.counts) for tally in statistics]))
@@ -100,18 +128,18 @@ class Categorical(Family):
         return ValueProbabilities(statistics.values, statistics.counts / nan_where_zero(statistics.n)[..., None])
 
     def mode(self) -> ValueProbabilities:
-        return ValueProbabilities(self.values, dirichlet.mode_shares(np.asarray(self.alpha)))
+        return ValueProbabilities(np.asarray(self.values), dirichlet.mode_shares(np.asarray(self.alpha)))
 
     def mean(self) -> ValueProbabilities:
-        return ValueProbabilities(self.values, dirichlet.mean_shares(np.asarray(self.alpha)))
+        return ValueProbabilities(np.asarray(self.values), dirichlet.mean_shares(np.asarray(self.alpha)))
 
-    def log_density(self, x: Any, parameters: ValueProbabilities) -> Array:
+    def log_density(self, x: ArrayLike, parameters: ValueProbabilities) -> Array:
         """Log probability of labels; -inf for a label that is not among the values."""
         shares = ValueCounts(parameters.values, parameters.probabilities)
         table = np.append(shares.counts, np.zeros((*shares.counts.shape[:-1], 1)), axis=-1)
         return log(table[..., shares.find_positions(np.asarray(x))])
 
-    def log_predictive(self, x: Any) -> Array:
+    def log_predictive(self, x: ArrayLike) -> Array:
         return self.log_density(x, self.mean())
 
     def log_normaliser(self) -> Array:
@@ -122,7 +150,7 @@ class Categorical(Family):
         return dirichlet.log_evidence(self._virtual_examples(full.values), full.counts)
 
     def draw(self, rng: np.random.Generator, size: int) -> ValueProbabilities:
-        return ValueProbabilities(self.values, dirichlet.draw_shares(np.asarray(self.alpha), rng, size))
+        return ValueProbabilities(np.asarray(self.values), dirichlet.draw_shares(np.asarray(self.alpha), rng, size))
 
     def sample(self, parameters: ValueProbabilities, rng: np.random.Generator, size: int) -> Array:
         return rng.choice(parameters.values, p=parameters.probabilities, size=size)
@@ -153,7 +181,7 @@ class Categorical(Family):
         ]
 
     def _encode_cells(self, statistics: tuple[ValueCounts, ...], x: CategoricalCells) -> Array:
-        """The cells of ``x`` as places in the tables; negative where missing."""
+        """(rows, columns): the cells of ``x`` as positions in the tables; negative where missing."""
         codes = np.full(x.codes.shape, -1, dtype=np.int32)
         for j, tally in enumerate(statistics):
             places = np.append(
@@ -162,7 +190,9 @@ class Categorical(Family):
             codes[:, j] = places[x.codes[:, j]]
         return codes
 
-    def log_likelihood(self, statistics: tuple[ValueCounts, ...], x: Any, estimate: str) -> Array:
+    def log_likelihood(
+        self, statistics: tuple[ValueCounts, ...], x: CategoricalCells | ArrayLike, estimate: str
+    ) -> Array:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         codes, tables = self._encode_cells(statistics, coded), self._tables(statistics, estimate)
         columns = [
@@ -170,7 +200,7 @@ class Categorical(Family):
         ]
         return np.stack(columns, axis=-1).transpose(1, 0, 2)
 
-    def score(self, statistics: tuple[ValueCounts, ...], x: Any, estimate: str) -> Array:
+    def score(self, statistics: tuple[ValueCounts, ...], x: CategoricalCells | ArrayLike, estimate: str) -> Array:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         return column_kernels.score_by_lookup(
             lambda part: self._encode_cells(statistics, coded[part]), len(coded), self._tables(statistics, estimate)
@@ -180,7 +210,7 @@ class Categorical(Family):
         self,
         statistics: tuple[ValueCounts, ...],
         pooled: tuple[ValueCounts, ...],
-        x: Any,
+        x: CategoricalCells | ArrayLike,
         estimate: str,
         inclusion: Array,
     ) -> Array:

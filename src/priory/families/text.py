@@ -10,9 +10,10 @@ from scipy.sparse import csr_array
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import DocumentBatch, find_nonempty_documents
+from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
-from priory.bag_of_words.tokenizer import Tokenizer, load_stop_words
+from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import build_vocabulary
 from priory.core.deprecation import rename_parameters
 from priory.core.typing import Array
@@ -25,7 +26,7 @@ TextStatistics = BagCounts | OccurrencesAndPresence
 @final
 @rename_parameters(tokens="tokenizer")
 @dataclass(frozen=True)
-class Text(ColumnFamily):
+class Text(ColumnFamily[TextStatistics, DocumentBatch]):
     """One column of texts, explained by a bag of words.
 
     Parameters
@@ -56,6 +57,16 @@ class Text(ColumnFamily):
         Hash the tokens into this number of buckets instead of keeping them: fixed memory, no words in the model.
     salt : int
         The key of the hash. Models that are to be merged share it; keep it secret if texts may be crafted to collide.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    McCallum, A. and Nigam, K. (1998). A comparison of event models for naive Bayes text classification.
+    Weinberger, K. et al. (2009). Feature hashing for large scale multitask learning.
 
     Examples
     --------

@@ -14,23 +14,23 @@ import numpy as np
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.families import Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text
-from priory.families.base import ColumnFamily
+from priory.families.base import AnyFamily, ColumnFamily
 from priory.families.value_counts import CategoricalCells
 from priory.models.cells import Cells, LabelCells, NumberCells, TextCells
 from priory.models.records import BlockRecord
 from priory.models.table import ColumnKind, Table
 
-Candidate = type[ColumnFamily] | ColumnFamily  # a class takes its prior from the data; an instance is a declared prior
+Candidate = type[AnyFamily] | AnyFamily  # a class takes its prior from the data; an instance is a declared prior
 FamilyLike = str | Candidate  # "auto", the name of a family, a class or an instance
 
-FAMILIES_BY_NAME: dict[str, type[ColumnFamily]] = {
+FAMILIES_BY_NAME: dict[str, type[AnyFamily]] = {
     f.__name__.lower(): f for f in (Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text)
 }
 AUTO_CANDIDATES: dict[str, tuple[Candidate, ...]] = {
     "number": (Bernoulli, Poisson, Gaussian, Gamma, Histogram),  # the simplest first: it wins a tie
     "label": (Categorical,),
 }
-KIND_BY_FAMILY: dict[type[ColumnFamily], ColumnKind] = {Categorical: "label", Text: "text"}  # all others as numbers
+KIND_BY_FAMILY: dict[type[AnyFamily], ColumnKind] = {Categorical: "label", Text: "text"}  # all others as numbers
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def _resolve_candidates(
     return counted, chosen
 
 
-def _family_class(candidate: Candidate) -> type[ColumnFamily]:
+def _family_class(candidate: Candidate) -> type[AnyFamily]:
     return candidate if isinstance(candidate, type) else type(candidate)
 
 
@@ -160,15 +160,15 @@ def _apply_alpha(candidate: Candidate, alpha: float) -> Candidate:
     return Histogram(alpha=alpha) if candidate is Histogram else candidate
 
 
-def matches_candidate(family: ColumnFamily, candidate: Candidate) -> bool:
+def matches_candidate(family: AnyFamily, candidate: Candidate) -> bool:
     return type(family) is _family_class(candidate)
 
 
-def instantiate_family(candidate: Candidate) -> ColumnFamily:
+def instantiate_family(candidate: Candidate) -> AnyFamily:
     """A family that can observe: the statistics do not depend on the prior."""
     return candidate() if isinstance(candidate, type) else candidate
 
 
-def family_with_prior(candidate: Candidate, statistics: BlockRecord) -> ColumnFamily:
+def family_with_prior(candidate: Candidate, statistics: BlockRecord) -> AnyFamily:
     """The candidate with its declared prior, or the one it takes from the data."""
     return candidate.empirical_prior(statistics) if isinstance(candidate, type) else candidate

@@ -17,8 +17,8 @@ from priory.core.sharding import map_shards, score_shards
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
-from priory.families import Bernoulli, Family, Gamma, Poisson
-from priory.families.base import ESTIMATES
+from priory.families import Bernoulli, Gamma, Poisson
+from priory.families.base import ESTIMATES, AnyFamily
 from priory.families.bernoulli import BernoulliStatistics
 from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE
 from priory.families.poisson import MAX_EXACT_COUNT as LARGEST_COUNT
@@ -73,7 +73,7 @@ class FamilyNB(ConjugateClassifier):
 
     prior: Any
 
-    _family: ClassVar[type[Family]]
+    _family: ClassVar[type[AnyFamily]]
 
     def _read(self, X: Any, reset: bool) -> Array:
         if not (self.prior is None or isinstance(self.prior, self._family)):

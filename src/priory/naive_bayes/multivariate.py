@@ -79,11 +79,12 @@ class GaussianBayes(ConjugateClassifier):
         belief = prior + scatter
         if self.covariance == "class":
             return belief
-        together = prior.scale + (belief.scale - prior.scale).sum(axis=0)
+        scale = np.asarray(belief.scale)
+        together = prior.scale + (scale - prior.scale).sum(axis=0)
         return replace(
             belief,
             degrees=np.full(len(scatter.n), prior.degrees + scatter.n.sum()),
-            scale=np.broadcast_to(together, belief.scale.shape),
+            scale=np.broadcast_to(together, scale.shape),
         )
 
     def _mean_and_covariance(self) -> tuple[Array, Array]:
@@ -131,8 +132,8 @@ class GaussianBayes(ConjugateClassifier):
         if self.estimate == "predictive":
             belief = self._posterior()
             strength = np.asarray(belief.strength)
-            centre, spread = belief.location, belief.scale * ((strength + 1) / strength)[:, None, None]
-            power = (belief.degrees + 1) / 2
+            centre, spread = np.asarray(belief.location), belief.scale * ((strength + 1) / strength)[:, None, None]
+            power = (np.asarray(belief.degrees) + 1) / 2
             base = gammaln(power) - gammaln(power - d / 2) - d / 2 * np.log(np.pi)
         else:
             centre, spread = self._mean_and_covariance()
