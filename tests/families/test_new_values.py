@@ -20,7 +20,7 @@ def unbalanced(seed=0, rows=(1000, 10)):
     return [{name: f"v{rng.integers(4)}" for name in COLUMNS} for _ in labels], labels
 
 
-NEW = [{name: "new" for name in COLUMNS}]
+NEW = [dict.fromkeys(COLUMNS, "new")]
 
 
 @pytest.mark.parametrize("estimate", ["predictive", "mean", "map", "ml"])
@@ -51,7 +51,8 @@ SPAM = np.repeat(["ham", "spam"], (100, 2))
 
 @pytest.mark.parametrize("model", ["binary", "multinomial", "poisson", "complement"])
 @pytest.mark.parametrize(
-    "options", [{}, {"buckets": 4096, "salt": 1}, {"vocabulary": ["lunch", "at", "noon", "win", "cash"], "unknown": True}]
+    "options",
+    [{}, {"buckets": 4096, "salt": 1}, {"vocabulary": ["lunch", "at", "noon", "win", "cash"], "unknown": True}],
 )
 def test_new_words_say_nothing(model, options):
     classifier = pr.TextClassifier(model, calibrate=False, **options).fit(TEXTS, SPAM)

@@ -84,14 +84,22 @@ def score_gaussian(x: Array | ColumnSubset, unit: Array, centre: Array, precisio
     return score_shards(lambda part: kernel.quadratic(take_float_rows(x, part), *tables), len(x), len(centre))
 
 
-def score_student_t(x: Array | ColumnSubset, unit: Array, centre: Array, precision: Array, power: Array, constant: Array) -> Array:
+def score_student_t(
+    x: Array | ColumnSubset, unit: Array, centre: Array, precision: Array, power: Array, constant: Array
+) -> Array:
     """Return the Student-t log density summed over the columns, as (rows, classes)."""
     tables = [np.ascontiguousarray(t) for t in (1.0 / unit, centre, precision, power, constant)]
     return score_shards(lambda part: kernel.student(take_float_rows(x, part), *tables), len(x), len(centre))
 
 
 def score_student_mixture(
-    x: Array | ColumnSubset, unit: Array, centre: Array, precision: Array, power: Array, constant: Array, inclusion: Array
+    x: Array | ColumnSubset,
+    unit: Array,
+    centre: Array,
+    precision: Array,
+    power: Array,
+    constant: Array,
+    inclusion: Array,
 ) -> Array:
     """Return (rows, classes) Student-t log densities, each column counting with the probability that it matters.
 

@@ -148,7 +148,10 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
             )
         )
         k = np.exp(nodes)
-        given = self._log_evidence_given_shape(k, wide, np.asarray(self.b)[..., None] / k)
+        # Amounts near the largest float overflow for shapes near zero: such a shape has no evidence.
+        with np.errstate(over="ignore", invalid="ignore"):
+            given = self._log_evidence_given_shape(k, wide, np.asarray(self.b)[..., None] / k)
+        given = np.nan_to_num(given, nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
         return k, np.asarray(given + prior + np.log(SHAPE_NODE_WEIGHTS) + SHAPE_NODES**2 / 2 + np.log(width))
 
     @cached_property
@@ -200,7 +203,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     def log_density(self, x: ArrayLike, parameters: GammaParameters) -> Array:
         x, (k, rate) = np.asarray(x, dtype=float), (np.asarray(p, dtype=float) for p in parameters)
         y = np.where(_is_positive(x), x, 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             value = k * np.log(rate) + (k - 1) * np.log(y) - rate * y - gammaln(k)
         return np.where(_is_positive(x) | np.isnan(x), value, -np.inf)
 
@@ -209,7 +212,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         x = np.asarray(x, dtype=float)
         y = np.where(_is_positive(x), x, 1.0)[..., None]
         constant = mass + gammaln(a + k) - gammaln(a) - gammaln(k) - k * np.log(b)
-        value = log_sum_exp(constant + (k - 1) * np.log(y) - (a + k) * np.log1p(y / b))
+        value = log_sum_exp(constant + (k - 1) * np.log(y) - (a + k) * np.logaddexp(0.0, np.log(y) - np.log(b)))
         return np.where(_is_positive(x) | np.isnan(x), value, -np.inf)
 
     def log_normaliser(self) -> Array:

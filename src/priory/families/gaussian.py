@@ -238,16 +238,21 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
     # -- classes by columns, in units throughout, so that nothing overflows -------------------------------------------
 
     def _tables(self, statistics: Moments, estimate: str) -> tuple[Array, ...]:
-        """Centre, precision, (power,) and constant of the log density of z, for each class and column."""
+        """Centre, precision, (power,) and constant of the log density, each (classes, columns).
+
+        Centre and precision are in units of the column; a class without rows has a constant of zero and says nothing.
+        """
         unitless = replace(statistics, unit=np.ones_like(statistics.unit))
         ratio = np.asarray(self.unit) / statistics.unit
         prior = replace(self, location=self.location * ratio, scale=self.scale * ratio**2, unit=np.ones_like(ratio))
         if estimate == "predictive":
-            return (prior + unitless)._student_t_parameters()
+            *rest, constant = (prior + unitless)._student_t_parameters()
+            return *rest, constant - (constant != 0) * np.log(statistics.unit)
         mean, variance = prior.parameters(unitless, estimate)
         variance = np.maximum(variance, MIN_VARIANCE_SHARE * type(self).empirical_prior(unitless).scale)
         defined, variance = variance > 0, np.where(variance > 0, variance, 1.0)
-        return np.nan_to_num(mean), defined / variance, defined * -0.5 * (LOG_TWO_PI + np.log(variance))
+        constant = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(statistics.unit)
+        return np.nan_to_num(mean), defined / variance, defined * constant
 
     def log_likelihood(self, statistics: Moments, x: Array, estimate: str) -> Array:
         centre, precision, *power, constant = statistics.derive(
@@ -255,10 +260,10 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         )
         z = np.clip((x / statistics.unit)[:, None] - centre, -MAX_ABS_Z, MAX_ABS_Z)
         terms = constant - power[0] * np.log1p(precision * z**2) if power else constant - 0.5 * precision * z**2
-        return np.where(np.isnan(z), 0.0, terms - (constant != 0) * np.log(statistics.unit))
+        return np.where(np.isnan(z), 0.0, terms)
 
     def score(self, statistics: Moments, x: NumberBlock, estimate: str) -> Array:
-        """The terms summed over the columns, up to a constant of the row that all classes share."""
+        """The terms summed over the columns."""
         tables = statistics.derive("tables", lambda s: self._tables(s, estimate), self, estimate)
         return (column_kernels.score_student_t if estimate == "predictive" else column_kernels.score_gaussian)(
             x, statistics.unit, *tables
@@ -269,10 +274,14 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
     ) -> Array:
         if estimate != "predictive":
             return super().averaged_score(statistics, pooled, x, estimate, inclusion)
-        pairs = zip(self._tables(statistics, estimate), self._tables(pooled, estimate), strict=True)
+        shared = self._tables(pooled, estimate)
+        pairs = zip(self._tables(statistics, estimate), shared, strict=True)
+        # the last row of each table is all classes pooled
         centre, precision, power, constant = (np.concatenate(pair) for pair in pairs)
-        constant = constant - (constant != 0) * np.log(statistics.unit)
-        return column_kernels.score_student_mixture(x, statistics.unit, centre, precision, power, constant, inclusion)
+        relative = column_kernels.score_student_mixture(
+            x, statistics.unit, centre, precision, power, constant, inclusion
+        )
+        return relative + column_kernels.score_student_t(x, statistics.unit, *shared)
 
     def evidence(self, statistics: Moments) -> Array:
         """A column without spread has no density: some other family explains it."""

@@ -30,8 +30,6 @@ def column_inclusion(family: AnyFamily, statistics: BlockRecord, prior: float = 
     return np.asarray(expit(np.nan_to_num(apart, nan=0.0, posinf=1e9, neginf=-1e9) + np.log(prior) - np.log1p(-prior)))
 
 
-def averaged_terms(
-    family: AnyFamily, statistics: BlockRecord, x: CellData, estimate: str, inclusion: Array
-) -> Array:
+def averaged_terms(family: AnyFamily, statistics: BlockRecord, x: CellData, estimate: str, inclusion: Array) -> Array:
     """Terms (rows, classes, columns): each column as far as it matters."""
     return family.averaged_log_likelihood(statistics, pool_records(statistics), x, estimate, inclusion)

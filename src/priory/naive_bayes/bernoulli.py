@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from priory.core.logspace import log
+from priory.core.optional_attribute import optional_attribute
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
@@ -81,6 +82,7 @@ class BernoulliNB(CountNB):
         return np.asarray(self._fitted_statistics().parts[0].successes)
 
     @property
+    @optional_attribute
     def feature_log_prob_(self) -> Array:
         """log p(x_j = 1 | c)."""
         return np.asarray(self._derive("log p", _log_success_and_failure)[0])

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from priory.core.column_kernels import count_codes, score_by_lookup
+from priory.core.optional_attribute import optional_attribute
 from priory.core.sharding import map_shards
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -93,6 +94,7 @@ class CategoricalNB(CountNB):
         ]
 
     @property
+    @optional_attribute
     def feature_log_prob_(self) -> list[Array]:
         """For each column log p(k | c)."""
         return [table[:, :-1] for table in self._log_probability_tables()]

@@ -18,8 +18,7 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
 from priory.families import Bernoulli, Gamma, Poisson
-from priory.families.base import AnyFamily
-from priory.families.base import ESTIMATES
+from priory.families.base import ESTIMATES, AnyFamily
 from priory.families.bernoulli import BernoulliStatistics
 from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE
 from priory.families.poisson import MAX_EXACT_COUNT as LARGEST_COUNT

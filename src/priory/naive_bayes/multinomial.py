@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from priory.core.optional_attribute import optional_attribute
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -51,6 +52,7 @@ class TokenNB(CountNB):
         return self._log_prior()
 
     @property
+    @optional_attribute
     def feature_log_prob_(self) -> Array:
         """The weight of one occurrence, for each class and thing."""
         return np.asarray(self._derive("weights", self._compute_weights, self._is_normalised()))

@@ -31,6 +31,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import priory
+from priory.core.machine import total_memory_bytes
 from priory.core.sharding import N_THREADS
 from priory.core.typing import Array
 from priory.errors import DataError, ModelFileError, ModelTooLargeError
@@ -189,8 +190,8 @@ class FileContents:
     def reserve_memory(self, size: int) -> None:
         """So much more memory will be needed; all of it must be there."""
         self._reserved_bytes += size
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if self._reserved_bytes > there:
+        there = total_memory_bytes()
+        if there is not None and self._reserved_bytes > there:
             raise ModelTooLargeError(
                 f"it needs {self._reserved_bytes / 2**30:.1f} GiB; this machine has {there / 2**30:.1f} of memory."
             )
