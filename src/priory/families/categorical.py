@@ -106,7 +106,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         return empty + statistics
 
     def _virtual_examples(self, values: Array) -> Array:
-        """(values,): the virtual examples of each value; one that was not declared has as few as the rarest declared."""
+        """(values,): the virtual examples of each value; one that was not declared has as few as any declared."""
         if np.ndim(self.alpha) == 0:
             return np.full(len(values), float(self.alpha))
         alpha = np.asarray(self.alpha, dtype=float)
