@@ -303,8 +303,9 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def explain(self, X: object) -> Ledgers:
         """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds.
 
-        Each line is what the column counts for after tempering; "(together)" is what corrections that look at several
-        columns together add.
+        Each line is what the column counts for after tempering, which gives each part of the model a weight;
+        "prior (tempered)" is the class prior times its weight, and "(together)" is what corrections that look at
+        several columns together add.
         """
         check_is_fitted(self, "statistics_")
         table = self._read(X, reset=False)
@@ -316,7 +317,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         if not np.allclose(split.rest, 0.0, atol=1e-9):
             terms = np.concatenate([terms, split.rest[:, :, None]], axis=2)
             names, values = [*names, "(together)"], [[*row, ""] for row in values]
-        return Ledgers.of(self.classes_, split.prior, terms, names, values)
+        return Ledgers.of(self.classes_, split.prior, terms, names, values, split.prior_name)
 
     @property
     @optional_attribute

@@ -356,14 +356,15 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
         split = self._calibrated().split_evidence(self._read_cells(texts))
+        prior = LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
         return Ledgers(
             [
-                self._explain_document(document, weight, split.prior, rest)
+                self._explain_document(document, weight, prior, rest)
                 for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
             ]
         )
 
-    def _explain_document(self, document: Document, text_weight: float, prior: Array, correction: Array) -> Ledger:
+    def _explain_document(self, document: Document, text_weight: float, prior: LedgerLine, correction: Array) -> Ledger:
         model, records = self._build_text_model(), self._records()
         table, constant = (text_weight * weights for weights in model.token_weights(records))
         words = check_words_kept(model.select_counts(records))
@@ -374,7 +375,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         if not np.allclose(correction, 0.0, atol=1e-9):
             lines.append(LedgerLine("(together)", "", tuple(correction.tolist())))
         text = document if isinstance(document, str) else document.decode()
-        return Ledger(tuple(self.classes_.tolist()), LedgerLine("prior", "", tuple(prior.tolist())), tuple(lines), text)
+        return Ledger(tuple(self.classes_.tolist()), prior, tuple(lines), text)
 
     @rename_arguments(most="max_tokens")
     def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:
