@@ -72,7 +72,7 @@ TABLES = [
         "row 0, column 'a' holds bytes; decode them to a string first.",
     ),
     (
-        pd.DataFrame({"when": pd.date_range("2024-01-01", periods=4)}),
+        pd.DataFrame({"when": pd.date_range("2024-01-01", periods=4, unit="us")}),
         KindError,
         "column 'when' holds Datetime(time_unit='us', time_zone=None); "
         "turn it into a number or a string, or leave it out.",
