@@ -16,6 +16,8 @@ from shell import TEXTS, write
 settings.register_profile("priory", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("priory")
 
+collect_ignore = ["toy_family.py"]  # registers classes, which a second import under another name would repeat
+
 
 # -- the command line -------------------------------------------------------------------------------------------------
 

@@ -94,7 +94,11 @@ def test_values_keep_their_significant_digits(kernel):
 SCORES = {
     "quadratic": (np.full(3, 0.5), *(RNG.random((4, 3)) + 0.1 for _ in range(3))),
     "student": (np.full(3, 0.5), *(RNG.random((4, 3)) + 0.1 for _ in range(4))),
-    "student_mixture": (np.full(3, 0.5), *(RNG.random((4, 3)) + 0.1 for _ in range(4)), np.array([1e-9, 0.3, 1 - 1e-9])),
+    "student_mixture": (
+        np.full(3, 0.5),
+        *(RNG.random((4, 3)) + 0.1 for _ in range(4)),
+        np.array([1e-9, 0.3, 1 - 1e-9]),
+    ),
 }
 
 

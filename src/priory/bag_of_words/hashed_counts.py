@@ -7,10 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 
 
+@register_record(
+    "Buckets",
+    axes={"n": "c", "counts": "vc"},
+    reveals="counts of hashed words, and the salt with which a guessed word can be looked up",
+)
 @dataclass(frozen=True, eq=False)
 class HashedCounts(Statistics):
     """Documents of each class, and how often each class showed a token of each bucket; no word is kept."""

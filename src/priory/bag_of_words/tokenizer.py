@@ -33,6 +33,7 @@ from priory.bag_of_words.documents import (
     map_batch,
     prepare_document,
 )
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, PrioryError
 
@@ -60,6 +61,15 @@ def estimate_word_count(text: str) -> int:
     return 1 + text.count(" ") + (0 if text.isascii() else len(re.findall(SPACELESS_LETTER_PATTERN, text)) // 2)
 
 
+@register_record(
+    "Tokens",
+    former_names={
+        "unit": "analyzer",
+        "least": "min_token_length",
+        "ngrams": "ngram_range",
+        "extra": "extra_tokens",
+    },
+)
 @dataclass(frozen=True)
 class Tokenizer:
     """What a token is, declared before any text is seen.

@@ -14,11 +14,13 @@ from scipy.sparse import csr_array, hstack
 
 from priory.bag_of_words.documents import PackedDocuments
 from priory.calibration.aode import encode_one_hot, pair_columns
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
 from priory.families.value_counts import CategoricalCells
 
 
+@register_record("Scale", former_names={"marks": "edges_or_labels"})
 @dataclass(frozen=True, eq=False)
 class ColumnEncoding:
     """One column: its labels, or the inner edges of its bins, and for numbers a centre and a spread."""
@@ -51,6 +53,7 @@ class ColumnEncoding:
         return np.clip(np.nan_to_num((x - self.centre) / self.spread), -10.0, 10.0)
 
 
+@register_record("Encoding")
 @dataclass(frozen=True, eq=False)
 class TableEncoding:
     """Every column of every block that is not text."""

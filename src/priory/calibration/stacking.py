@@ -24,6 +24,7 @@ from priory.calibration.feature_encoding import TableEncoding
 from priory.calibration.tempering import EvidenceTerms, Tempering
 from priory.core.logspace import log_normalise, log_sum_exp
 from priory.core.optimize import minimise_lbfgs
+from priory.core.registration import register_record
 from priory.core.typing import Array
 
 
@@ -54,6 +55,7 @@ class MemberSpec(NamedTuple):
     features: str = ""  # of its refinement: none, "columns" or "pairs"
 
 
+@register_record("Voice")
 @dataclass(frozen=True, eq=False)
 class StackMember:
     """One model, and its refinement D (features, classes) if it has one."""
@@ -63,6 +65,7 @@ class StackMember:
     corrections: Array | None
 
 
+@register_record("Honest", finite=False)
 @dataclass(frozen=True, eq=False)
 class OutOfFoldAnswers:
     """What was said of rows by corrections that were not fitted to them: log probabilities, the truth, row weights."""
@@ -72,6 +75,7 @@ class OutOfFoldAnswers:
     weight: Array
 
 
+@register_record("Corrections", former_names={"voices": "members", "honest": "out_of_fold"})
 @dataclass(frozen=True, eq=False)
 class Corrections:
     """A tempering, and the voices that vote."""

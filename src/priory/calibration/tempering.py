@@ -23,6 +23,7 @@ from scipy.linalg import solve_triangular
 from priory.bag_of_words.documents import count_code_points
 from priory.core.logspace import log_normalise
 from priory.core.optimize import minimise_lbfgs
+from priory.core.registration import register_record
 from priory.core.typing import Array
 
 TEMPERING_PRIOR_STRENGTHS = (1000.0, 30.0, 1.0)  # how near the weights are to their common one
@@ -57,6 +58,7 @@ class EvidenceTerms:
         return np.maximum(self.values - np.where(np.isfinite(best), best, 0.0), MIN_RELATIVE_LOG_LIKELIHOOD)
 
 
+@register_record("Tempering")
 @dataclass(frozen=True, eq=False)
 class Tempering:
     """A Gaussian belief about (weights, exponents): its mean, and its precision."""

@@ -17,17 +17,24 @@ if TYPE_CHECKING:
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail")
-COLUMN_TYPES = ("numeric", "label", "text", "bernoulli", "categorical", "gamma", "gaussian", "histogram", "poisson")
 TEXT_MODELS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
 FILE_PATH_TYPE = click.Path(readable=False)  # the shell completes it; whoever opens it says what is wrong
 
 
 class SectionedOption(click.Option):
-    """An option that belongs to a section of the help."""
+    """An option that belongs to a section of the help; ``make_help`` is called only if the help is shown."""
 
-    def __init__(self, *names: Any, section: str = "Options", **given: Any) -> None:
+    def __init__(
+        self, *names: Any, section: str = "Options", make_help: Callable[[], str] | None = None, **given: Any
+    ) -> None:
         super().__init__(*names, **given)
         self.section = section
+        self._make_help = make_help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        if self._make_help is not None:
+            self.help = self._make_help()
+        return super().get_help_record(ctx)
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Without the range, which the help says in words."""
@@ -96,10 +103,17 @@ add_reading_options = make_section(
     define_option("--keep-going", is_flag=True, help="Leave out files that may not be read."),
 )
 
+
+def describe_column_types() -> str:
+    from priory.sources.column_types import list_column_types
+
+    return f"One of {', '.join(list_column_types())}."
+
+
 add_column_options = make_section(
     "What the columns are",
     define_option("--target", metavar="COLUMN", help="The column to be learned."),
-    define_option("--type", "types", multiple=True, metavar="COLUMN=TYPE", help=f"One of {', '.join(COLUMN_TYPES)}."),
+    define_option("--type", "types", multiple=True, metavar="COLUMN=TYPE", make_help=describe_column_types),
     define_option("--text", metavar="A,B", help="Columns that are texts."),
     define_option("--ignore", multiple=True, metavar="A,B", help="Columns to leave out."),
     define_option("--missing", multiple=True, metavar="A,B", help="Cells that mean nothing, such as NA or ?."),
@@ -183,10 +197,12 @@ def _split_names(text: str | None) -> list[str]:
 
 
 def _parse_column_type(text: str) -> tuple[str, str]:
+    from priory.sources.column_types import list_column_types
+
     name, _, kind = text.rpartition("=")
-    if not name or kind not in COLUMN_TYPES:
+    if not name or kind not in list_column_types():
         raise click.BadParameter(
-            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(COLUMN_TYPES)}.", param_hint="--type"
+            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(list_column_types())}.", param_hint="--type"
         )
     return name, kind
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -27,6 +28,8 @@ from priory.core.typing import Array
 from priory.errors import NotLearnedError
 
 DerivedT = TypeVar("DerivedT")
+
+ROW_SUM_TOLERANCE = 1e-6  # of the rows seen: how far sums over the same rows may differ
 
 ROUNDING_TOLERANCE = (
     1e-12  # of a count: what is left after subtracting a part with fractional weights is rounding, not rows
@@ -119,6 +122,14 @@ class RowCounts(Statistics):
     """How many rows were seen of each class."""
 
     n: Array
+
+
+def is_increasing(values: Array) -> bool:
+    """Whether values are sorted, each of them once, and of one type so that they can be compared."""
+    if values.dtype.kind == "O":
+        items = values.tolist()
+        return len({type(v) for v in items}) <= 1 and all(a < b for a, b in pairwise(items))
+    return bool((values[1:] > values[:-1]).all()) and values.dtype.kind in "biufUS"
 
 
 def subtract_counts(total: Array, part: Array) -> Array:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+ColumnKind = Literal["number", "label", "text", "empty"]  # what the cells of a column are read as

@@ -16,6 +16,7 @@ from priory.calibration.smoothing_search import choose_smoothing, sample_row_ind
 from priory.calibration.stacking import CorrectionRows, MemberSpec
 from priory.calibration.tempering import EvidenceTerms, measure_text_lengths
 from priory.core.logspace import log_normalise
+from priory.core.registration import count_columns, list_record_types, register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError, PrioryWarning
 from priory.estimators.base import encode_labels
@@ -50,6 +51,7 @@ class ColumnReport:
         return f"{self.name}: {self.family}{best}" + (f" ({others})" if others else "")
 
 
+@register_estimator(required=("statistics_", "n_features_in_", "_schema"))
 class NaiveBayes(SelfCalibratingClassifier):
     """Naive Bayes for tables as they are.
 
@@ -116,6 +118,17 @@ class NaiveBayes(SelfCalibratingClassifier):
         self.calibrate = calibrate
         self.refine = refine
         self.structure = structure
+
+    def _is_consistent(self) -> bool:
+        """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
+        schema, parts = self._schema, self.statistics_.parts
+        empty = model.make_empty_statistics(schema, self.statistics_.classes[:1])
+        widths = [len(block.names) for block in schema.blocks]
+        return (
+            len(schema.names) == self.n_features_in_
+            and list_record_types(empty.parts) == list_record_types(parts)
+            and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
+        )
 
     # -- learning ------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.averaged_models import get_averaged_bag
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
+from priory.bag_of_words.hashed_counts import HashedCounts
 from priory.bag_of_words.models import BAG_MODELS, BagOfWords, DocumentRows, TokenWeights, build_unit_rows
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer
@@ -31,6 +32,7 @@ from priory.calibration.smoothing_search import choose_smoothing, sample_row_ind
 from priory.calibration.stacking import MemberSpec
 from priory.calibration.tempering import EvidenceTerms, measure_text_lengths
 from priory.core.logspace import log_normalise
+from priory.core.registration import list_record_types, register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError, StaleModelError
 from priory.estimators.base import encode_labels
@@ -53,6 +55,16 @@ class TextTable:
         return len(self.documents)
 
 
+@register_estimator(
+    required=("statistics_", "n_features_in_", "salt_"),
+    former_names={
+        "unit": "analyzer",
+        "least": "min_token_length",
+        "ngrams": "ngram_range",
+        "extra": "extra_tokens",
+        "most": "max_tokens",
+    },
+)
 class TextClassifier(SelfCalibratingClassifier):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
@@ -149,6 +161,15 @@ class TextClassifier(SelfCalibratingClassifier):
         self.class_prior = class_prior
         self.calibrate = calibrate
         self.refine = refine
+
+    def _is_consistent(self) -> bool:
+        """Whether there is one record of tokens, and at most one more; or one of as many buckets as were declared."""
+        parts = self.statistics_.parts
+        if self.n_features_in_ != 1:
+            return False
+        if self.buckets is not None:
+            return list_record_types(parts) == (HashedCounts,) and len(parts[0]) == self.buckets
+        return list_record_types(parts) in ((TokenCounts,), (TokenCounts, TokenCounts))
 
     # -- what was declared ---------------------------------------------------------------------------------------
 

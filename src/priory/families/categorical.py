@@ -10,10 +10,11 @@ import numpy as np
 
 from priory.core import column_kernels
 from priory.core.logspace import log
-from priory.core.typing import Array
+from priory.core.typing import Array, ColumnKind
 from priory.families import dirichlet
 from priory.families.base import Family, GroupedRows, nan_where_zero
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, leave_out_labels
+from priory.families.registry import register_family
 from priory.families.value_counts import CategoricalCells, ValueCounts
 
 
@@ -24,6 +25,7 @@ class ValueProbabilities(NamedTuple):
     probabilities: Array
 
 
+@register_family("categorical", auto_rank=1)
 @final
 @dataclass(frozen=True, eq=False)
 class Categorical(Family):
@@ -42,6 +44,11 @@ class Categorical(Family):
     values: Any = None
 
     accepted_values: ClassVar[str] = "labels"
+    column_kind: ClassVar[ColumnKind] = "label"
+
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self:
+        return cls(alpha)
 
     def observe(self, x: Any, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)

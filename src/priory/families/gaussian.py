@@ -11,16 +11,23 @@ from scipy.special import gammaln
 
 from priory.core import column_kernels, sharding
 from priory.core.logspace import log
+from priory.core.registration import register_record
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.registry import register_family
 
 LOG_TWO_PI = float(np.log(2 * np.pi))
 MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: a class that shows one value only is not infinitely sure of it
 MAX_ABS_Z = 1e140  # the square of anything farther out would overflow; the verdict is the same
 
 
+@register_record(
+    "Moments",
+    axes={"n": "cd", "first": "cd", "second": "cd", "origin": "cd", "unit": "d"},
+    reveals="one row of each class as it was, until rows are forgotten: the origin its sums are taken about",
+)
 @dataclass(frozen=True, eq=False)
 class Moments(Statistics):
     """Rows seen, and the sum and sum of squares of ``z = x / unit - origin``.
@@ -36,6 +43,11 @@ class Moments(Statistics):
     second: Array
     origin: Array  # in units, one for each class and column
     unit: Array  # a power of two for each column
+
+    def find_fault(self) -> str | None:
+        if not (self.unit > 0).all():
+            return "a unit is not above zero"
+        return None if (self.second >= 0).all() else "a sum of squares is negative"
 
     def rebase(self, origin: Array, unit: Array) -> Moments:
         """The same rows about another origin, in another unit."""
@@ -104,6 +116,7 @@ class NormalParameters(NamedTuple):
     variance: Any
 
 
+@register_family("gaussian", auto_rank=3)
 @final
 @dataclass(frozen=True, eq=False)
 class Gaussian(Family):

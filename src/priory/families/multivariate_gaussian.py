@@ -9,13 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, multigammaln
 
+from priory.core.registration import register_record
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import Family, nan_where_zero
 from priory.families.gaussian import LOG_TWO_PI, Gaussian
+from priory.families.registry import register_family
 
 
+@register_record(
+    "Scatter",
+    axes={"n": "c", "first": "cd", "second": "cdd", "origin": "cd", "unit": "d"},
+    reveals="one row of each class as it was, until rows are forgotten: the origin its sums are taken about",
+)
 @dataclass(frozen=True, eq=False)
 class Scatter(Statistics):
     """Rows seen, the sum of ``z = x / unit - origin``, and the sum of its outer products ``z z'``."""
@@ -27,6 +34,12 @@ class Scatter(Statistics):
     second: Array
     origin: Array
     unit: Array
+
+    def find_fault(self) -> str | None:
+        if not (self.unit > 0).all():
+            return "a unit is not above zero"
+        squares = np.diagonal(self.second, axis1=-2, axis2=-1)  # (classes, columns)
+        return None if (squares >= 0).all() else "a sum of squares is negative"
 
     def rebase(self, origin: Array, unit: Array) -> Scatter:
         """The same rows about another origin, in another unit."""
@@ -93,6 +106,7 @@ class MultivariateNormalParameters(NamedTuple):
     covariance: Any
 
 
+@register_family()
 @final
 @dataclass(frozen=True, eq=False)
 class MultivariateGaussian(Family):

@@ -14,12 +14,14 @@ from priory.bag_of_words.averaged_models import get_averaged_bag
 from priory.bag_of_words.models import BAG_MODELS, BagOfWords, DocumentRows, build_unit_rows
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer
-from priory.core.typing import Array
+from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import ColumnFamily
+from priory.families.registry import register_family
 
 
+@register_family("text", auto_rank=1)
 @final
 @dataclass(frozen=True)
 class Text(ColumnFamily):
@@ -38,6 +40,11 @@ class Text(ColumnFamily):
     average: bool = False  # over all sets of tokens
 
     accepted_values: ClassVar[str] = "texts"
+    column_kind: ClassVar[ColumnKind] = "text"
+
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self:
+        return cls(alpha=alpha)
 
     def observe(self, x: Any, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> TokenCounts:
         classes = np.zeros(len(x), dtype=np.int32) if group is None else group

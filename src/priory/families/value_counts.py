@@ -9,10 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from priory.core.statistics import Statistics, subtract_counts
+from priory.core.registration import register_record
+from priory.core.statistics import Statistics, is_increasing, subtract_counts
 from priory.core.typing import Array
 
 
+@register_record(
+    "Tally",
+    axes={"values": "v", "counts": "cv"},
+    dtypes={"values": ""},
+    reveals="the values of its columns, rare and extreme ones too (labels, and numbers to three digits)",
+)
 @dataclass(frozen=True, eq=False)
 class ValueCounts(Statistics):
     """How often each class showed each value. Values that nobody showed are not there: they vanish when forgotten."""
@@ -21,6 +28,11 @@ class ValueCounts(Statistics):
 
     values: Array  # sorted
     counts: Array  # (classes, values)
+
+    def find_fault(self) -> str | None:
+        if not is_increasing(self.values):
+            return "the values are not sorted, or one of them is there twice"
+        return "a count is negative" if (self.counts < 0).any() else None
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> ValueCounts:

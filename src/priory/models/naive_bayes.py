@@ -8,7 +8,7 @@ column, `log_joint` and `log_likelihood_terms` answer for new rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,8 +16,9 @@ import numpy as np
 
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.logspace import log
+from priory.core.registration import find_axis_length, register_record
 from priory.core.sharding import ColumnSubset
-from priory.core.statistics import Statistics
+from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, is_increasing
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.families import Text
@@ -37,6 +38,7 @@ from priory.models.table import Table
 EVIDENCE_TIE_TOLERANCE = 1e-6  # nats
 
 
+@register_record("Seen", axes={"classes": "c", "n": "c"}, dtypes={"classes": ""})
 @dataclass(frozen=True, eq=False)
 class ModelStatistics(Statistics):
     """What a classifier remembers: the rows of each class, and a record for every part of the model."""
@@ -46,6 +48,16 @@ class ModelStatistics(Statistics):
     classes: Array  # sorted
     n: Array
     parts: tuple[Any, ...]
+
+    def find_fault(self) -> str | None:
+        if len(self.n) == 0 or not is_increasing(self.classes):
+            return "the classes are not sorted, or one of them is there twice"
+        for part in _flatten_parts(self.parts):
+            if not isinstance(part, Statistics) or find_axis_length(part, "c") != len(self.n):
+                return "a part has other classes than the whole"
+            if not (self.n + ROW_SUM_TOLERANCE * (1 + self.n.max()) >= _count_rows(part).T).all():
+                return "a part has seen more rows than there were"
+        return None
 
     def align(self, other: ModelStatistics) -> tuple[ModelStatistics, ModelStatistics]:
         """Over the classes of both."""
@@ -61,6 +73,19 @@ class ModelStatistics(Statistics):
     def _expand_classes(self, classes: Array) -> ModelStatistics:
         wide = self.regroup_classes(np.searchsorted(classes, self.classes), len(classes))
         return replace(wide, classes=classes)
+
+
+def _count_rows(record: Any) -> Array:
+    """The rows that a record has seen: (classes,) or (classes, columns)."""
+    return np.asarray(record.n + getattr(record, "outside", 0.0))
+
+
+def _flatten_parts(parts: tuple[Any, ...]) -> Iterator[object]:
+    for part in parts:
+        if type(part) is tuple:
+            yield from _flatten_parts(part)
+        else:
+            yield part
 
 
 class FamilyChoice(NamedTuple):

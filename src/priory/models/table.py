@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -18,11 +18,9 @@ import numpy as np
 from priory.bag_of_words.documents import Document
 from priory.bag_of_words.tokenizer import estimate_word_count
 from priory.core.sharding import map_shards
-from priory.core.typing import Array
+from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError, KindError
 from priory.families.value_counts import CategoricalCells, encode_values, find_missing
-
-ColumnKind = Literal["number", "label", "text", "empty"]
 
 
 @dataclass(frozen=True)

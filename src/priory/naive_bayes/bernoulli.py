@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from priory.core.logspace import log
+from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
@@ -14,6 +15,7 @@ from priory.naive_bayes.discrete import CountNB, score_matrix
 from priory.naive_bayes.input_checks import find_first_cell, is_finite, raise_not_finite, sum_columns
 
 
+@register_estimator(records=(BernoulliStatistics,))
 class BernoulliNB(CountNB):
     """Naive Bayes for columns that are there or not: ``p(x_j | c) = (count + alpha) / (rows + 2 alpha)``.
 

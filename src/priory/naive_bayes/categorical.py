@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from priory.core.column_kernels import count_codes, score_by_lookup
+from priory.core.registration import register_estimator
 from priory.core.sharding import map_shards
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -15,8 +16,11 @@ from priory.naive_bayes.discrete import CountNB, log_shares
 from priory.naive_bayes.input_checks import check_finite, make_count_checker, read_matrix, warn_of_fractions
 
 MAX_CATEGORY_CELLS = 1 << 28  # two gigabytes of counts
+FREE_CATEGORY_CELLS = 1 << 20  # counts that a model file may ask for, whatever it holds
+MAX_CELLS_PER_COUNT = 64  # and beyond them, for each count that is in the file
 
 
+@register_estimator()
 class CategoricalNB(CountNB):
     """Naive Bayes for categories given by number: ``p(k | c) = (count + alpha) / (rows + alpha * categories)``.
 
@@ -53,6 +57,21 @@ class CategoricalNB(CountNB):
         self.fit_prior = fit_prior
         self.class_prior = class_prior
         self.min_categories = min_categories
+
+    def _is_consistent(self) -> bool:
+        """Categories are whole numbers, and the table of all of them is in proportion to what was seen."""
+        parts = self.statistics_.parts
+        if not all(isinstance(p, ValueCounts) and p.values.dtype.kind == "i" and (p.values >= 0).all() for p in parts):
+            return False
+        if len(parts) != self.n_features_in_:
+            return False
+        cells = len(self.statistics_.n) * float(self.n_categories_.astype(float).sum())
+        if cells > FREE_CATEGORY_CELLS + MAX_CELLS_PER_COUNT * sum(p.counts.size for p in parts):
+            raise DataError(
+                f"CategoricalNB needs {cells:,.0f} counts for categories that hardly occur; "
+                "number the categories from 0."
+            )
+        return True
 
     def _read(self, X: Any, reset: bool) -> Array:
         x: Array = read_matrix(self, X, reset)

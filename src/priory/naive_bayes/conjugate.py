@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from priory.core.column_kernels import sum_by_class
+from priory.core.registration import register_estimator
 from priory.core.sharding import map_shards, score_shards
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -20,8 +21,8 @@ from priory.estimators.base import BaseClassifier
 from priory.families import Bernoulli, Family, Gamma, Poisson
 from priory.families.base import ESTIMATES
 from priory.families.bernoulli import BernoulliStatistics
-from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE
-from priory.families.poisson import MAX_EXACT_COUNT as LARGEST_COUNT
+from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE, GammaStatistics
+from priory.families.poisson import MAX_EXACT_COUNT, PoissonStatistics
 from priory.models.naive_bayes import ModelStatistics
 from priory.naive_bayes.class_prior import check_class_probabilities, log_prior
 from priory.naive_bayes.input_checks import (
@@ -110,6 +111,7 @@ class FamilyNB(ConjugateClassifier):
         return tags
 
 
+@register_estimator(records=(PoissonStatistics,))
 class PoissonNB(FamilyNB):
     """Naive Bayes for counts of events: ``x_j | c ~ Poisson(rate_cj)`` with a Gamma prior on the rate.
 
@@ -139,7 +141,9 @@ class PoissonNB(FamilyNB):
 
     def _read(self, X: Any, reset: bool) -> Array:
         x = super()._read(X, reset)
-        check_cells(x, "PoissonNB", lambda v: v > LARGEST_COUNT, "counts above 2**53 cannot be told apart: scale them")
+        check_cells(
+            x, "PoissonNB", lambda v: v > MAX_EXACT_COUNT, "counts above 2**53 cannot be told apart: scale them"
+        )
         return np.floor(x) if warn_of_fractions(x) else x
 
     def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
@@ -156,6 +160,7 @@ class PoissonNB(FamilyNB):
         return tags
 
 
+@register_estimator(records=(GammaStatistics, BernoulliStatistics))
 class GammaNB(FamilyNB):
     """Naive Bayes for amounts: ``x_j | c ~ Gamma(shape_cj, rate_cj)``, both with priors.
 

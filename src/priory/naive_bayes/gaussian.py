@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from priory.core.column_kernels import score_gaussian
+from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier, convert_to_numpy
@@ -21,6 +22,7 @@ MAX_VARIANCE_RATIO = 1000.0  # a column wider than this (in variance) does not b
 MIN_VARIANCE = 1e-300  # the precision of anything narrower (in units squared) is infinite
 
 
+@register_estimator(required=("statistics_", "n_features_in_", "_kind"), records=(Moments,))
 class GaussianNB(BaseClassifier):
     """Naive Bayes for numbers: ``x_j | c ~ N(theta_cj, var_cj)``.
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from priory.core.registration import register_estimator, register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -14,6 +15,7 @@ from priory.naive_bayes.discrete import CountNB, log_shares, score_matrix
 from priory.naive_bayes.input_checks import make_count_checker, raise_not_finite, sum_columns
 
 
+@register_record("Occurrences", axes={"n": "c", "tokens": "cd"})
 @dataclass(frozen=True, eq=False)
 class Occurrences(Statistics):
     """Rows seen of each class, and how often each thing occurred in them."""
@@ -67,6 +69,7 @@ class TokenNB(CountNB):
         return tags
 
 
+@register_estimator(records=(Occurrences,))
 class MultinomialNB(TokenNB):
     """Naive Bayes for counts: ``p(token | c) = (occurrences + alpha) / (all occurrences + alpha * tokens)``.
 
@@ -100,6 +103,7 @@ class MultinomialNB(TokenNB):
         return log_shares(records[0].tokens + alpha)
 
 
+@register_estimator(records=(Occurrences,))
 class ComplementNB(TokenNB):
     """A class scored by how unlike the rest it is: the weight of a token is minus its log share of the *other* classes.
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
+from priory.core.registration import register_estimator
 from priory.core.sharding import score_shards, split_rows
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -26,6 +27,7 @@ PLACEHOLDER_PRIOR = MultivariateGaussian(
 )  # what is observed needs no prior
 
 
+@register_estimator(records=(Scatter,))
 class GaussianBayes(ConjugateClassifier):
     """``x | c ~ N(mean_c, covariance_c)`` for whole rows: Bayes without the naive assumption.
 

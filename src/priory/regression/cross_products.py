@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.blas_threads import limit_blas_threads
+from priory.core.registration import register_record
 from priory.core.sharding import map_shards, sum_shards
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
@@ -35,6 +36,7 @@ FORGOTTEN_SPREAD_TOLERANCE = (
 )
 
 
+@register_record("Term", reveals="the values of its columns that are labels")
 class Term(NamedTuple):
     """One column of the design: a column's ``value``, its ``missing`` flag, or one ``level`` of a category."""
 
@@ -47,6 +49,7 @@ class Term(NamedTuple):
         return Term(self.column, "missing")
 
 
+@register_record("Products", axes={"n": "", "first": "p", "second": "pp", "origin": "p"})
 @dataclass(frozen=True, eq=False)
 class CrossProducts(Statistics):
     """Rows seen, and the sums and products of target and terms about the origin."""
@@ -58,6 +61,11 @@ class CrossProducts(Statistics):
     second: Array
     origin: Array  # of the target, then of each term; only values have one: levels and flags are counted from nought
     terms: tuple[Term, ...]
+
+    def find_fault(self) -> str | None:
+        if self.n < 0 or not len(self.first) == len(self.terms) + 1 == len(set(self.terms)) + 1:
+            return "there is not one sum for the target and one for each term"
+        return None
 
     def find_missing_flags(self) -> list[tuple[int, int]]:
         """Where a value stands, and where its flag does."""

@@ -21,6 +21,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, stdtrit
 
 from priory.core.logspace import log
+from priory.core.registration import register_record
 from priory.core.statistics import ROUNDING_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -79,6 +80,7 @@ class WeightDraws(NamedTuple):
     noise: Array
 
 
+@register_record("NormalInverseGamma")
 @final
 @dataclass(frozen=True, eq=False)
 class NormalInverseGamma:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -28,6 +29,7 @@ class LineDraws(NamedTuple):
     noise: Array
 
 
+@register_estimator()
 class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     """``y = intercept + x·coef + noise`` under a normal-inverse-gamma prior.
 
@@ -63,6 +65,9 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         self.prior = prior
         self.fit_intercept = fit_intercept
         self.standardise = standardise
+
+    def _is_consistent(self) -> bool:
+        return type(self.statistics_) is CrossProducts
 
     # -- learning ------------------------------------------------------------------------------------------------
 

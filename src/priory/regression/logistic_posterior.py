@@ -19,6 +19,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri
 
 from priory.core.logspace import log_normalise
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import DataError
 
@@ -165,6 +166,7 @@ def posterior_curvature(examples: TrainingExamples, w: Array, precision: Array) 
     return examples.information(w) + np.diag(np.broadcast_to(precision, examples.shape).ravel())
 
 
+@register_record("Laplace")
 @dataclass(frozen=True, eq=False)
 class LaplaceApproximation:
     """The Gaussian that has the posterior's peak and curvature there; ``root'root`` is its covariance."""

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.core.blas_threads import limit_blas_threads
 from priory.core.logspace import log, log_normalise
+from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array
 from priory.errors import DataError, PrioryWarning
@@ -35,6 +36,9 @@ LOGISTIC_SOLVERS = ("newton", "gradient")
 SEPARATED_LOG_ODDS = 15.0  # log-odds: a fitted probability within 3e-7 of certainty
 
 
+@register_estimator(
+    required=("classes_", "n_features_in_", "_mean", "_spread", "_centre", "_unit", "_gaussian", "_draws")
+)
 class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     """``P(class | x) = softmax of a line in x``; probabilities by marginalising over the weights, not by plugging in.
 
@@ -92,6 +96,19 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         self.chains = chains
         self.progress = progress
         self.random_state = random_state
+
+    def _is_consistent(self) -> bool:
+        """Whether the arrays agree on the number of classes, contrasts and columns."""
+        classes, columns = len(self.classes_), self.n_features_in_
+        lines = (self._spread.shape[1], columns + 1)  # (contrasts, columns and the intercept)
+        return (
+            (self._gaussian is None or type(self._gaussian) is LaplaceApproximation)
+            and (self._draws is None or self._draws.shape[1:] == lines)
+            and self._mean.shape == lines
+            and self._spread.shape[0] == classes
+            and self._centre.shape == self._unit.shape == (columns,)
+            and bool((self._unit > 0).all())
+        )
 
     # -- learning ------------------------------------------------------------------------------------------------
 

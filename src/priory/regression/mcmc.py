@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import MissingDependencyError
 from priory.regression.logistic_posterior import LaplaceApproximation, TrainingExamples
@@ -29,6 +30,7 @@ N_ADAM_STEPS, N_ELBO_SAMPLES, ADAM_LEARNING_RATE = (
 SamplingProgress = Callable[[int, int, int], None]
 
 
+@register_record("Diagnostics", finite=False)
 class Diagnostics(NamedTuple):
     """Whether the chains agree: R-hat near 1 (below 1.01), enough independent draws, no divergence."""
 
