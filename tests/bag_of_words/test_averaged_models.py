@@ -263,7 +263,7 @@ def test_tables_may_choose_too():
         ),
         (
             lambda: TextClassifier(alpha="loo").fit(TEXTS, LABELS, sample_weight=np.ones(len(TEXTS))),
-            "alpha='loo' leaves out rows of weight one; leave sample_weight out, or give a number.",
+            "alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number.",
         ),
         (
             lambda: NaiveBayes(average=True, estimate="ml").fit(ROWS, LABELS).predict(ROWS),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from priory.bag_of_words.token_counts import count_tokens, make_empty_token_counts
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.errors import NotLearnedError
-from priory.models.naive_bayes import ModelStatistics
+from priory.models.model_statistics import ModelStatistics
 
 RULE = Tokenizer(min_token_length=1, ngram_range=(1, 2))
 TEXTS = st.lists(st.text(st.sampled_from("ab é中."), max_size=12), min_size=1, max_size=8)

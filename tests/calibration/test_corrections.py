@@ -210,7 +210,7 @@ def test_forgetting_drops_all_that_has_seen_the_rows_bit_for_bit():
     assert not hasattr(model, "corrections_")
     assert "tempering" in model.stale_
     assert np.array_equal(model.predict_proba(x), never.predict_proba(x))
-    with pytest.raises(StaleModelError, match="keeps no judgement of itself"):
+    with pytest.raises(StaleModelError, match="keeps no scores"):
         model.evaluate()
 
 
@@ -260,7 +260,7 @@ def test_a_batch_of_new_labels_and_new_words_leaves_no_refinement_behind():
 def test_a_faded_model_is_not_refreshed():
     x, y = repeated()
     model = pr.NaiveBayes().fit(x, y).decay(0.5)
-    with pytest.raises(StaleModelError, match="has faded"):
+    with pytest.raises(StaleModelError, match="has decayed"):
         model.refresh(x, y)
 
 

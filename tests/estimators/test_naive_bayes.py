@@ -133,7 +133,7 @@ def test_a_faded_model_forgets_only_with_the_clock():
     then = model.clock_
     model.decay(0.5).partial_fit(FRAME[["wait"]].iloc[:5] * 2, LABELS.iloc[:5])
     with pytest.raises(
-        StaleModelError, match=r"the model has faded \(clock_ is 0.5\); say forget\(..., learned_at=<clock_ then>\)."
+        StaleModelError, match=r"the model has decayed \(clock_ is 0.5\); call forget\(..., learned_at=<clock_ then>\)."
     ):
         model.forget(FRAME[["wait"]], LABELS)
     model.forget(FRAME[["wait"]], LABELS, learned_at=then)
@@ -400,11 +400,11 @@ def test_it_lives_in_scikit_learn():
         (lambda m: m.partial_fit(FRAME, LABELS, sample_weight=-np.ones(60)), DataError, "sample_weight of row 0 is -1"),
         (lambda m: m.partial_fit(FRAME.drop(columns="size"), LABELS), DataError, "the table has no column 'size'"),
         (lambda m: m.fit(FRAME.assign(size=np.inf), LABELS), DataError, "row 0, column 'size' is infinity"),
-        (lambda m: m.decay(1.5), DataError, "factor is 1.5; it must be above 0 and at most 1"),
+        (lambda m: m.decay(1.5), DataError, "factor is 1.5; it must be greater than 0 and at most 1"),
         (
             lambda m: m.merge(NaiveBayes("gaussian").fit([[1.0], [2.0]], [0, 0])),
             DataError,
-            "only such can be merged",
+            "merge models of the same type and columns",
         ),
     ],
 )

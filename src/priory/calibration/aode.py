@@ -1,10 +1,10 @@
-"""One-dependence: averaged one-dependence estimators (AODE), where columns depend on one another.
+"""Averaged one-dependence estimators (AODE): every column may depend on one other column as well as on the class.
 
-Each column in turn is the one that all others depend on, besides the class; the answers are averaged:
+Each column in turn is the parent of all others, and the answers are averaged:
 
     p(c, x)  =  1/d  Σ_p  p(c, x_p)  Π_{j≠p} p(x_j | c, x_p)
 
-All of it follows from counts of pairs of values, and those add and subtract like any others.
+All of it follows from counts of pairs of values, which add and subtract like any other record.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from priory.core.typing import Array
 @register_record("Pairs")
 @dataclass(frozen=True, eq=False)
 class PairCounts(Statistics):
-    """How often each class showed each pair of values; ``sizes`` says how many values each column has."""
+    """How often each pair of values occurred in each class."""
 
     frame_fields: ClassVar[tuple[str, ...]] = ("sizes",)
     count_fields: ClassVar[tuple[str, ...]] = ("n", "counts")
 
-    sizes: Array
-    n: Array
-    counts: Array  # (classes, values, values), the columns' values one after the other
+    sizes: Array  # (columns,): the number of values of each column
+    n: Array  # (classes,)
+    counts: Array  # (classes, values, values), the values of all columns one after the other
 
     @classmethod
     def of(cls, codes: Array, sizes: Array, group: Array, groups: int, weight: Array) -> PairCounts:
-        """Of rows whose cells are codes ``0 .. size-1``."""
-        shown = encode_one_hot(codes, sizes)
-        counts = [(shown[group == c].T * weight[group == c]) @ shown[group == c] for c in range(groups)]
+        """The record of rows whose cells are codes ``0 .. size-1``; ``codes`` is (rows, columns)."""
+        values = encode_one_hot(codes, sizes)
+        counts = [(values[group == c].T * weight[group == c]) @ values[group == c] for c in range(groups)]
         n = np.bincount(group, weight, minlength=groups).astype(float)
         return cls(sizes, n, np.stack([c.toarray() for c in counts]))
 
@@ -47,27 +47,27 @@ class PairCounts(Statistics):
         return wide
 
     def log_joint(self, codes: Array, own_class: Array | None = None) -> Array:
-        """log p(c, x) for each row and class; with ``own`` classes, from the record without the row (of weight one)."""
+        """(rows, classes): log p(c, x); with ``own_class``, from the record without the row (of weight one)."""
         rows, classes = np.arange(len(codes)), len(self.n)
-        less = np.zeros((len(codes), classes))
+        own_row = np.zeros((len(codes), classes))  # what the row itself adds to every count it is in
         if own_class is not None:
-            less[rows, own_class] = 1.0
-        place = codes + np.cumsum(self.sizes) - self.sizes
-        n = self.n - less
-        shown = [self.counts[:, at, at].T - less for at in place.T]
+            own_row[rows, own_class] = 1.0
+        place = codes + np.cumsum(self.sizes) - self.sizes  # (rows, columns): positions among all values
+        n = self.n - own_row
+        single = [self.counts[:, at, at].T - own_row for at in place.T]  # for each column (rows, classes)
         parents = []
         for p, parent in enumerate(place.T):
-            score = np.log(shown[p] + 1 / self.sizes[p]) - np.log(n.sum(axis=1, keepdims=True) + classes)
+            score = np.log(single[p] + 1 / self.sizes[p]) - np.log(n.sum(axis=1, keepdims=True) + classes)
             for j, child in enumerate(place.T):
                 if j != p:
-                    both = self.counts[:, parent, child].T - less
-                    score += np.log(both + 1 / self.sizes[j]) - np.log(shown[p] + 1)
+                    both = self.counts[:, parent, child].T - own_row
+                    score += np.log(both + 1 / self.sizes[j]) - np.log(single[p] + 1)
             parents.append(score)
         return log_sum_exp(np.stack(parents, axis=-1)) - np.log(len(parents))
 
 
 def encode_one_hot(codes: Array, sizes: Array) -> csr_array:
-    """A one for the value of each column, the columns' values one after the other."""
+    """(rows, values): a one for the value of each column, the values of all columns one after the other."""
     rows, columns = codes.shape
     ids = codes + np.cumsum(sizes) - sizes
     ends = np.arange(rows + 1) * columns
@@ -75,6 +75,6 @@ def encode_one_hot(codes: Array, sizes: Array) -> csr_array:
 
 
 def pair_columns(codes: Array, sizes: Array) -> tuple[Array, Array]:
-    """Each pair of columns as one column, and how many values it has."""
+    """Each pair of columns as one column (rows, pairs), and the number of values of each (pairs,)."""
     first, second = np.triu_indices(len(sizes), 1)
     return codes[:, first] * sizes[second] + codes[:, second], sizes[first] * sizes[second]

@@ -1,11 +1,11 @@
-"""Corrections: what rows that the model judged without having learned them teach it about itself.
+"""Corrections: what a model learns about itself from its answers to rows that it had not learned.
 
-A *voice* is a model of how columns go together (none at all; one by one, tempered; each depending on another) with or
-without a refinement. The voices vote, and a voice weighs as much as its honest answers deserve:
+A *member* is a model of how columns go together (not at all; independent given the class, tempered; each depending on
+another one) with or without a refinement. The members vote, each with a share that its out-of-fold answers have earned:
 
-    p(c | x)  =  Σ_v  share_v  p_v(c | x)
+    p(c | x)  =  Σ_m  share_m  p_m(c | x)
 
-Corrections are fitted to rows, so they are no part of the statistics: when rows are forgotten they are dropped.
+Corrections are fitted to rows, so they are not part of the statistics: when rows are forgotten they are dropped.
 """
 
 from __future__ import annotations
@@ -13,52 +13,56 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from priory.calibration import refinement, tempering
 from priory.calibration.aode import PairCounts
 from priory.calibration.feature_encoding import TableEncoding
-from priory.calibration.tempering import EvidenceTerms, Tempering
+from priory.calibration.refinement import choose_refinement
+from priory.calibration.tempering import Tempering, choose_tempering
 from priory.core.logspace import log_normalise, log_sum_exp
 from priory.core.optimize import minimise_lbfgs
 from priory.core.registration import register_record
 from priory.core.typing import Array
+from priory.models.cells import Cells
+from priory.models.evidence_terms import EvidenceTerms
+
+MIN_MEMBER_SHARE = 1e-3  # members with less are left out
 
 
 class CorrectionRows(NamedTuple):
     """Rows as corrections see them."""
 
-    terms: EvidenceTerms  # what each part of the model says; of a row it has learned, without that row
-    cells: list[Any]
+    terms: EvidenceTerms  # what each part of the model says; for a learned row, from the model without it
+    cells: list[Cells]
     encoding: TableEncoding | None
     tokens: Callable[[], list[csr_array]]  # the tokens of texts, as sparse rows
 
-    def codes(self) -> tuple[Array, Array]:
-        """Each cell as one of a few values, and how many values each column has."""
+    def codes(self) -> Array:
+        """(rows, columns): each cell as one of a few codes."""
         assert self.encoding is not None
-        return self.encoding.codes(self.cells), self.encoding.sizes
+        return self.encoding.codes(self.cells)
 
     def features(self, include_pairs: bool) -> csr_array:
-        """What a refinement is fitted to."""
+        """(rows, features): what a refinement is fitted to."""
         assert self.encoding is not None
         columns = [self.encoding.features(self.cells, include_pairs)] if len(self.encoding.sizes) else []
         return hstack([*columns, *self.tokens()], format="csr")
 
 
 class MemberSpec(NamedTuple):
-    """What a voice is made of."""
+    """What a member is made of."""
 
     centre: str  # "base": the class prior; "naive": tempered naive Bayes; "aode": tempered one-dependence
-    features: str = ""  # of its refinement: none, "columns" or "pairs"
+    features: str = ""  # of its refinement: "" for none, "columns" or "pairs"
 
 
 @register_record("Voice")
 @dataclass(frozen=True, eq=False)
 class StackMember:
-    """One model, and its refinement D (features, classes) if it has one."""
+    """A fitted member: its centre, and its refinement (features, classes) if it has one."""
 
     centre: str
     features: str
@@ -68,17 +72,17 @@ class StackMember:
 @register_record("Honest", finite=False)
 @dataclass(frozen=True, eq=False)
 class OutOfFoldAnswers:
-    """What was said of rows by corrections that were not fitted to them: log probabilities, the truth, row weights."""
+    """Answers to rows by corrections that were not fitted to them."""
 
-    answers: Array
-    truth: Array
-    weight: Array
+    answers: Array  # (rows, classes): log probabilities
+    truth: Array  # (rows,): class numbers
+    weight: Array  # (rows,)
 
 
 @register_record("Corrections", former_names={"voices": "members", "honest": "out_of_fold"})
 @dataclass(frozen=True, eq=False)
 class Corrections:
-    """A tempering, and the voices that vote."""
+    """A tempering, and the members that vote."""
 
     tempering: Tempering
     members: tuple[StackMember, ...] = ()
@@ -90,90 +94,123 @@ class Corrections:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What there is besides the statistics."""
-        refined = any(voice.corrections is not None for voice in self.members)
+        """The kinds of corrections there are."""
+        refined = any(member.corrections is not None for member in self.members)
         found = ("tempering", "structure" if self.pairs is not None else "", "refinement" if refined else "")
         return tuple(name for name in found if name)
 
     def log_probabilities(self, rows: CorrectionRows) -> Array:
-        """log p(c | x) of each row."""
+        """(rows, classes): log p(c | x)."""
         if not self.members or self.shares is None:
             return log_normalise(self.tempering.logits(rows.terms))
-        spoken, features = [], cache(rows.features)
-        for voice, share in zip(self.members, self.shares, strict=True):
-            if share > 0:
-                logits = self._base_logits(voice.centre, rows)
-                if voice.corrections is not None:
-                    logits = logits + features(voice.features == "pairs") @ voice.corrections
-                spoken.append(log_normalise(logits) + np.log(share))
-        return spoken[0] if len(spoken) == 1 else log_sum_exp(np.stack(spoken), axis=0)
+        answers, features = [], cache(rows.features)
+        for member in self.members:
+            logits = self._centre_logits(member.centre, rows)
+            if member.corrections is not None:
+                logits = logits + features(member.features == "pairs") @ member.corrections
+            answers.append(log_normalise(logits))
+        return mix_answers(answers, self.shares)
 
-    def _base_logits(self, name: str, rows: CorrectionRows) -> Array:
+    def _centre_logits(self, name: str, rows: CorrectionRows) -> Array:
         if name == "base":
             return np.asarray(rows.terms.values[:, :, 0])
         if name == "naive":
             return self.tempering.logits(rows.terms)
         assert self.pairs is not None
         assert self.pairs_tempering is not None
-        return self.pairs_tempering.logits(make_single_term(self.pairs.log_joint(rows.codes()[0])))
+        return self.pairs_tempering.logits(make_single_term(self.pairs.log_joint(rows.codes())))
+
+
+class Centres(NamedTuple):
+    """The centres that refinements start from: their answers to learned rows, in sample and out of fold."""
+
+    tempering: Tempering
+    answers: dict[str, Array]
+    out_of_fold: dict[str, Array]
+    pairs: PairCounts | None = None
+    pairs_tempering: Tempering | None = None
 
 
 def fit_corrections(
     rows: CorrectionRows, group: Array, weight: Array, fold: Array, member_specs: Sequence[MemberSpec]
 ) -> Corrections:
-    """Corrections from rows the model has learned; voices nobody would listen to are left out."""
-    tempered = tempering.choose_tempering(rows.terms, group, weight, fold)
-    naive = tempered.tempering.logits(rows.terms)
-    centres = {"base": np.asarray(rows.terms.values[:, :, 0]), "naive": log_normalise(naive)}
-    honest = {"base": log_normalise(centres["base"]), "naive": tempered.out_of_fold}
-    pairs = pairs_tempering = None
-    if any(kind.centre == "aode" for kind in member_specs):
-        codes, sizes = rows.codes()
-        pairs = PairCounts.of(codes, sizes, group, centres["base"].shape[1], weight)
-        alone = make_single_term(pairs.log_joint(codes, group))
-        pairs_tempering, honest["aode"] = tempering.choose_tempering(alone, group, weight, fold)
-        centres["aode"] = log_normalise(pairs_tempering.logits(alone))
-    voices, answers, features = [], [], cache(rows.features)
-    for kind in member_specs:
-        if not kind.features:
-            voices.append(StackMember(kind.centre, "", None))
-            answers.append(honest[kind.centre])
-            continue
-        x = features(kind.features == "pairs")
-        found = refinement.choose_refinement(x, centres[kind.centre], group, weight, fold)
-        voices.append(StackMember(kind.centre, kind.features, found.corrections))
-        answers.append(found.out_of_fold)
+    """Corrections fitted to rows that the model has learned; rows whose fold is negative are never judged."""
+    centres = _fit_centres(rows, group, weight, fold, any(spec.centre == "aode" for spec in member_specs))
+    members, answers = _fit_members(rows, group, weight, fold, member_specs, centres)
     judged = np.flatnonzero(fold >= 0)
-    answers, group, weight = [a[judged] for a in answers], group[judged], weight[judged]
-    shares = fit_member_shares(answers, group, weight)
-    heard = shares >= MIN_MEMBER_SHARE
-    shares = np.where(heard, shares, 0.0) / shares[heard].sum()
-    vote = log_sum_exp(np.stack([a + np.log(s) for a, s in zip(answers, shares, strict=True) if s > 0]), axis=0)
-    needed = any(v.centre == "aode" for v, s in zip(voices, shares, strict=True) if s > 0)
+    answers, truth, weight = [a[judged] for a in answers], group[judged], weight[judged]
+    shares = fit_member_shares(answers, truth, weight)
+    kept = np.flatnonzero(shares >= MIN_MEMBER_SHARE)
+    shares = shares[kept] / shares[kept].sum()
+    members = [members[k] for k in kept]
+    vote = mix_answers([answers[k] for k in kept], shares)
+    uses_pairs = any(member.centre == "aode" for member in members)
     return Corrections(
-        tempered.tempering,
-        tuple(voice for voice, s in zip(voices, shares, strict=True) if s > 0),
-        shares[heard],
-        pairs if needed else None,
-        pairs_tempering if needed else None,
+        centres.tempering,
+        tuple(members),
+        shares,
+        centres.pairs if uses_pairs else None,
+        centres.pairs_tempering if uses_pairs else None,
         rows.encoding,
-        OutOfFoldAnswers(log_normalise(vote), group, weight),
+        OutOfFoldAnswers(log_normalise(vote), truth, weight),
     )
 
 
-MIN_MEMBER_SHARE = 1e-3  # a share not worth the asking
+def _fit_centres(rows: CorrectionRows, group: Array, weight: Array, fold: Array, with_pairs: bool) -> Centres:
+    chosen = choose_tempering(rows.terms, group, weight, fold)
+    prior = np.asarray(rows.terms.values[:, :, 0])
+    answers = {"base": prior, "naive": log_normalise(chosen.tempering.logits(rows.terms))}
+    out_of_fold = {"base": log_normalise(prior), "naive": chosen.out_of_fold}
+    if not with_pairs:
+        return Centres(chosen.tempering, answers, out_of_fold)
+    assert rows.encoding is not None
+    codes = rows.codes()
+    pairs = PairCounts.of(codes, rows.encoding.sizes, group, prior.shape[1], weight)
+    term = make_single_term(pairs.log_joint(codes, group))
+    pairs_tempering, out_of_fold["aode"] = choose_tempering(term, group, weight, fold)
+    answers["aode"] = log_normalise(pairs_tempering.logits(term))
+    return Centres(chosen.tempering, answers, out_of_fold, pairs, pairs_tempering)
+
+
+def _fit_members(
+    rows: CorrectionRows,
+    group: Array,
+    weight: Array,
+    fold: Array,
+    member_specs: Sequence[MemberSpec],
+    centres: Centres,
+) -> tuple[list[StackMember], list[Array]]:
+    """Each member, and its out-of-fold answers (rows, classes)."""
+    members, answers, features = [], [], cache(rows.features)
+    for spec in member_specs:
+        if not spec.features:
+            members.append(StackMember(spec.centre, "", None))
+            answers.append(centres.out_of_fold[spec.centre])
+            continue
+        x = features(spec.features == "pairs")
+        refinement = choose_refinement(x, centres.answers[spec.centre], group, weight, fold)
+        members.append(StackMember(spec.centre, spec.features, refinement.corrections))
+        answers.append(refinement.out_of_fold)
+    return members, answers
 
 
 def make_single_term(joint: Array) -> EvidenceTerms:
-    """One part that says it all."""
+    """log p(c, x) (rows, classes) as evidence of one part."""
     return EvidenceTerms(joint[:, :, None], np.ones((len(joint), 1)))
 
 
+def mix_answers(answers: Sequence[Array], shares: Array) -> Array:
+    """The log of the mixture of members' answers, each (rows, classes), by their shares."""
+    if len(answers) == 1:
+        return answers[0]
+    return log_sum_exp(np.stack(answers) + np.log(shares)[:, None, None], axis=0)
+
+
 def fit_member_shares(answers: Sequence[Array], group: Array, weight: Array) -> Array:
-    """The shares under which the vote has the best honest log score; a Dirichlet prior worth one row keeps all in."""
+    """The shares with the best log score of the vote; a Dirichlet prior worth one row keeps every member in."""
     if len(answers) == 1:
         return np.ones(1)
-    own = np.exp(np.stack([a[np.arange(len(group)), group] for a in answers], axis=1))
+    own = np.exp(np.stack([a[np.arange(len(group)), group] for a in answers], axis=1))  # (rows, members)
 
     def cost(u: Array) -> tuple[float, Array]:
         share = np.exp(log_normalise(u[None])[0])

@@ -85,3 +85,12 @@ def score_shards(function: Callable[[slice], Array], rows: int, groups: int) -> 
     for _ in map_shards(score, rows):
         pass
     return scores
+
+
+def space_evenly(rows: int, max_rows: int) -> Array:
+    """At most ``max_rows`` row numbers, evenly spaced from first to last.
+
+    >>> space_evenly(10, 4).tolist(), space_evenly(3, 100).tolist()
+    ([0, 3, 6, 9], [0, 1, 2])
+    """
+    return np.unique(np.linspace(0, rows - 1, min(rows, max_rows)).astype(int))

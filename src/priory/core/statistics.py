@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,12 @@ class Statistics:
 
     Every record has ``n``, the weight of the rows seen. Where nothing is left of ``n``, nothing is left at all.
     """
+
+    if TYPE_CHECKING:
+
+        @property
+        def n(self) -> Array:
+            """The weight of the rows learned of each class."""
 
     frame_fields: ClassVar[tuple[str, ...]] = ()  # fields that say where the sums are taken, and do not add
     count_fields: ClassVar[tuple[str, ...]] = ("n",)  # fields that can never fall below zero

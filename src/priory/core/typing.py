@@ -8,3 +8,4 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 ColumnKind = Literal["number", "label", "text", "empty"]  # what the cells of a column are read as
+Label = str | int | float | bool  # the name of a class

@@ -1,12 +1,12 @@
 """The algebra of the records as a scikit-learn classifier.
 
-    fit           seen = statistics(rows)
-    partial_fit   seen = seen + statistics(rows)
-    forget        seen = seen - statistics(rows)
-    merge         seen = seen + other.seen
-    decay         seen = factor * seen
+    fit           statistics_ = statistics(rows)
+    partial_fit   statistics_ = statistics_ + statistics(rows)
+    forget        statistics_ = statistics_ - statistics(rows)
+    merge         statistics_ = statistics_ + other.statistics_
+    decay         statistics_ = factor * statistics_
 
-A classifier says how to read a table, what to observe in it, and log p(c, x); everything else is here, once.
+A classifier defines how to read a table, the statistics of its rows, and log p(c, x); everything else is here, once.
 """
 
 from __future__ import annotations
@@ -17,36 +17,39 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Self, TypeVar
+from typing import Generic, ParamSpec, Self, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._array_api import _convert_to_numpy, get_namespace
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from priory.core.logspace import log_normalise, normalise
 from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
 from priory.core.typing import Array
-from priory.errors import DataError, KindError, ModelTooLargeError, NotLearnedError, StaleModelError
-from priory.models.naive_bayes import ModelStatistics, add_class_to_error
+from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
+from priory.estimators.labels import convert_to_numpy, encode_labels
+from priory.models.model_statistics import ModelStatistics, add_class_to_error
 
-MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+TableT = TypeVar("TableT")  # what a classifier reads its input into
 
 
-def undo_on_error(method: MethodT) -> MethodT:
-    """Whatever goes wrong in ``method``, the estimator is as it was."""
+def undo_on_error(method: Callable[P, R]) -> Callable[P, R]:
+    """A method that leaves the estimator unchanged if it raises."""
 
     @wraps(method)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with _restore_state_on_error(self):
-            return method(self, *args, **kwargs)
+    def call_or_undo(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _restore_state_on_error(args[0]):
+            return method(*args, **kwargs)
 
-    return guarded  # type: ignore[return-value]  # wraps keeps the signature
+    return call_or_undo
 
 
 @contextmanager
-def _restore_state_on_error(estimator: Any) -> Iterator[None]:
+def _restore_state_on_error(estimator: object) -> Iterator[None]:
     before = dict(vars(estimator))
     try:
         yield
@@ -56,33 +59,33 @@ def _restore_state_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-class BaseClassifier(ClassifierMixin, BaseEstimator):
-    """What every Priory classifier can do. ``statistics_`` is all it has learned."""
+class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
+    """The methods of every Priory classifier. ``statistics_`` is all it has learned."""
 
     statistics_: ModelStatistics
 
-    # -- what a classifier has to say ----------------------------------------------------------------------------
+    # -- what a classifier provides -------------------------------------------------------------------------------
 
     @abstractmethod
-    def _read(self, X: Any, reset: bool) -> Any:
-        """A table this classifier understands; ``reset`` when a model starts anew."""
+    def _read(self, X: object, reset: bool) -> TableT:
+        """The input as this classifier reads it; ``reset`` when a model starts anew."""
 
     @abstractmethod
-    def _observe(self, table: Any, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
+    def _observe(self, table: TableT, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
         """The statistics of the rows."""
 
     @abstractmethod
-    def _log_joint(self, table: Any) -> Array:
+    def _log_joint(self, table: TableT) -> Array:
         """log p(c, x) for each row and class."""
 
     @abstractmethod
     def _log_prior(self) -> Array:
-        """log p(c), which answers where every class is ruled out."""
+        """log p(c): the answer where every class is ruled out."""
 
     # -- learning ------------------------------------------------------------------------------------------------
 
     @undo_on_error
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from all rows, forgetting whatever was learned before."""
         self.__dict__.pop("clock_", None)
         table = self._read(X, reset=True)
@@ -92,34 +95,36 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     @undo_on_error
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: object, y: ArrayLike | None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn from more rows: the result of all calls together is that of one ``fit``."""
-        first = not hasattr(self, "statistics_")
-        if first and isinstance(alpha := getattr(self, "alpha", None), str) and alpha == "loo":
+        is_first = not hasattr(self, "statistics_")
+        if is_first and isinstance(alpha := getattr(self, "alpha", None), str) and alpha == "loo":
             raise DataError("alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.")
-        table = self._read(X, reset=first)
-        known = self._resolve_classes(classes, first)
+        table = self._read(X, reset=is_first)
+        known = self._resolve_classes(classes, is_first)
         labels, group = (
             encode_labels(y) if known is None else encode_labels(y, known, strict=self._requires_all_classes)
         )
         more = self._compute_statistics(table, labels, group, sample_weight)
-        if not first:
+        if not is_first:
             self._prepare_partial_fit(
                 table, labels, group, check_sample_weight(convert_to_numpy(sample_weight), len(group))
             )
-        self.statistics_ = more if first else self.statistics_ + more
+        self.statistics_ = more if is_first else self.statistics_ + more
         return self
 
-    def _finish_fit(self, table: Any, group: Array, weight: Array | None) -> None:
-        """What else there is to do in ``fit`` once the rows are learned."""
+    def _finish_fit(self, table: TableT, group: Array, weight: Array | None) -> None:
+        """Further steps of ``fit``, after the rows are learned."""
 
-    def _prepare_partial_fit(self, table: Any, labels: Array, group: Array, weight: Array | None) -> None:
-        """What else there is to do in ``partial_fit`` before the rows are learned."""
+    def _prepare_partial_fit(self, table: TableT, labels: Array, group: Array, weight: Array | None) -> None:
+        """Further steps of ``partial_fit``, before the rows are learned."""
 
-    _requires_all_classes = True  # whether all classes have to be named before the first row of them is seen
+    _requires_all_classes = True  # whether all classes have to be declared before their first row is learned
 
-    def _resolve_classes(self, classes: Any, is_first_call: bool) -> Array | None:
-        """The classes a batch is counted over."""
+    def _resolve_classes(self, classes: ArrayLike | None, is_first_call: bool) -> Array | None:
+        """The classes that a batch is counted over."""
         if is_first_call:
             if classes is None:
                 raise DataError("classes must be passed on the first call to partial_fit.")
@@ -129,24 +134,27 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_
 
     @undo_on_error
-    def forget(self, X: Any, y: Any, sample_weight: Any = None, learned_at: float | None = None) -> Self:
+    def forget(
+        self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None, learned_at: float | None = None
+    ) -> Self:
         """Unlearn rows that were learned: the model is as if it had never seen them.
 
-        After ``decay`` a row weighs less than when it was learned: say ``learned_at``, the ``clock_`` of that moment.
+        After ``decay`` a row weighs less than when it was learned: pass ``learned_at``, the value of ``clock_`` at that
+        time.
         """
         check_is_fitted(self, "statistics_")
         table = self._read(X, reset=False)
         labels, group = encode_labels(y, self.classes_, strict=False)
-        strangers = np.setdiff1d(labels, self.classes_)
-        if len(strangers):
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(unknown):
             raise NotLearnedError(
-                f"no row of class {strangers.tolist()[0]!r} was ever learned; there is nothing to forget."
+                f"no row of class {unknown.tolist()[0]!r} was ever learned; there is nothing to forget."
             )
         part = self._compute_statistics(table, labels, group, sample_weight)
         if self.clock_ != 1.0:
             if learned_at is None:
                 raise StaleModelError(
-                    f"the model has faded (clock_ is {self.clock_:g}); say forget(..., learned_at=<clock_ then>)."
+                    f"the model has decayed (clock_ is {self.clock_:g}); call forget(..., learned_at=<clock_ then>)."
                 )
             part = (self.clock_ / learned_at) * part
         try:
@@ -157,10 +165,10 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
 
     @undo_on_error
     def decay(self, factor: float) -> Self:
-        """Let everything learned so far weigh ``factor`` of what it did: a fading memory."""
+        """Multiply the weight of everything learned so far by ``factor``: old rows fade."""
         check_is_fitted(self, "statistics_")
         if not 0 < factor <= 1:
-            raise DataError(f"factor is {factor!r}; it must be above 0 and at most 1.")
+            raise DataError(f"factor is {factor!r}; it must be greater than 0 and at most 1.")
         self.statistics_ = factor * self.statistics_
         self.__dict__["clock_"] = self.clock_ * factor
         return self
@@ -171,7 +179,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
         return float(self.__dict__.get("clock_", 1.0))
 
     def merge(self, *others: Self) -> Self:
-        """A new model that has learned what all of them have."""
+        """A new model with the statistics of all models added up: as if it had learned all their rows."""
         check_is_fitted(self, "statistics_")
         merged = copy.copy(self)
         for other in others:
@@ -186,14 +194,19 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
         return self  # the start of sum()
 
     def _check_mergeable(self, other: Self) -> None:
-        """Two models can be merged if they speak of the same columns."""
+        """Only models of the same type and columns can be merged."""
         check_is_fitted(other, "statistics_")
         if type(other) is not type(self) or self.n_features_in_ != other.n_features_in_:
-            raise DataError(f"{self!r} and {other!r} are not models of the same columns; only such can be merged.")
+            raise DataError(
+                f"a {type(self).__name__} of {self.n_features_in_} columns cannot be merged with a "
+                f"{type(other).__name__} of {other.n_features_in_}; merge models of the same type and columns."
+            )
         if self.clock_ != other.clock_:
-            raise StaleModelError(f"the models have faded differently (clock_ {self.clock_:g} and {other.clock_:g}).")
+            raise StaleModelError(f"the models have decayed differently (clock_ {self.clock_:g} and {other.clock_:g}).")
 
-    def _compute_statistics(self, table: Any, classes: Array, group: Array, sample_weight: Any) -> ModelStatistics:
+    def _compute_statistics(
+        self, table: TableT, classes: Array, group: Array, sample_weight: ArrayLike | None
+    ) -> ModelStatistics:
         check_memory(len(classes), self.n_features_in_)
         rows = count_table_rows(table)
         if len(group) != rows:
@@ -211,7 +224,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def class_count_(self) -> Array:
-        """The weight of the rows seen of each class."""
+        """The weight of the rows learned of each class."""
         return self._fitted_statistics().n
 
     def _fitted_statistics(self) -> ModelStatistics:
@@ -219,116 +232,47 @@ class BaseClassifier(ClassifierMixin, BaseEstimator):
             raise AttributeError(f"{type(self).__name__!r} object has learned nothing yet; call fit first.")
         return self.statistics_
 
-    def predict_joint_log_proba(self, X: Any) -> Array:
+    def predict_joint_log_proba(self, X: object) -> Array:
         """log p(c, x) for each row and class."""
         return self._convert_output(self._predict_joint(X), X)
 
-    def predict_log_proba(self, X: Any) -> Array:
-        """log p(c | x): always finite in sum, each row adding up to one."""
+    def predict_log_proba(self, X: object) -> Array:
+        """log p(c | x) for each row and class; the probabilities of a row sum to one."""
         return self._convert_output(self._predict_posterior(X), X)
 
-    def predict_proba(self, X: Any) -> Array:
-        """p(c | x)."""
+    def predict_proba(self, X: object) -> Array:
+        """p(c | x) for each row and class."""
         return self._convert_output(self._predict_posterior(X, normalise), X)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """The most probable class of each row."""
         best = np.argmax(self._predict_posterior(X), axis=1)
         return self._convert_output(self.classes_[best], X)
 
-    def _predict_joint(self, X: Any) -> Array:
+    def _predict_joint(self, X: object) -> Array:
         check_is_fitted(self, "statistics_")
         return self._log_joint(self._read(X, reset=False))
 
-    def _predict_posterior(self, X: Any, normaliser: Callable[[Array, Array], Array] = log_normalise) -> Array:
+    def _predict_posterior(self, X: object, normaliser: Callable[[Array, Array], Array] = log_normalise) -> Array:
         joint = self._predict_joint(X)
         prior = self._log_prior()
         return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)
 
-    def _convert_output(self, answer: Array, X: Any) -> Any:
-        """An answer in the kind of array the question came in; NumPy's, unless a classifier knows others."""
+    def _convert_output(self, answer: Array, X: object) -> Array:
+        """The answer as the type of array that X is; a NumPy array, unless a classifier supports others."""
         return answer
 
 
-def convert_to_numpy(array: Any) -> Any:
-    """An array of another library (where scikit-learn is told to accept them) as NumPy's; anything else as it is."""
-    if array is None or not hasattr(array, "dtype"):
-        return array
-    xp, foreign = get_namespace(array)
-    return _convert_to_numpy(array, xp) if foreign else array
-
-
-def count_table_rows(table: Any) -> int:
-    return int(table.shape[0]) if hasattr(table, "shape") else int(table.rows)
+def count_table_rows(table: object) -> int:
+    """The number of rows of a matrix or a table."""
+    return int(table.shape[0] if hasattr(table, "shape") else getattr(table, "rows", 0))
 
 
 def check_memory(classes: int, columns: int) -> None:
-    """A record has some two dozen numbers for each class and column."""
-    needed, there = 24 * 8 * classes * columns, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > there:
+    """Raise an error if the record, about two dozen numbers for each class and column, would not fit into memory."""
+    needed, available = 24 * 8 * classes * columns, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > available:
         raise ModelTooLargeError(
             f"{classes:,} classes x {columns:,} columns need about {needed / 2**30:.0f} GiB, and this machine has "
-            f"{there / 2**30:.0f}; use fewer classes or columns."
+            f"{available / 2**30:.0f}; use fewer classes or columns."
         )
-
-
-def encode_labels(y: Any, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
-    """Sorted labels, and each row's place among them. New labels join ``classes``, or raise if ``strict``."""
-    labels = check_labels(y)
-    low = int(labels.min()) if labels.dtype.kind in "iu" and len(labels) else 0
-    if labels.dtype.kind in "iu" and len(labels) and int(labels.max()) - low < 1 << 16:
-        group = np.subtract(labels, low, dtype=np.int32, casting="unsafe")  # counting sorts small integers in one pass
-        place = np.flatnonzero(np.bincount(group))
-        found = (place + low).astype(labels.dtype)
-        if len(place) <= place[-1]:  # some integers in between are no labels
-            rank = np.zeros(place[-1] + 1, dtype=np.int32)
-            rank[place] = np.arange(len(place))
-            group = rank[group]
-    else:
-        found, group = np.unique(labels, return_inverse=True)
-    if classes is None:
-        return found, group.astype(np.int32, copy=False)
-    unseen = np.setdiff1d(found, classes)
-    if len(unseen) and strict:
-        raise DataError(f"The target label(s) {unseen} in y do not exist in the initial classes {classes}")
-    known = np.union1d(classes, found) if len(unseen) else classes
-    return known, np.searchsorted(known, found)[group].astype(np.int32)
-
-
-def check_labels(y: Any) -> Array:
-    """Labels as a 1-D array: whole, of one kind, and not numbers to predict."""
-    if y is None:
-        raise DataError("requires y to be passed, but the target y is None.")
-    labels = column_or_1d(np.asarray(convert_to_numpy(y)), warn=True)
-    if labels.dtype.kind == "O":
-        labels = _check_object_labels(labels)
-    if labels.dtype.kind == "f":
-        if not np.isfinite(labels).all():
-            row = int(np.flatnonzero(~np.isfinite(labels))[0])
-            raise DataError(f"Input y contains NaN or infinity (row {row}); give every row a label.")
-        if (labels != np.floor(labels)).any():
-            raise DataError(
-                "Unknown label type: continuous. y looks like a number to predict; bin it, or pass strings."
-            )
-    elif labels.dtype.kind not in "iubOUS":
-        raise DataError(f"Unknown label type: {labels.dtype}. A label is a string, a whole number or a boolean.")
-    return labels
-
-
-def _check_object_labels(labels: Array) -> Array:
-    first: dict[str, int] = {}
-    for row, label in enumerate(labels):
-        if label is None or label != label:
-            raise DataError(f"Input y contains NaN: row {row} has no label; label it or leave it out.")
-        kind = "str" if isinstance(label, str) else "number" if isinstance(label, (int, float, np.number)) else ""
-        first.setdefault(kind or type(label).__name__, row)
-        if kind == "str" and not label.isascii() and _has_surrogate(label):
-            raise DataError(f"y[{row}] holds a lone surrogate; it is not text: decode it first.")
-    if len(first) > 1:
-        shown = " and ".join(f"{kind} (first in row {row})" for kind, row in first.items())
-        raise KindError(f"y mixes labels of types {shown}; use one type.")
-    return np.asarray(labels.tolist()) if "number" in first else labels
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= c <= "\udfff" for c in text)

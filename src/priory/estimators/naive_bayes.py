@@ -1,44 +1,52 @@
-"""`NaiveBayes`: mixed tables as they are, every column with the family that explains it best."""
+"""`NaiveBayes`: tables of mixed columns, each column with the family that explains it best."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from priory.calibration.calibrator import CalibratableModel, Calibrator
 from priory.calibration.feature_encoding import TableEncoding
-from priory.calibration.smoothing_search import choose_smoothing, sample_row_indices
-from priory.calibration.stacking import CorrectionRows, MemberSpec
-from priory.calibration.tempering import EvidenceTerms, measure_text_lengths
+from priory.calibration.smoothing_search import choose_smoothing
+from priory.calibration.stacking import MemberSpec
 from priory.core.logspace import log_normalise
 from priory.core.registration import count_columns, list_record_types, register_estimator
+from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, PrioryWarning
-from priory.estimators.base import encode_labels
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
-from priory.families import Text
 from priory.families.base import ESTIMATES
-from priory.models import naive_bayes as model
+from priory.models.cells import Cells
+from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.explanation import Ledgers
-from priory.models.leave_one_out import leave_one_out, leave_one_out_terms
-from priory.models.naive_bayes import ModelStatistics, check_class_prior
-from priory.models.schema import Schema, family_with_prior
-from priory.models.table import Table, read_table
+from priory.models.family_choice import argmax_evidence
+from priory.models.model_statistics import ModelStatistics, add_empty_blocks, make_empty_statistics, observe_cells
+from priory.models.naive_bayes import Model
+from priory.models.schema import FamilyLike, Schema
+from priory.models.table import Table
+from priory.models.table_reading import read_table
 
-MAX_ROWS_FOR_AUTO = 50_000  # rows: of more, what is fitted to rows is left to be asked for
-MAX_CLASSES_FOR_AUTO = 100  # classes: of more, likewise
-MAX_CELLS_TO_CALIBRATE = 1 << 16  # cells of the rows that corrections are fitted to
+# What "auto" tries: beyond these limits it is tried only where it is asked for by name.
+MAX_ROWS_FOR_AUTO = 50_000
+MAX_CLASSES_FOR_AUTO = 100
 MAX_CELL_PAIRS_FOR_AUTO = 1 << 20  # pairs of cells, for each class but one
+MAX_PAIR_TABLE_CELLS = 1 << 24  # counts of pairs of codes, for each class
+MAX_CELLS_TO_CALIBRATE = 1 << 16  # cells of the rows that corrections are fitted to
+MIN_ROWS_OF_A_SAMPLE = 1000  # however many columns there are
+ROWS_TO_CHOOSE_ALPHA = 100
 
 
 @dataclass(frozen=True)
 class ColumnReport:
-    """What a column was taken for, and why: the log evidence per row, in bits, of every candidate."""
+    """What a column was taken for, and the log evidence per row, in bits, of every candidate family."""
 
     name: str
     kind: str
@@ -52,35 +60,67 @@ class ColumnReport:
 
 
 @register_estimator(required=("statistics_", "n_features_in_", "_schema"))
-class NaiveBayes(SelfCalibratingClassifier):
-    """Naive Bayes for tables as they are.
+class NaiveBayes(SelfCalibratingClassifier[Table]):
+    """Naive Bayes for tables of mixed columns.
 
-    Takes a pandas, polars or pyarrow table, an array, a list of dicts: numbers, labels, booleans, missing cells (which
-    say nothing), labels never seen before, columns by name in any order.
+    Takes a pandas, polars or pyarrow table, an array, or a list of dicts, with numbers, labels, booleans and texts side
+    by side. Columns are found by name, in any order. A missing cell contributes nothing.
 
     Parameters
     ----------
     families : "auto", a family, or a dict of column to family
         A family is a name ("gaussian"), a class (`Gaussian`, its prior taken from the data) or an instance
-        (`Gaussian(location=0.0)`, a declared prior). "auto" lets the evidence choose, column by column.
+        (`Gaussian(location=0.0)`, a declared prior). "auto" chooses by evidence, column by column.
     estimate : "predictive", "mean", "map" or "ml"
-        Parameters integrated out, or a point estimate of them.
+        Integrate the parameters out, or use a point estimate of them.
     average : bool
-        Average over all 2^d sets of columns instead of using them all: a column counts as far as it matters. Of a
-        column of texts every token does.
+        Average over all 2^d sets of columns instead of using them all: each column is weighted by the probability that
+        it depends on the class. In a column of texts this is done for every token.
     alpha : float or "loo", optional
-        Virtual examples of each label or bin, the same for all columns; by default as many as the evidence of each
-        column asks for. "loo" lets ``fit`` take as many (``alpha_``) as make rows most probable of their own class when
-        they are left out (at most 100 of them); from then on that is as good as declared, until the next ``fit``.
+        Pseudo-counts added to each label or bin, the same for all columns; by default chosen by the evidence of each
+        column. "loo" lets ``fit`` choose the value (``alpha_``) with the smallest leave-one-out log loss on at most 100
+        rows; it then stays fixed until the next ``fit``.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
     missing : "ignore" or "error"
     calibrate : "loo" or False
-        Correct the probabilities by what the model says of rows left out, or leave them as naive Bayes has them.
+        Correct the probabilities by the model's answers to rows left out, or leave them as naive Bayes has them.
     refine : "auto", True or False
-        Let a logistic regression centred on naive Bayes correct it: where it helps, always, or never.
+        Correct naive Bayes by a logistic regression centred on it: where that helps, always, or never.
     structure : "auto", "naive" or "aode"
-        Columns that depend on the class alone, or each on another column besides: the one that predicts better, or as
-        declared. What "auto" tries, it tries on tables of up to 50,000 rows.
+        "naive": columns are independent given the class. "aode": each column also depends on one other column, averaged
+        over all choices of that column (averaged one-dependence estimators). "auto" uses what predicts better, on
+        tables of up to 50,000 rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels, sorted.
+    class_count_ : ndarray
+        The weight of the rows learned of each class.
+    statistics_ : ModelStatistics
+        Everything that was learned: it adds, subtracts and scales.
+    schema_ : dict of str to ColumnReport
+        For each column its family, and the evidence of every candidate.
+    inclusion_probability_ : ndarray
+        For each column the probability that it depends on the class.
+    token_inclusion_ : dict
+        For each column of texts and each of its tokens, the probability that the token depends on the class.
+    corrections_ : Corrections
+        The corrections, if they were fitted.
+    stale_ : tuple of str
+        The corrections that were dropped since; ``refresh`` fits them again.
+    alpha_ : float
+        The pseudo-count that ``alpha="loo"`` chose.
+    clock_ : float
+        The product of all decays so far.
+    n_features_in_, feature_names_in_
+        The number of columns, and their names if they have any.
+
+    References
+    ----------
+    T. Mitchell, *Machine Learning*, McGraw-Hill 1997, chapter 6.
+    G. Webb, J. Boughton, Z. Wang, "Not so naive Bayes: aggregating one-dependence estimators", Machine Learning 58
+    (2005), 5-24.
 
     Examples
     --------
@@ -88,7 +128,7 @@ class NaiveBayes(SelfCalibratingClassifier):
     >>> model = NaiveBayes().fit(table, ["yes", "no", "no"])
     >>> model.predict([{"outlook": "sunny", "wind": 4.0}]).tolist()
     ['yes']
-    >>> model.forget(table[:1], ["yes"]).class_count_.tolist()  # as if it had never been seen
+    >>> model.forget(table[:1], ["yes"]).class_count_.tolist()  # as if the row had never been learned
     [2.0, 0.0]
     """
 
@@ -98,15 +138,15 @@ class NaiveBayes(SelfCalibratingClassifier):
 
     def __init__(
         self,
-        families: Any = "auto",
+        families: FamilyLike | Mapping[str, FamilyLike] = "auto",
         *,
         estimate: str = "predictive",
         average: bool = False,
-        alpha: Any = None,
-        class_prior: Any = "estimated",
+        alpha: float | Literal["loo"] | None = None,
+        class_prior: ClassPrior = "estimated",
         missing: str = "ignore",
-        calibrate: Any = "loo",
-        refine: Any = "auto",
+        calibrate: Literal["loo", False] = "loo",
+        refine: bool | Literal["auto"] = "auto",
         structure: str = "auto",
     ) -> None:
         self.families = families
@@ -122,7 +162,7 @@ class NaiveBayes(SelfCalibratingClassifier):
     def _is_consistent(self) -> bool:
         """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
         schema, parts = self._schema, self.statistics_.parts
-        empty = model.make_empty_statistics(schema, self.statistics_.classes[:1])
+        empty = make_empty_statistics(schema, self.statistics_.classes[:1])
         widths = [len(block.names) for block in schema.blocks]
         return (
             len(schema.names) == self.n_features_in_
@@ -130,92 +170,43 @@ class NaiveBayes(SelfCalibratingClassifier):
             and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
         )
 
-    # -- learning ------------------------------------------------------------------------------------------------
+    # -- what was declared ---------------------------------------------------------------------------------------
 
-    def _finish_fit(self, table: Table, group: Array, weight: Array | None) -> None:
-        silent = [
-            name for name in self._schema.names if name not in model.find_filled_columns(self._schema, self.statistics_)
-        ]
-        if len(silent) == len(self._schema.names):
-            raise DataError("every cell of X is missing; there is nothing to learn from.")
-        if silent:
-            warnings.warn(f"columns without a single value say nothing: {silent[:10]}", PrioryWarning, stacklevel=4)
-        if (self.class_count_ <= 1).all():
-            warnings.warn("no class has two rows: how far each spreads is guessed", PrioryWarning, stacklevel=4)
-        if self.alpha == "loo":
-            self._choose_alpha(table, group, weight)
-        super()._finish_fit(table, group, weight)
+    def _model(self, statistics: ModelStatistics | None = None) -> Model:
+        learned = self._fitted_statistics() if statistics is None else statistics
+        prior = check_class_prior(self.class_prior, learned.classes)
+        return Model(self._schema, learned, self.estimate, prior, self.average)
 
-    def _choose_alpha(self, table: Table, group: Array, weight: Array | None) -> None:
-        """By leaving rows out: what was seen is the same under any prior, only the schema differs."""
-        rows = sample_row_indices(table.rows, weight, 100)
-        some, own = table.take_rows(rows), group[rows]
+    def _calibrator(self) -> Calibrator:
+        """A few dozen weights need few rows; a refinement that was asked for uses all of them."""
+        sample = max(MIN_ROWS_OF_A_SAMPLE, MAX_CELLS_TO_CALIBRATE // (1 + len(self._schema.names)))
+        return Calibrator(sys.maxsize if self.refine is True else sample, self._choose_members)
 
-        def honest(alpha: float) -> Array:
-            self._schema = Schema.of(table, self.families, alpha)
-            return self._predict_left_out(some, own)
-
-        self.alpha_ = choose_smoothing(honest, own)
-        self._schema = Schema.of(table, self.families, self.alpha_)
+    def _choose_members(
+        self, model: CalibratableModel, encoding: TableEncoding, n_rows: int, n_rows_used: int
+    ) -> list[MemberSpec]:
+        """The declared structures, each with and without refinement as declared."""
+        n_classes, n_columns = len(model.classes), len(encoding.sizes)
+        small = n_rows <= MAX_ROWS_FOR_AUTO and n_classes <= MAX_CLASSES_FOR_AUTO
+        cell_pairs = n_columns * (n_columns - 1) // 2 * n_rows_used * (n_classes - 1)
+        room_for_pairs = (
+            n_columns > 1
+            and cell_pairs <= MAX_CELL_PAIRS_FOR_AUTO
+            and encoding.sizes.sum() ** 2 * n_classes <= MAX_PAIR_TABLE_CELLS
+        )
+        structure = self.structure if self.structure != "auto" or (small and room_for_pairs) else "naive"
+        refine = self.refine if self.refine != "auto" or small else False
+        plain = [MemberSpec(name) for name in ("naive", "aode") if structure in (name, "auto")]
+        refined = [MemberSpec("naive", "columns")] if structure != "aode" else [MemberSpec("aode", "pairs")]
+        if structure == "auto":
+            refined.append(MemberSpec("naive", "pairs"))
+        if refine == "auto":  # naive Bayes may be no help at all: also refine the class prior alone
+            refined += [MemberSpec("base", spec.features) for spec in refined]
+        return (plain if refine is not True else []) + (refined if refine else [])
 
     def _effective_alpha(self) -> float | None:
-        """The virtual examples the schema is declared with."""
-        alpha: float | None = getattr(self, "alpha_", 1.0) if self.alpha == "loo" else self.alpha
-        return alpha
-
-    def _read(self, X: Any, reset: bool) -> Table:
-        self._check_parameters()
-        table = read_table(X)
-        if reset:
-            _check_not_empty(table)
-        elif table.has_names and hasattr(self, "feature_names_in_"):
-            extra = [name for name in table.names if name not in self._schema.names]
-            if extra:
-                warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
-        self._check_columns(table, reset)
-        table.check_finite()
-        if self.missing == "error":
-            table.check_no_missing()
-        if reset:
-            self._schema = Schema.of(table, self.families, self._effective_alpha())
-        return table
-
-    def _check_columns(self, table: Table, reset: bool) -> None:
-        """Remember the columns, or compare: by number where the table has no names."""
-        if reset:
-            self.n_features_in_ = len(table.names)
-            self.__dict__.pop("feature_names_in_", None)
-            if table.has_names:
-                self.feature_names_in_ = np.array(table.names, dtype=object)
-        elif not table.has_names and len(table.names) != self.n_features_in_:
-            raise DataError(
-                f"X has {len(table.names)} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input."
-            )
-
-    def _resolve_classes(self, classes: Any, is_first_call: bool) -> Array | None:
-        if classes is not None:
-            given = np.unique(np.asarray(classes))
-            return given if is_first_call else np.union1d(self.classes_, given)
-        return None if is_first_call else self.classes_
-
-    def _observe(self, table: Table, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        grown = self._schema.add_columns(table, self.families, self._effective_alpha())
-        if grown != self._schema:
-            self._schema = grown
-            if hasattr(self, "statistics_"):
-                self.statistics_ = model.add_empty_blocks(grown, self.statistics_)
-        return model.observe_table(self._schema, table, classes, group, weight)
-
-    def _check_mergeable(self, other: Self) -> None:
-        super()._check_mergeable(other)
-        mine, theirs = self._effective_alpha(), other._effective_alpha()
-        if mine != theirs:
-            raise DataError(f"the models have different alphas ({mine} and {theirs}); declare one to merge them.")
-        if self._schema != other._schema:
-            raise DataError(
-                "the models have different columns or families; only models of the same schema can be merged."
-            )
+        """The pseudo-count that the schema is declared with."""
+        return getattr(self, "alpha_", 1.0) if self.alpha == "loo" else self.alpha
 
     def _check_parameters(self) -> None:
         if self.estimate not in ESTIMATES:
@@ -233,144 +224,136 @@ class NaiveBayes(SelfCalibratingClassifier):
         if isinstance(self.class_prior, str) and self.class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {self.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
 
-    # -- correcting ----------------------------------------------------------------------------------------------
+    # -- learning ------------------------------------------------------------------------------------------------
 
-    def _read_cells(self, table: Table) -> list[Any]:
-        return self._schema.read_cells(table) or [np.zeros((table.rows, 0))]
+    def _read(self, X: object, reset: bool) -> Table:
+        self._check_parameters()
+        table = read_table(X)
+        if reset:
+            _check_not_empty(table)
+        elif table.has_names and hasattr(self, "feature_names_in_"):
+            extra = [name for name in table.names if name not in self._schema.names]
+            if extra:
+                warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
+        self._check_columns(table, reset)
+        table.check_finite()
+        if self.missing == "error":
+            table.check_no_missing()
+        if reset:
+            self._schema = Schema.of(table, self.families, self._effective_alpha())
+        return table
 
-    def _correction_rows(
-        self, cells: list[Any], encoding: TableEncoding | None, group: Array | None = None
-    ) -> CorrectionRows:
-        rows, ask = len(cells[0]), (self.estimate, self.average)
-        cells = cells[: len(self._schema.blocks)]
-        if group is None:
-            terms = model.log_likelihood_terms_of_cells(self._schema, self.statistics_, cells, rows, *ask)
-        else:
-            terms = leave_one_out_terms(self._schema, self.statistics_, cells, group, *ask)
-        prior = np.repeat(
-            self._estimated_log_prior()[None], rows, axis=0
-        )  # a row less of its own class would tell the class
-        lengths = np.ones((rows, 1 + terms.shape[2]))
-        for block, x in zip(self._schema.blocks, cells, strict=True):
-            if block.kind == "text":
-                lengths[:, 1 + self._schema.names.index(block.names[0])] = measure_text_lengths(x)
-        values = np.concatenate([prior[:, :, None], terms], axis=2)
-        return CorrectionRows(EvidenceTerms(values, lengths), cells, encoding, lambda: self._encode_tokens(cells))
+    def _check_columns(self, table: Table, reset: bool) -> None:
+        """Remember the columns, or compare with them: by number where the table has no names."""
+        if reset:
+            self.n_features_in_ = len(table.names)
+            self.__dict__.pop("feature_names_in_", None)
+            if table.has_names:
+                self.feature_names_in_ = np.array(table.names, dtype=object)
+        elif not table.has_names and len(table.names) != self.n_features_in_:
+            raise DataError(
+                f"X has {len(table.names)} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input."
+            )
 
-    def _encode_tokens(self, cells: list[Any]) -> list[csr_array]:
-        found = []
-        for block, records, x in zip(self._schema.blocks, self.statistics_.parts, cells, strict=True):
-            text = family_with_prior(block.candidates[0], records[0])
-            if isinstance(text, Text):
-                found.append(text.rows(records[0], x))
-        return found
+    def _read_cells(self, table: Table) -> list[Cells]:
+        return self._schema.read_cells(table)
 
-    def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> ModelStatistics:
-        return model.observe_cells(self._schema, cells, self.classes_, group, weight)
+    def _resolve_classes(self, classes: ArrayLike | None, is_first_call: bool) -> Array | None:
+        if classes is not None:
+            given = np.unique(np.asarray(classes))
+            return given if is_first_call else np.union1d(self.classes_, given)
+        return None if is_first_call else self.classes_
 
-    def _count_parts(self) -> int:
-        return len(self._schema.names)
+    def _observe(self, table: Table, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
+        grown = self._schema.add_columns(table, self.families, self._effective_alpha())
+        if grown != self._schema:
+            self._schema = grown
+            if hasattr(self, "statistics_"):
+                self.statistics_ = add_empty_blocks(grown, self.statistics_)
+        return observe_cells(self._schema, self._read_cells(table), classes, group, weight)
 
-    def _can_leave_one_out(self) -> bool:
-        """Of many rows a whole fold at a time: as honest, and sooner done."""
-        return bool(self.statistics_.n.sum() <= MAX_ROWS_FOR_AUTO)
+    def _finish_fit(self, table: Table, group: Array, weight: Array | None) -> None:
+        filled = self._model().find_filled_columns()
+        empty = [name for name in self._schema.names if name not in filled]
+        if not filled:
+            raise DataError("every cell of X is missing; there is nothing to learn from.")
+        if empty:
+            warnings.warn(f"columns without a single value say nothing: {empty[:10]}", PrioryWarning, stacklevel=4)
+        if (self.class_count_ <= 1).all():
+            warnings.warn("no class has two rows: how far each spreads is guessed", PrioryWarning, stacklevel=4)
+        if self.alpha == "loo":
+            self._choose_alpha(table, group, weight)
+        super()._finish_fit(table, group, weight)
 
-    def _choose_member_specs(self, n_rows: int, encoding: TableEncoding, n_rows_used: int) -> list[MemberSpec]:
-        """Every structure that is asked for, with and without refinement, as asked for."""
-        small, d = n_rows <= MAX_ROWS_FOR_AUTO and len(self.classes_) <= MAX_CLASSES_FOR_AUTO, len(encoding.sizes)
-        pairs = d * (d - 1) // 2 * n_rows_used * (len(self.classes_) - 1)
-        room = d > 1 and pairs <= MAX_CELL_PAIRS_FOR_AUTO and encoding.sizes.sum() ** 2 * len(self.classes_) <= 1 << 24
-        structure = self.structure if self.structure != "auto" or (small and room) else "naive"
-        refine = self.refine if self.refine != "auto" or small else False
-        plain = [MemberSpec(name) for name in ("naive", "aode") if structure in (name, "auto")]
-        refined = [MemberSpec("naive", "columns")] if structure != "aode" else [MemberSpec("aode", "pairs")]
-        if structure == "auto":
-            refined.append(MemberSpec("naive", "pairs"))
-        if refine == "auto":  # what naive Bayes says may be no help at all
-            refined += [MemberSpec("base", kind.features) for kind in refined]
-        return (plain if refine is not True else []) + (refined if refine else [])
+    def _choose_alpha(self, table: Table, group: Array, weight: Array | None) -> None:
+        """By leaving rows out: the statistics are the same under any prior, only the schema differs."""
+        if weight is not None:
+            raise DataError("alpha='loo' leaves out rows of weight one; omit sample_weight, or give alpha a number.")
+        rows = space_evenly(table.rows, ROWS_TO_CHOOSE_ALPHA)
+        some, own = table.take_rows(rows), group[rows]
 
-    def _max_rows_to_calibrate(self) -> int:
-        """A few dozen weights need few rows; a refinement that was asked for uses them all."""
-        return (
-            sys.maxsize if self.refine is True else max(1000, MAX_CELLS_TO_CALIBRATE // (1 + len(self._schema.names)))
-        )
+        def predict_left_out(alpha: float) -> Array:
+            model = replace(self._model(), schema=Schema.of(table, self.families, alpha))
+            return log_normalise(model.leave_one_out(model.schema.read_cells(some), own), model.log_prior())
+
+        self.alpha_ = choose_smoothing(predict_left_out, own)
+        self._schema = Schema.of(table, self.families, self.alpha_)
+
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        mine, theirs = self._effective_alpha(), other._effective_alpha()
+        if mine != theirs:
+            raise DataError(f"the models have different alphas ({mine} and {theirs}); declare one to merge them.")
+        if self._schema != other._schema:
+            raise DataError(
+                "the models have different columns or families; only models of the same schema can be merged."
+            )
 
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def _resolve_class_prior(self) -> Any:
-        return check_class_prior(self.class_prior, self.classes_)
-
-    def _log_prior(self) -> Array:
-        return model.log_class_prior(self.statistics_, self._resolve_class_prior())
-
-    def _log_joint(self, table: Table) -> Array:
-        return model.log_joint(
-            self._schema, self.statistics_, table, self.estimate, self._resolve_class_prior(), self.average
-        )
-
-    def explain(self, X: Any) -> Ledgers:
+    def explain(self, X: object) -> Ledgers:
         """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds.
 
-        Each line says what it counts for after tempering; "(together)" is what looking at columns together adds.
+        Each line is what the column counts for after tempering; "(together)" is what corrections that look at several
+        columns together add.
         """
         check_is_fitted(self, "statistics_")
         table = self._read(X, reset=False)
-        terms = model.log_likelihood_terms(self._schema, self.statistics_, table, self.estimate, self.average)
-        scale, prior, rest = self._explanation_weights(self._read_cells(table))
-        terms *= scale[:, None, 1:]
-        names, places = list(self._schema.names), table.find_columns(self._schema.names)
-        cells = [[table.get_cell(row, place) for place in places] for row in range(table.rows)]
-        if not np.allclose(rest, 0.0, atol=1e-9):
-            terms = np.concatenate([terms, rest[:, :, None]], axis=2)
-            names, cells = [*names, "(together)"], [[*row, ""] for row in cells]
-        return Ledgers.of(self.classes_, prior, terms, names, cells)
+        cells = self._read_cells(table)
+        split = self._calibrated().split_evidence(cells)
+        terms = self._model().log_likelihood_terms(cells) * split.weights[:, None, 1:]  # (rows, classes, columns)
+        names, positions = list(self._schema.names), table.find_columns(self._schema.names)
+        values = [[table.get_cell(row, position) for position in positions] for row in range(table.rows)]
+        if not np.allclose(split.rest, 0.0, atol=1e-9):
+            terms = np.concatenate([terms, split.rest[:, :, None]], axis=2)
+            names, values = [*names, "(together)"], [[*row, ""] for row in values]
+        return Ledgers.of(self.classes_, split.prior, terms, names, values)
 
     @property
     def schema_(self) -> dict[str, ColumnReport]:
-        """For each column what it was taken for, and the evidence behind it."""
-        reports: dict[str, ColumnReport] = {
-            name: ColumnReport(name, "empty", "none", {}) for name in self._schema.names
-        }
-        for block, candidates in zip(
-            self._schema.blocks, model.compute_evidence(self._schema, self._fitted_statistics()), strict=True
-        ):
+        """For each column what it was taken for, and the evidence of every candidate family."""
+        model = self._model()
+        rows = max(float(model.statistics.n.sum()), 1.0)
+        reports = {name: ColumnReport(name, "empty", "none", {}) for name in self._schema.names}
+        for block, candidates in zip(self._schema.blocks, model.compute_evidence(), strict=True):
             for j, name in enumerate(block.names):
-                rows = max(float(self.statistics_.n.sum()), 1.0)
-                best = model.argmax_evidence(np.array([e[j] for _, e in candidates]))
-                bits = {type(f).__name__: float(e[j]) / rows / np.log(2) for f, e in candidates}
+                best = argmax_evidence(np.array([evidence[j] for _, evidence in candidates]))
+                bits = {type(f).__name__: float(evidence[j]) / rows / np.log(2) for f, evidence in candidates}
                 reports[name] = ColumnReport(name, block.kind, list(bits)[int(best)], bits)
         return reports
 
     @property
     def inclusion_probability_(self) -> Array:
-        """For each column the probability that it depends on the class at all; for a text, that any token does."""
-        return np.array(list(model.inclusion_probability(self._schema, self._fitted_statistics()).values()))
+        """For each column the probability that it depends on the class; for a text, that any of its tokens does."""
+        return np.array(list(self._model().inclusion_probability().values()))
 
     @property
     def token_inclusion_(self) -> dict[str, dict[str, float]]:
         """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
-        return model.token_inclusion(self._schema, self._fitted_statistics())
+        return self._model().token_inclusion()
 
-    def leave_one_out(self, X: Any, y: Any) -> Array:
-        """log p(c | x) of every learned row, from the model without that row: ``total - row``, no refit."""
-        check_is_fitted(self, "statistics_")
-        table = self._read(X, reset=False)
-        return self._predict_left_out(table, encode_labels(y, self.classes_)[1])
-
-    def _predict_left_out(self, table: Table, group: Array) -> Array:
-        joint = leave_one_out(
-            self._schema,
-            self.statistics_,
-            table,
-            group,
-            self.estimate,
-            self._resolve_class_prior(),
-            self.average,
-        )
-        return log_normalise(joint, self._log_prior())
-
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True

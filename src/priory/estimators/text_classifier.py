@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import secrets
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -26,19 +27,20 @@ from priory.bag_of_words.vocabulary import (
     Vocabulary,
     load_stop_words,
 )
-from priory.calibration import stacking as corrections
-from priory.calibration.feature_encoding import TableEncoding
-from priory.calibration.smoothing_search import choose_smoothing, sample_row_indices
+from priory.calibration.calibrator import Calibrator
+from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
-from priory.calibration.tempering import EvidenceTerms, measure_text_lengths
 from priory.core.logspace import log_normalise
 from priory.core.registration import list_record_types, register_estimator
+from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, StaleModelError
-from priory.estimators.base import encode_labels
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
+from priory.models.cells import Cells, TextCells
+from priory.models.class_prior import check_class_prior, log_class_prior
+from priory.models.evidence_terms import EvidenceTerms, measure_text_lengths
 from priory.models.explanation import Ledger, LedgerLine, Ledgers
-from priory.models.naive_bayes import ModelStatistics, check_class_prior, log_class_prior
+from priory.models.model_statistics import ModelStatistics
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines
 
 MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
@@ -65,7 +67,7 @@ class TextTable:
         "most": "max_tokens",
     },
 )
-class TextClassifier(SelfCalibratingClassifier):
+class TextClassifier(SelfCalibratingClassifier[TextTable]):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
     Parameters
@@ -220,7 +222,11 @@ class TextClassifier(SelfCalibratingClassifier):
     def _finish_fit(self, table: TextTable, group: Array, weight: Array | None) -> None:
         self.__dict__.pop("alpha_", None)
         if self.alpha == "loo":
-            rows = sample_row_indices(table.rows, weight, 500 if self._build_vocabulary().keeps_all_tokens else 100)
+            if weight is not None:
+                raise DataError(
+                    "alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number."
+                )
+            rows = space_evenly(table.rows, 500 if self._build_vocabulary().keeps_all_tokens else 100)
             some, own = TextTable([table.documents[i] for i in rows]), group[rows]
 
             def honest(alpha: float) -> Array:
@@ -306,31 +312,23 @@ class TextClassifier(SelfCalibratingClassifier):
     def _log_prior(self) -> Array:
         if not BAG_MODELS[self.model].uses_class_prior and len(self.classes_) > 1:
             return np.zeros(len(self.classes_))
-        return log_class_prior(self.statistics_, check_class_prior(self.class_prior, self.classes_))
+        return log_class_prior(self.statistics_.n, check_class_prior(self.class_prior, self.classes_))
 
     # -- correcting ----------------------------------------------------------------------------------------------
 
-    def _read_cells(self, table: TextTable) -> list[Any]:
-        return [table.documents]
+    def _model(self, statistics: ModelStatistics | None = None) -> ClassifierModel:
+        return ClassifierModel(self if statistics is None else _copy_with_statistics(self, statistics))
 
-    def _correction_rows(
-        self, cells: list[Any], encoding: TableEncoding | None, group: Array | None = None
-    ) -> corrections.CorrectionRows:
-        documents = cells[0]
-        scores = self._score_documents(documents) if group is None else self._score_left_out(documents, group)
-        before = np.repeat(self._estimated_log_prior()[None], len(documents), axis=0)
-        lengths = np.column_stack([np.ones(len(documents)), measure_text_lengths(documents)])
-        return corrections.CorrectionRows(
-            EvidenceTerms(np.stack([before, scores], axis=2), lengths),
-            cells,
-            encoding,
-            lambda: [self._encode_tokens(documents)],
-        )
+    def _read_cells(self, table: TextTable) -> list[Cells]:
+        return [TextCells(table.documents)]
+
+    def _calibrator(self) -> Calibrator:
+        members = [MemberSpec("naive", "columns" if self.refine else "")]
+        return Calibrator(sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE, lambda *_: members)
 
     def _estimated_log_prior(self) -> Array:
-        return (
-            super()._estimated_log_prior() if BAG_MODELS[self.model].uses_class_prior else np.zeros(len(self.classes_))
-        )
+        uses_prior = BAG_MODELS[self.model].uses_class_prior
+        return log_class_prior(self.statistics_.n, "estimated") if uses_prior else np.zeros(len(self.classes_))
 
     def _encode_tokens(self, documents: DocumentBatch) -> csr_array:
         words = self._counts_in_use()
@@ -339,22 +337,7 @@ class TextClassifier(SelfCalibratingClassifier):
         )
         return build_unit_rows(indptr, ids, words)
 
-    def _observe_cells(self, cells: list[Any], group: Array, weight: Array | None) -> ModelStatistics:
-        return self._observe(TextTable(cells[0]), self.classes_, group, weight)
-
-    def _count_parts(self) -> int:
-        return 1
-
-    def _choose_member_specs(self, n_rows: int, encoding: TableEncoding, n_rows_used: int) -> list[MemberSpec]:
-        return [MemberSpec("naive", "columns" if self.refine else "")]
-
-    def _max_rows_to_calibrate(self) -> int:
-        return sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE
-
     # -- answering -----------------------------------------------------------------------------------------------
-
-    def _log_joint(self, table: TextTable) -> Array:
-        return self._score_documents(table.documents) + self._log_prior()
 
     def _score_documents(self, documents: DocumentBatch) -> Array:
         weights, once = self._token_weights(), BAG_MODELS[self.model].binary
@@ -366,11 +349,11 @@ class TextClassifier(SelfCalibratingClassifier):
         check_is_fitted(self, "statistics_")
         self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
-        scale, prior, rest = self._explanation_weights([texts.documents])
+        split = self._calibrated().split_evidence(self._read_cells(texts))
         return Ledgers(
             [
-                self._explain_document(document, believed, prior, more)
-                for document, believed, more in zip(texts.documents, scale[:, 1], rest, strict=True)
+                self._explain_document(document, weight, split.prior, rest)
+                for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
             ]
         )
 
@@ -392,11 +375,6 @@ class TextClassifier(SelfCalibratingClassifier):
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
         return find_strongest_tokens(self._token_counts(), self._build_bag(), labels.index(label), labels, max_tokens)
-
-    def leave_one_out(self, X: Any, y: Any) -> Array:
-        """log p(c | text) of every learned text, from the model without it: words only it had vanish with it."""
-        check_is_fitted(self, "statistics_")
-        return self._predict_left_out(self._read(X, reset=False), encode_labels(y, self.classes_)[1])
 
     def _predict_left_out(self, table: TextTable, group: Array) -> Array:
         if not self._can_leave_one_out():
@@ -422,7 +400,7 @@ class TextClassifier(SelfCalibratingClassifier):
             less = _copy_with_statistics(
                 self, self.statistics_ - self._observe(one, self.classes_, group[i : i + 1], None)
             )
-            answers[i] = log_normalise(less._log_joint(one), less._log_prior())[0]
+            answers[i] = log_normalise(less._score_documents(one.documents) + less._log_prior(), less._log_prior())[0]
         return answers
 
     def _log_prior_without_row(self, c: int) -> Array:
@@ -441,3 +419,51 @@ def _copy_with_statistics(model: TextClassifier, seen: ModelStatistics) -> TextC
     twin = copy.copy(model)
     twin.statistics_ = seen
     return twin
+
+
+class ClassifierModel:
+    """A text classifier as calibration sees it."""
+
+    n_parts = 1
+
+    def __init__(self, classifier: TextClassifier) -> None:
+        self._classifier = classifier
+
+    @property
+    def classes(self) -> Array:
+        return self._classifier.classes_
+
+    @property
+    def can_leave_one_out(self) -> bool:
+        return self._classifier._can_leave_one_out()
+
+    def log_prior(self) -> Array:
+        return self._classifier._log_prior()
+
+    def estimated_log_prior(self) -> Array:
+        return self._classifier._estimated_log_prior()
+
+    def log_joint(self, cells: Sequence[Cells]) -> Array:
+        return self._classifier._score_documents(cells[0].data) + self.log_prior()
+
+    def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
+        return self._make_terms(self._classifier._score_documents(cells[0].data), cells)
+
+    def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
+        return self._make_terms(self._classifier._score_left_out(cells[0].data, group), cells)
+
+    def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
+        return self._classifier._predict_left_out(TextTable(cells[0].data), group)
+
+    def _make_terms(self, scores: Array, cells: Sequence[Cells]) -> EvidenceTerms:
+        documents = cells[0].data
+        prior = np.repeat(self.estimated_log_prior()[None], len(documents), axis=0)
+        lengths = np.column_stack([np.ones(len(documents)), measure_text_lengths(documents)])
+        return EvidenceTerms(np.stack([prior, scores], axis=2), lengths)
+
+    def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:
+        return [self._classifier._encode_tokens(cells[0].data)]
+
+    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ClassifierModel:
+        part = self._classifier._observe(TextTable(cells[0].data), self.classes, group, weight)
+        return ClassifierModel(_copy_with_statistics(self._classifier, self._classifier.statistics_ - part))

@@ -18,7 +18,6 @@ from priory.errors import DataError, MissingDependencyError
 from priory.estimators.naive_bayes import NaiveBayes
 from priory.families import Bernoulli, Gaussian, Histogram, Poisson
 from priory.families.poisson import MAX_EXACT_COUNT
-from priory.models import naive_bayes as model
 from priory.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB, PoissonNB
 
 ONNX_OPSET = 17
@@ -122,11 +121,11 @@ def _export_table(fitted: NaiveBayes, graph: OnnxGraph) -> str:
     schema = fitted._schema
     place = {name: j for j, name in enumerate(schema.names)}
     scores = []
-    for choice in model.choose_families(schema, fitted.statistics_, fitted.average):
+    for choice in fitted._model().choices():
         names = schema.blocks[choice.block].names
         written = FAMILY_EXPORTERS.get(type(choice.family))
-        if written is None or choice.inclusion_weights is not None:
-            what = "averaging over columns" if choice.inclusion_weights is not None else type(choice.family).__name__
+        if written is None or choice.inclusion is not None:
+            what = "averaging over columns" if choice.inclusion is not None else type(choice.family).__name__
             raise DataError(f"column {names[choice.positions[0]]!r}: {what} has no ONNX form; declare another family.")
         x = graph.gather_columns(np.array([place[names[j]] for j in choice.positions]))
         scores.append(written(graph, x, choice.family, choice.statistics, fitted.estimate))

@@ -12,7 +12,7 @@ import numpy as np
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError
 from priory.leakage.audit_tables import AuditColumn, AuditData
-from priory.models import table as tables
+from priory.models import table_reading as tables
 from priory.models.table import Table
 
 MAX_NUMERIC_CLASSES = 20  # a numeric target with more values than this is a quantity
@@ -42,7 +42,7 @@ def read_audit_data(train: Any, test: Any, target: Any, groups: Any, time: Any, 
         first.rows,
         0 if second is None else second.rows,
         columns,
-        {name: [text for side in sides for text in side.texts(side.names.index(name))] for name in prose},
+        {name: [str(text) for side in sides for text in side.texts(side.names.index(name))] for name in prose},
         classes,
         group,
         target=label,

@@ -1,47 +1,55 @@
-"""The evidence ledger: why a row was given its class. Prior, one line for each column, and their sum."""
+"""The evidence ledger: why a row was given its class. The prior, one line for each column, and their sum.
+
+Evidence is shown in decibans: 10 log10 of the odds ratio of two classes. 10 decibans make the odds ten times as large.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from priory.core.terminal_width import display_width, pad_to_width
-from priory.core.typing import Array
+from priory.core.typing import Array, Label
 from priory.errors import MissingDependencyError
 
-MAX_LEDGER_LINES = 20  # lines shown
-MAX_VALUE_WIDTH = 40  # characters of a cell shown
-DECIBANS_PER_NAT = 10 / math.log(10)  # nats to decibans
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_LEDGER_LINES = 20
+MAX_VALUE_WIDTH = 40  # characters of a cell
+DECIBANS_PER_NAT = 10 / math.log(10)
 
 
 @dataclass(frozen=True)
 class LedgerLine:
-    """One entry: what was seen, and its log probability under each class."""
+    """One entry: a name, the value found, and its log probability under each class."""
 
     name: str
-    value: Any
+    value: object
     log_likelihood: tuple[float, ...]
-    spans: tuple[tuple[int, int], ...] = ()  # where it stands in the text, if it is a token
+    spans: tuple[tuple[int, int], ...] = ()  # where a token stands in the text
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """One row explained. ``prior`` and ``lines`` are log probabilities for each class; they add up to ``total``.
+    """The explanation of one row: log probabilities for each class in ``prior`` and ``lines``, which sum to ``total``.
 
-    The *weight of evidence* of a line is the log-odds it moves towards the winner and away from the runner-up.
+    The *weight of evidence* of a line is what it adds to the log odds of the most probable class against the second.
     """
 
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
     prior: LedgerLine
     lines: tuple[LedgerLine, ...]
     text: str | None = None
 
     def entries(self) -> tuple[LedgerLine, ...]:
+        """The prior and all lines."""
         return (self.prior, *self.lines)
 
     @property
@@ -50,20 +58,21 @@ class Ledger:
         return tuple(_sum_exactly(line.log_likelihood[c] for line in self.entries()) for c in range(len(self.classes)))
 
     def ranked(self) -> list[int]:
-        """The places of the classes, most probable first."""
+        """The class numbers, most probable first."""
         total = self.total
         return sorted(range(len(total)), key=lambda c: -total[c])
 
     @property
     def no_evidence(self) -> bool:
-        """Whether nothing but the prior has spoken."""
+        """Whether the answer is the prior alone."""
         return not any(any(line.log_likelihood) for line in self.lines)
 
     @property
-    def winner(self) -> Any:
+    def winner(self) -> Label:
+        """The most probable class."""
         return self.classes[self.ranked()[0]]
 
-    def weights(self, for_class: Any = None, against: Any = None) -> list[float]:
+    def weights(self, for_class: Label | None = None, against: Label | None = None) -> list[float]:
         """Weight of evidence of each entry in nats, for one class (the winner) against another (the runner-up)."""
         ranked = self.ranked()
         a = ranked[0] if for_class is None else self.classes.index(for_class)
@@ -72,12 +81,12 @@ class Ledger:
         b = next(c for c in ranked if c != a) if against is None else self.classes.index(against)
         return [_subtract_or_zero(line.log_likelihood[a], line.log_likelihood[b]) for line in self.entries()]
 
-    def log_odds(self, for_class: Any = None, against: Any = None) -> float:
+    def log_odds(self, for_class: Label | None = None, against: Label | None = None) -> float:
         """The sum of the weights of evidence."""
         return _sum_exactly(self.weights(for_class, against))
 
-    def to_frame(self) -> Any:
-        """A pandas DataFrame: the entries as rows; a column for each class, and the weight of evidence in decibans."""
+    def to_frame(self) -> pd.DataFrame:
+        """The entries as rows of a data frame: a column for each class, and the weight of evidence in decibans."""
         pd = import_pandas()
         rows = [
             {"name": line.name, "value": line.value}
@@ -118,14 +127,17 @@ class Ledger:
             f"<tr><td>{escape(n)}</td><td>{escape(v)}</td><td style='text-align:right'>{w:+.1f}</td></tr>"
             for n, v, w in cells
         )
-        marked = "" if self.text is None else f"<p>{self.marked()}</p>"
+        text = "" if self.text is None else f"<p>{self.marked()}</p>"
         head = "<tr><th>evidence</th><th>value</th><th>decibans</th></tr>"
-        return f"<table><caption>{escape(title)}, p {escape(format_winner_probability(self))}</caption>{head}{body}</table>{marked}"
+        caption = f"<caption>{escape(title)}, p {escape(format_winner_probability(self))}</caption>"
+        return f"<table>{caption}{head}{body}</table>{text}"
 
-    def marked(self, for_class: Any = None, against: Any = None, max_characters: int | None = None) -> str:
-        """The text as HTML, the places that spoke green for the winner and red against it, the stronger the darker.
+    def marked(
+        self, for_class: Label | None = None, against: Label | None = None, max_characters: int | None = None
+    ) -> str:
+        """The text as HTML: evidence for the most probable class in green, against it in red, the stronger the darker.
 
-        After ``most`` characters it breaks off.
+        The text is cut after ``max_characters``.
         """
         weight = {}
         for line, w in zip(self.lines, self.weights(for_class, against)[1:], strict=True):
@@ -133,7 +145,7 @@ class Ledger:
         widest = max(map(abs, weight.values()), default=1.0) or 1.0
         text, out, at = (self.text or "")[:max_characters], "", 0
         for (start, end), w in sorted(weight.items()):
-            if at <= start and end <= len(text):  # an n-gram inside another is not marked twice
+            if at <= start and end <= len(text):  # do not mark an n-gram inside another one twice
                 colour = "0,150,60" if w > 0 else "200,40,40"
                 shade = f"background:rgba({colour},{abs(w) / widest:.2f})"
                 out += escape(text[at:start]) + f'<mark style="{shade}">{escape(text[start:end])}</mark>'
@@ -149,8 +161,9 @@ class Ledgers(Sequence[Ledger]):
 
     @classmethod
     def of(
-        cls, classes: Array, log_prior: Array, terms: Array, names: Sequence[str], cells: Sequence[Sequence[Any]]
+        cls, classes: Array, log_prior: Array, terms: Array, names: Sequence[str], cells: Sequence[Sequence[object]]
     ) -> Ledgers:
+        """One ledger a row; ``terms`` is (rows, classes, columns), ``cells`` the values shown."""
         prior = LedgerLine("prior", "", tuple(log_prior.tolist()))
         return cls(
             [
@@ -166,7 +179,13 @@ class Ledgers(Sequence[Ledger]):
             ]
         )
 
-    def __getitem__(self, i: Any) -> Any:
+    @overload
+    def __getitem__(self, i: int) -> Ledger: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Ledgers: ...
+
+    def __getitem__(self, i: int | slice) -> Ledger | Ledgers:
         return Ledgers(self._ledgers[i]) if isinstance(i, slice) else self._ledgers[i]
 
     def __len__(self) -> int:
@@ -181,15 +200,15 @@ class Ledgers(Sequence[Ledger]):
     def _repr_html_(self) -> str:
         return "".join(ledger._repr_html_() for ledger in self._ledgers)
 
-    def to_frame(self) -> Any:
-        """All entries in one pandas DataFrame, with the row they explain."""
+    def to_frame(self) -> pd.DataFrame:
+        """All entries in one data frame, with the number of the row they explain."""
         pd = import_pandas()
         frames = [ledger.to_frame().assign(row=row) for row, ledger in enumerate(self._ledgers)]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def import_pandas() -> Any:
-    """pandas, or what to install."""
+def import_pandas() -> ModuleType:
+    """The module pandas; an error says what to install."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -198,7 +217,7 @@ def import_pandas() -> Any:
 
 
 def format_winner_probability(ledger: Ledger) -> str:
-    """p of the winner; never shown as certain when it is not.
+    """The probability of the most probable class, never rounded to certainty.
 
     >>> format_winner_probability(Ledger(("a", "b"), LedgerLine("prior", None, (0.0, -800.0)), ()))
     '> 0.9999'
@@ -211,8 +230,8 @@ def format_winner_probability(ledger: Ledger) -> str:
     return "> 0.9999" if p > 0.9999 and len(total) > 1 else f"= {p:.4f}"
 
 
-def format_value(value: Any) -> str:
-    """A cell for people: control characters are escaped, nothing is taken for code.
+def format_value(value: object) -> str:
+    """A cell as text of bounded length, with control characters escaped.
 
     >>> format_value("a\\x1b[31m"), format_value(None), format_value(2.0), format_value(0.123456789)
     ('a\\\\x1b[31m', 'missing', '2', '0.123457')
@@ -231,7 +250,7 @@ def _format_bar(weight: float, max_weight: float) -> str:
     return ("+" if weight > 0 else "-") * round(12 * abs(weight) / max_weight)
 
 
-def _sum_exactly(terms: Any) -> float:
+def _sum_exactly(terms: Iterable[float]) -> float:
     values = list(terms)
     return math.fsum(values) if all(map(math.isfinite, values)) else float(np.sum(values))
 

@@ -1,27 +1,29 @@
 """What was declared: which columns there are, what they hold, and the families that may explain them.
 
-A schema is fixed before the data count. Which of its candidates explains a column best is *not* in it: that is a
-function of the statistics, asked for when it is needed (see `model.chosen`).
+A schema is fixed before any row is learned. Which of its candidates explains a column best is *not* in it: that is a
+function of the statistics, computed when it is needed (see `priory.models.naive_bayes.Model.choices`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.registration import register_record
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError, KindError
 from priory.families import Text
 from priory.families.base import ColumnFamily
 from priory.families.registry import auto_candidates, families_by_name, is_registered_family
+from priory.families.value_counts import CategoricalCells
+from priory.models.cells import Cells, LabelCells, NumberCells, TextCells
+from priory.models.records import BlockRecord
 from priory.models.table import Table
 
 Candidate = type[ColumnFamily] | ColumnFamily  # a class takes its prior from the data; an instance is a declared prior
+FamilyLike = str | Candidate  # "auto", the name of a family, a class or an instance
 
 
 @register_record("Block")
@@ -40,11 +42,22 @@ class ColumnBlock:
             return "a candidate is not a registered family"
         return None
 
-    def read_cells(self, table: Table, places: Mapping[str, int]) -> Any:
-        wanted = [places[name] for name in self.names]
+    def read_cells(self, table: Table, positions: Mapping[str, int]) -> Cells:
+        """The cells of this block's columns, given where each column stands in the table."""
+        columns = [positions[name] for name in self.names]
         if self.kind == "text":
-            return table.texts(wanted[0])
-        return table.labels(wanted) if self.kind == "label" else table.numbers(wanted)
+            return TextCells(table.texts(columns[0]))
+        return LabelCells(table.labels(columns)) if self.kind == "label" else NumberCells(table.numbers(columns))
+
+    def make_empty_cells(self) -> Cells:
+        """Cells of no rows."""
+        columns = len(self.names)
+        if self.kind == "text":
+            return TextCells([])
+        if self.kind == "label":
+            values = tuple(np.array([], dtype=object) for _ in self.names)
+            return LabelCells(CategoricalCells(np.zeros((0, columns), dtype=np.int32), values))
+        return NumberCells(np.zeros((0, columns)))
 
 
 @register_record("Schema")
@@ -64,11 +77,11 @@ class Schema:
         return None
 
     @classmethod
-    def of(cls, table: Table, families: Any, alpha: float | None) -> Schema:
+    def of(cls, table: Table, families: FamilyLike | Mapping[str, FamilyLike], alpha: float | None) -> Schema:
         wanted = _assign_families(families, table.names)
         return cls(table.names).add_columns(table, wanted, alpha)
 
-    def add_columns(self, table: Table, families: Any, alpha: float | None) -> Schema:
+    def add_columns(self, table: Table, families: FamilyLike | Mapping[str, FamilyLike], alpha: float | None) -> Schema:
         """This schema, and the columns that were empty until now."""
         wanted = families if isinstance(families, dict) else _assign_families(families, self.names)
         kinds = table.column_kinds()
@@ -89,7 +102,12 @@ class Schema:
         ]
         return replace(self, blocks=self.blocks + tuple(new))
 
-    def read_cells(self, table: Table) -> list[Any]:
+    def find_places(self) -> list[Array]:
+        """For each block where its columns stand among the names of the schema."""
+        place = {name: j for j, name in enumerate(self.names)}
+        return [np.array([place[name] for name in block.names], dtype=int) for block in self.blocks]
+
+    def read_cells(self, table: Table) -> list[Cells]:
         """The table's cells for each block, the columns found by name and checked to hold what they held."""
         places = dict(zip(self.names, table.find_columns(self.names), strict=True))
         kinds = table.column_kinds()
@@ -100,10 +118,11 @@ class Schema:
                     row = next(i for i in range(table.rows) if table.get_cell(i, places[name]) is not None)
                     value = table.get_cell(row, places[name])
                     raise KindError(f"row {row}, column {name!r} holds {value!r}; this column is numbers.")
-        return [block.read_cells(table, places) for block in self.blocks]
+        # a table of empty columns still has rows: they are a block of no columns
+        return [block.read_cells(table, places) for block in self.blocks] or [NumberCells(np.zeros((table.rows, 0)))]
 
 
-def _assign_families(families: Any, names: Sequence[str]) -> dict[str, Any]:
+def _assign_families(families: FamilyLike | Mapping[str, FamilyLike], names: Sequence[str]) -> dict[str, FamilyLike]:
     if isinstance(families, Mapping):
         unknown = [name for name in families if name not in names]
         if unknown:
@@ -113,7 +132,7 @@ def _assign_families(families: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _resolve_candidates(
-    family: Any, name: str, kind: ColumnKind, alpha: float | None
+    family: FamilyLike, name: str, kind: ColumnKind, alpha: float | None
 ) -> tuple[ColumnKind, tuple[Candidate, ...]]:
     """The kind a column is counted as, and its candidates."""
     if isinstance(family, str) and family == "auto":
@@ -150,17 +169,6 @@ def instantiate_family(candidate: Candidate) -> ColumnFamily:
     return candidate() if isinstance(candidate, type) else candidate
 
 
-def family_with_prior(candidate: Candidate, statistics: Any) -> ColumnFamily:
+def family_with_prior(candidate: Candidate, statistics: BlockRecord) -> ColumnFamily:
     """The candidate with its declared prior, or the one it takes from the data."""
     return candidate.empirical_prior(statistics) if isinstance(candidate, type) else candidate
-
-
-def take_columns(record: Any, places: Array) -> Any:
-    """The record of some columns of a block; a text is a block of its own."""
-    if isinstance(record, TokenCounts):
-        return record
-    if isinstance(record, tuple):
-        return tuple(record[int(j)] for j in places)
-    return replace(
-        record, **{name: value[..., places] for name, value in vars(record).items() if isinstance(value, np.ndarray)}
-    )

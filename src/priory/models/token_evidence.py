@@ -1,9 +1,9 @@
-"""What tokens tell: the lines of a text's ledger, and the tokens that speak most for a class."""
+"""Tokens as evidence: the lines of a text's ledger, and the strongest tokens of a class."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,24 +12,24 @@ from priory.bag_of_words.models import BagOfWords
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer, find_token_spans
 from priory.bag_of_words.vocabulary import UNKNOWN_TOKEN
-from priory.core.typing import Array
+from priory.core.typing import Array, Label
 from priory.models.explanation import DECIBANS_PER_NAT, LedgerLine
 
 
 class TokenEvidence(NamedTuple):
-    """What a token says of a class: its weight in decibans, against all other classes, and its counts."""
+    """A token's weight of evidence for a class against all others, in decibans, and its counts in each class."""
 
     token: str
     decibans: float
-    counts: dict[Any, float]
+    counts: dict[Label, float]
 
 
 def make_token_lines(
-    document: Document, tokens: Tokenizer, row_of_token: Mapping[str, int], table: Array, binary: bool
+    document: Document, tokenizer: Tokenizer, row_of_token: Mapping[str, int], table: Array, binary: bool
 ) -> list[LedgerLine]:
-    """For each token of a text that has a row in the table: what it says, how often, and where it stands."""
+    """For each token of a text that has a row in ``table`` (tokens, classes): its evidence, count and positions."""
     found: dict[str, list[tuple[int, int]]] = {}
-    for token, start, end in find_token_spans(document, tokens):
+    for token, start, end in find_token_spans(document, tokenizer):
         name = token if token in row_of_token else UNKNOWN_TOKEN
         if name in row_of_token:
             found.setdefault(name, []).append((start, end))
@@ -40,9 +40,9 @@ def make_token_lines(
 
 
 def find_strongest_tokens(
-    words: TokenCounts, bag: BagOfWords, c: int, classes: list[Any], max_tokens: int
+    words: TokenCounts, bag: BagOfWords, c: int, classes: list[Label], max_tokens: int
 ) -> list[TokenEvidence]:
-    """The tokens that speak most for class ``c`` against all others together: often seen there, and telling."""
+    """The tokens with the largest weight times count for class number ``c``, against all other classes pooled."""
     table = bag.compute_weights(_pool_other_classes(words, c)).table
     weight = table[:, 0] - table[:, 1]
     best = np.argsort(-(weight * words.counts[:, c]), kind="stable")[:max_tokens]
@@ -56,7 +56,7 @@ def find_strongest_tokens(
 
 
 def _pool_other_classes(words: TokenCounts, c: int) -> TokenCounts:
-    """The record of class ``c`` beside all other classes together."""
+    """The record of two classes: class number ``c``, and all others pooled."""
     others = np.arange(words.counts.shape[1]) != c
     counts = np.column_stack([words.counts[:, c], words.counts[:, others].sum(axis=1)])
     return TokenCounts(np.array([words.n[c], words.n[others].sum()]), words.arena, words.ends, counts)

@@ -23,7 +23,7 @@ from priory.families.base import ESTIMATES
 from priory.families.bernoulli import BernoulliStatistics
 from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE, GammaStatistics
 from priory.families.poisson import MAX_EXACT_COUNT, PoissonStatistics
-from priory.models.naive_bayes import ModelStatistics
+from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.class_prior import check_class_probabilities, log_prior
 from priory.naive_bayes.input_checks import (
     count_classes,
@@ -36,7 +36,7 @@ from priory.naive_bayes.input_checks import (
 CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers for each
 
 
-class ConjugateClassifier(BaseClassifier):
+class ConjugateClassifier(BaseClassifier[Array]):
     """A classifier with ``priors`` for the classes and a choice of ``estimate`` for the parameters."""
 
     priors: Any

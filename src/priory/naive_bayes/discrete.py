@@ -9,13 +9,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from priory.core.logspace import log
 from priory.core.sharding import score_shards
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
-from priory.models.naive_bayes import ModelStatistics
+from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.class_prior import check_class_probabilities, log_prior
 from priory.naive_bayes.input_checks import count_classes, is_sparse, read_matrix, transform_sparse
 
@@ -24,7 +25,7 @@ MAX_MULTIPLICATIONS_AT_ONCE = 1 << 18  # multiplications
 MAX_COUNT_IN_PRODUCT = 1e290  # beyond it a sum over the columns would overflow; the verdict is the same
 
 
-class CountNB(BaseClassifier):
+class CountNB(BaseClassifier[Array | csr_array]):
     """Naive Bayes with ``alpha`` virtual examples of everything, added when a probability is asked for."""
 
     alpha: Any

@@ -10,10 +10,11 @@ from priory.core.column_kernels import score_gaussian
 from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.estimators.base import BaseClassifier, convert_to_numpy
+from priory.estimators.base import BaseClassifier
+from priory.estimators.labels import convert_to_numpy
 from priory.families.base import nan_where_zero
 from priory.families.gaussian import LOG_TWO_PI, MIN_VARIANCE_SHARE, Gaussian, Moments
-from priory.models.naive_bayes import ModelStatistics
+from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.array_libraries import convert_like, empty_like, find_array_library, is_single_precision
 from priory.naive_bayes.class_prior import check_class_probabilities, log_prior
 from priory.naive_bayes.input_checks import check_finite, count_classes, raise_not_finite, read_matrix
@@ -23,7 +24,7 @@ MIN_VARIANCE = 1e-300  # the precision of anything narrower (in units squared) i
 
 
 @register_estimator(required=("statistics_", "n_features_in_", "_kind"), records=(Moments,))
-class GaussianNB(BaseClassifier):
+class GaussianNB(BaseClassifier[Array]):
     """Naive Bayes for numbers: ``x_j | c ~ N(theta_cj, var_cj)``.
 
     To every variance of column j, ``var_smoothing * min(largest variance, 1000 * variance of column j)`` is added, over

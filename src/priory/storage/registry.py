@@ -22,7 +22,7 @@ from priory.core.registration import (
 REGISTERING_MODULES = (
     "priory.families",
     "priory.bag_of_words.hashed_counts",
-    "priory.models.naive_bayes",
+    "priory.models.model_statistics",
     "priory.calibration.stacking",
     "priory.regression.cross_products",
     "priory.regression.linear_posterior",

@@ -27,7 +27,7 @@ from priory.sources.prefetch import peek_first
 if TYPE_CHECKING:
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
-    from priory.models.naive_bayes import ModelStatistics
+    from priory.models.model_statistics import ModelStatistics
 
 DEFAULT_SAMPLE_ROWS = 5000
 MAX_SAMPLE_BYTES = 1 << 27  # of the sample
@@ -121,7 +121,7 @@ class TextWorker(CountingWorker):
     def collect_statistics(self) -> ModelStatistics | None:
         if self.counting is None:
             return self.earlier_statistics
-        from priory.models.naive_bayes import ModelStatistics
+        from priory.models.model_statistics import ModelStatistics
 
         arena, ends, counts, missed = self.counting.result()
         classes, rank = sort_classes(self.classes)

@@ -234,16 +234,15 @@ def find_strongest_evidence(
 ) -> dict[str, list[tuple[str, float]]]:
     """For each class what speaks most for it: words, or columns on average over the rows of the class."""
     from priory.estimators.text_classifier import TextClassifier
-    from priory.models import naive_bayes as naive
     from priory.models.explanation import DECIBANS_PER_NAT
-    from priory.models.table import read_table
+    from priory.models.table_reading import read_table
 
     if isinstance(model, TextClassifier):
         return {
             str(label): [(e.token, round(e.decibans, 1)) for e in model.evidence(label, 6)] for label in model.classes_
         }
     some = read_table(rows.slice(0, ROWS_TO_FIND_EVIDENCE))
-    terms = naive.log_likelihood_terms(model._schema, model.statistics_, some, model.estimate, model.average)
+    terms = model._model().log_likelihood_terms(model._schema.read_cells(some))
     told = {}
     for c, label in enumerate(model.classes_.tolist()):
         own = labels[: some.rows] == label

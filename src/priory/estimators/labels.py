@@ -1,0 +1,88 @@
+"""Labels: any labels as class numbers, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils._array_api import _convert_to_numpy, get_namespace
+from sklearn.utils.validation import column_or_1d
+
+from priory.core.typing import Array
+from priory.errors import DataError, KindError
+
+
+def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
+    """Sorted labels, and the number of each row's label among them (rows,).
+
+    Labels that are not in ``classes`` join them, or raise an error if ``strict``.
+    """
+    labels = check_labels(y)
+    low = int(labels.min()) if labels.dtype.kind in "iu" and len(labels) else 0
+    if labels.dtype.kind in "iu" and len(labels) and int(labels.max()) - low < 1 << 16:
+        group = np.subtract(
+            labels, low, dtype=np.int32, casting="unsafe"
+        )  # a counting sort: one pass over small integers
+        place = np.flatnonzero(np.bincount(group))
+        found = (place + low).astype(labels.dtype)
+        if len(place) <= place[-1]:  # not every integer in between is a label
+            rank = np.zeros(place[-1] + 1, dtype=np.int32)
+            rank[place] = np.arange(len(place))
+            group = rank[group]
+    else:
+        found, group = np.unique(labels, return_inverse=True)
+    if classes is None:
+        return found, group.astype(np.int32, copy=False)
+    unseen = np.setdiff1d(found, classes)
+    if len(unseen) and strict:
+        raise DataError(f"The target label(s) {unseen} in y do not exist in the initial classes {classes}")
+    known = np.union1d(classes, found) if len(unseen) else classes
+    return known, np.searchsorted(known, found)[group].astype(np.int32)
+
+
+def check_labels(y: ArrayLike | None) -> Array:
+    """Labels as a 1-D array: none missing, all of one type, and not continuous."""
+    if y is None:
+        raise DataError("requires y to be passed, but the target y is None.")
+    labels = column_or_1d(np.asarray(convert_to_numpy(y)), warn=True)
+    if labels.dtype.kind == "O":
+        labels = _check_object_labels(labels)
+    if labels.dtype.kind == "f":
+        if not np.isfinite(labels).all():
+            row = int(np.flatnonzero(~np.isfinite(labels))[0])
+            raise DataError(f"Input y contains NaN or infinity (row {row}); give every row a label.")
+        if (labels != np.floor(labels)).any():
+            raise DataError(
+                "Unknown label type: continuous. y looks like a number to predict; bin it, or pass strings."
+            )
+    elif labels.dtype.kind not in "iubOUS":
+        raise DataError(f"Unknown label type: {labels.dtype}. A label is a string, a whole number or a boolean.")
+    return labels
+
+
+def _check_object_labels(labels: Array) -> Array:
+    first: dict[str, int] = {}
+    for row, label in enumerate(labels):
+        if label is None or label != label:
+            raise DataError(f"Input y contains NaN: row {row} has no label; label it or leave it out.")
+        kind = "str" if isinstance(label, str) else "number" if isinstance(label, (int, float, np.number)) else ""
+        first.setdefault(kind or type(label).__name__, row)
+        if kind == "str" and not label.isascii() and _has_surrogate(label):
+            raise DataError(f"y[{row}] holds a lone surrogate; it is not text: decode it first.")
+    if len(first) > 1:
+        found = " and ".join(f"{kind} (first in row {row})" for kind, row in first.items())
+        raise KindError(f"y mixes labels of types {found}; use one type.")
+    return np.asarray(labels.tolist()) if "number" in first else labels
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def convert_to_numpy(array: Any) -> Any:
+    """An array of another library, where scikit-learn is set to accept them, as a NumPy array; others unchanged."""
+    if array is None or not hasattr(array, "dtype"):
+        return array
+    xp, foreign = get_namespace(array)
+    return _convert_to_numpy(array, xp) if foreign else array

@@ -1,0 +1,176 @@
+"""Any table as a `Table`: pandas, polars, pyarrow, NumPy, dicts.
+
+What a column holds is decided by its type, never by its values, so it is known before any row is learned. Nothing is
+repaired: a cell that is neither a number nor a label is an error that names the cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, SupportsFloat
+
+import narwhals as nw
+import numpy as np
+
+from priory.core.typing import Array
+from priory.errors import DataError, KindError
+from priory.families.value_counts import encode_values, find_missing
+from priory.models.table import Column, Table
+
+
+def read_table(X: object) -> Table:
+    """A table from a pandas, polars or pyarrow table, a dict of columns, a list of dicts, or an array.
+
+    Columns without names are called x0, x1, …
+    """
+    if isinstance(X, Table):
+        return X
+    if hasattr(X, "toarray") or hasattr(X, "todense"):
+        raise KindError(
+            "X is a sparse matrix; a table of columns is dense: call .toarray(), or use priory.naive_bayes."
+        )
+    if isinstance(X, Mapping):
+        return _table_from_columns({str(name): np.asarray(values) for name, values in X.items()})
+    if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
+        names = dict.fromkeys(str(name) for row in X for name in row)
+        return _table_from_columns({name: _make_object_array([row.get(name) for row in X]) for name in names})
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return _table_from_frame(frame)
+    return _table_from_array(X)
+
+
+def _table_from_array(X: object) -> Table:
+    cells = np.asarray(X) if not isinstance(X, list) else _array_from_rows(X)
+    if np.iscomplexobj(cells):
+        raise DataError(
+            "Complex data not supported: X holds complex numbers; give real and imaginary parts as columns."
+        )
+    if cells.ndim != 2:
+        hint = "Reshape your data: reshape(-1, 1) if it is one column, reshape(1, -1) if it is one row."
+        raise DataError(f"Expected 2D array, got {cells.ndim}D array instead. {hint}")
+    rows, columns = cells.shape
+    names = tuple(f"x{j}" for j in range(columns))
+    if cells.dtype.kind in "biuf":
+        return Table(rows, names, False, matrix=cells)
+    return Table(rows, names, False, tuple(_column_from_array(cells[:, j], name) for j, name in enumerate(names)))
+
+
+def _table_from_columns(columns: dict[str, Array]) -> Table:
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"the columns differ in length: {lengths}.")
+    rows = next(iter(lengths.values()), 0)
+    return Table(
+        rows, tuple(columns), True, tuple(_column_from_array(column, name) for name, column in columns.items())
+    )
+
+
+def _table_from_frame(frame: nw.DataFrame[Any]) -> Table:
+    names = tuple(str(name) for name in frame.columns)
+    blank = [place for place, name in enumerate(names) if not name.strip()]
+    if blank:
+        raise DataError(f"the column at position {blank[0]} has no name; name it, or leave it out.")
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        first, second = (place for place, name in enumerate(names) if name == twice[0])
+        raise DataError(f"column {twice[0]!r} is there twice (positions {first} and {second}); rename one.")
+    named = all(isinstance(name, str) for name in frame.columns)
+    columns = zip(frame.iter_columns(), names, strict=True)  # by position: frame[0] is a row, not the column called 0
+    return Table(len(frame), names, named, tuple(_column_from_series(series, name) for series, name in columns))
+
+
+def _column_from_series(series: nw.Series[Any], name: str) -> Column:
+    kind = series.dtype
+    if kind.is_numeric() or kind == nw.Boolean:
+        return Column("number", np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float))
+    if kind == nw.Unknown or len(series) == int(series.is_null().sum()):
+        return Column("empty")
+    if kind in (nw.String, nw.Categorical, nw.Enum):
+        return Column("label", labels=_encode_series(series))
+    if kind == nw.Object:
+        cells = _make_object_array(series.to_list())
+        cells[series.is_null().to_numpy()] = None
+        return _column_from_array(cells, name)
+    raise KindError(f"column {name!r} holds {kind}; turn it into a number or a string, or leave it out.")
+
+
+def _encode_series(series: nw.Series[Any]) -> tuple[Array, Array]:
+    """Codes (rows,) and sorted labels, by Arrow's dictionary encoding."""
+    import pyarrow as pa
+
+    array = series.cast(nw.String).to_arrow()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    coded = array.dictionary_encode()
+    values = _make_object_array(coded.dictionary.to_pylist())
+    order = np.argsort(values)
+    rank = np.empty(len(order) + 1, dtype=np.int32)
+    rank[order], rank[-1] = np.arange(len(order)), -1
+    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return rank[codes], values[order]
+
+
+def _column_from_array(cells: Array, name: str) -> Column:
+    """A column of Python objects, or of a NumPy type, read by the types it holds."""
+    if cells.dtype.kind in "biuf":
+        return Column("number", cells.astype(float))
+    if cells.dtype.kind in "US":
+        return Column("label", labels=encode_values(cells.astype(object)))
+    if cells.dtype.kind != "O":
+        raise KindError(f"column {name!r} holds {cells.dtype}; turn it into a number or a string, or leave it out.")
+    present = np.flatnonzero(~find_missing(cells))
+    if not len(present):
+        return Column("empty")
+    first: dict[str, int] = {}
+    for row in present:
+        first.setdefault(_check_cell_kind(cells[row], int(row), name), int(row))
+    if len(first) > 1:
+        shown = ", ".join(f"row {row} holds {cells[row]!r}" for row in first.values())
+        raise KindError(f"column {name!r} mixes numbers and strings ({shown}); make it one or the other.")
+    if "label" in first:
+        return Column("label", labels=encode_values(cells))
+    numbers = np.full(len(cells), np.nan)
+    for row in present:
+        numbers[row] = _convert_to_float(cells[row], int(row), name)
+    return Column("number", numbers)
+
+
+def _check_cell_kind(value: object, row: int, name: str) -> str:
+    if isinstance(value, (Real, np.bool_)):
+        return "number"
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                f"row {row}, column {name!r} holds a lone surrogate; it is not text: decode it first."
+            ) from None
+        return "label"
+    if isinstance(value, bytes):
+        raise KindError(f"row {row}, column {name!r} holds bytes; decode them to a string first.")
+    raise KindError(
+        f"row {row}, column {name!r} holds a {type(value).__name__}; argument must be a string or a number."
+    )
+
+
+def _convert_to_float(value: SupportsFloat, row: int, name: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise DataError(f"row {row}, column {name!r} holds a number too large for a float.") from None
+
+
+def _make_object_array(values: Sequence[object]) -> Array:
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = values
+    return cells
+
+
+def _array_from_rows(rows: list[object]) -> Array:
+    """A list of rows as an array; strings and numbers in one row keep their types."""
+    plain = np.asarray(rows)  # ragged rows raise here, by NumPy
+    if plain.ndim == 2 and plain.dtype.kind in "US":
+        return np.array(rows, dtype=object)
+    return plain
