@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
-from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state, get_tags, indexable
-from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils import assert_all_finite, check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -25,10 +24,11 @@ from priory.core.logspace import log, log_normalise
 from priory.core.probability import check_distribution
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.estimators.sklearn_compat import BaseComposition, take_table_rows
 from priory.hypotheses.description_length import label_log_probabilities
 
 
-class ModelSpace(ClassifierMixin, _BaseComposition):
+class ModelSpace(ClassifierMixin, BaseComposition):
     """A finite space of classifiers with a prior (uniform without one), weighed by what they say of unseen labels.
 
     ``weigh="score"`` adds up the log score out of ``cv`` folds; ``weigh="evidence"`` that of blocks of rows, each
@@ -66,7 +66,7 @@ class ModelSpace(ClassifierMixin, _BaseComposition):
             raise DataError(f"n_samples = {len(labels)}: give at least two rows, to predict one from another.")
         self.log_likelihood_ = np.zeros(len(models))
         for train, test in self._split_rows(codes):
-            seen, new = _safe_indexing(X, train), _safe_indexing(X, test)
+            seen, new = take_table_rows(X, train), take_table_rows(X, test)
             for j, model in enumerate(models):
                 fitted = clone(model).fit(seen, labels[train])
                 terms = label_log_probabilities(fitted, new, labels[test], self.classes_, len(train))

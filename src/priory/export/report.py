@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
 from priory import plots
 from priory.calibration.calibration_maps import fit_calibration_map
 from priory.errors import MissingDependencyError, PrioryError
 from priory.estimators.calibrated import predict_out_of_fold
+from priory.estimators.sklearn_compat import take_table_rows
 from priory.evaluation.intervals import Interval
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
@@ -255,7 +255,7 @@ def _take_rows(X: Any, rows: Any) -> Any:
     """Some rows of a table of any kind."""
     if isinstance(X, Mapping):
         return {name: [column[row] for row in rows] for name, column in X.items()}
-    return _safe_indexing(X, rows)
+    return take_table_rows(X, rows)
 
 
 def _format_times(token: LedgerLine) -> str:

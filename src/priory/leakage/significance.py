@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import betainc, betaincinv, chdtrc, rel_entr
 
 from priory.core.typing import Array
+from priory.evaluation.curves import roc_curve
 
 MIN_EXPECTED_COUNT = 5.0  # in a cell, for the chi-square approximation
 RARE_CLASS_SHARE = 0.05  # of all rows: classes with fewer are pooled
@@ -79,9 +80,7 @@ def measure_presence_association(present_counts: Array, class_totals: Array) -> 
 
 
 def auc_with_error(score: Array, positive: Array) -> tuple[float, float]:
-    """How often a positive row scores above another one, ties as halves (AUC), and the standard error by chance."""
-    _, back, times = np.unique(score, return_inverse=True, return_counts=True)
-    rank = (np.cumsum(times) - (times - 1) / 2)[back]
-    m = float(positive.sum())
-    n = len(positive) - m
-    return float(rank[positive].sum() - m * (m + 1) / 2) / (m * n), float(np.sqrt((m + n + 1) / (12 * m * n)))
+    """The area under the ROC curve, and its standard error if scores and classes were independent."""
+    m, n = float(positive.sum()), float((~positive).sum())
+    area = roc_curve(positive, score, np.ones(len(score))).area.value
+    return area, float(np.sqrt((m + n + 1) / (12 * m * n)))
