@@ -67,7 +67,7 @@ def test_the_page_says_what_the_scores_say(texts, of_texts):
     assert f"accuracy {scores.accuracy.value:.1%}" in page.text
     assert f"base rate {scores.base.accuracy:.1%}" in page.text
     headings = re.findall("<h2>(.*?)</h2>", of_texts.html)
-    assert headings == ["Calibration", "Right and wrong", "The strongest evidence", "The worst mistakes"]
+    assert headings == ["Calibration", "Correct and wrong answers", "The strongest evidence", "The worst mistakes"]
     assert sum(tag == "svg" for tag, _ in page.tags) == 4
 
 
@@ -89,7 +89,7 @@ def test_the_worst_mistake_comes_first_with_the_ledger_of_the_model_without_it(t
     ledger = twin.explain(X[worst])[0]
     total = ledger.log_odds(answer, y[worst]) * 10 / np.log(10)
     first = of_texts.html[of_texts.html.index("<details") :]
-    assert f"{total:+.1f} decibans in all" in first[: first.index("</details>")]
+    assert f"{total:+.1f} decibans in total" in first[: first.index("</details>")]
     assert ledger.marked(answer, y[worst]) in first
     assert model.class_count_.sum() == len(y)  # the model itself has forgotten nothing
 
@@ -107,7 +107,7 @@ def test_a_table_shows_its_columns_and_families():
 def test_any_scikit_learn_classifier_can_be_reported_on():
     X, y = load_iris(return_X_y=True)
     page = Page(report(GaussianNB().fit(X, y), X, y).html)
-    assert "each fifth judged by a model of the other four" in page.text
+    assert "each fifth predicted by a model of the other four" in page.text
     assert "The strongest evidence" not in page.text
 
 
@@ -119,8 +119,8 @@ def test_a_model_that_evaluates_itself_is_shown_beside_the_plain_one(texts):
             return Scores.of(y, np.full((len(y), 3), 1 / 3), self.classes_)
 
     html = report(Tempered().fit(X, y), X, y).html
-    assert "plain: calibration error" in html
-    assert "as it answers: calibration error" in html
+    assert ">uncalibrated: calibration error" in html
+    assert ">calibrated: calibration error" in html
     assert "Does not beat the base rate" in html
 
 

@@ -1,4 +1,4 @@
-"""A report for people: one HTML page, nothing else needed, on what a model is worth and why it answers as it does."""
+"""A report on a fitted classifier as one self-contained HTML page: how good it is, and why it answers as it does."""
 
 from __future__ import annotations
 
@@ -8,36 +8,49 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priory import plots
 from priory.calibration.calibration_maps import fit_calibration_map
+from priory.core.typing import Array, Label
 from priory.errors import MissingDependencyError, PrioryError
 from priory.estimators.calibrated import predict_out_of_fold
 from priory.estimators.sklearn_compat import take_table_rows
 from priory.evaluation.intervals import Interval
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
+from priory.leakage.findings import Findings
 from priory.models.explanation import DECIBANS_PER_NAT, Ledger, LedgerLine, format_value
+from priory.models.token_evidence import TokenEvidence
 from priory.plots.canvas import render_inline_svg
 
-MAX_REPORT_CLASSES = 12  # classes shown
-MAX_REPORT_EVIDENCE = 10  # pieces of evidence for each
-MAX_REPORT_MISTAKES = 8  # and pieces of evidence for each
-EVIDENCE_SAMPLE_ROWS = 300  # rows asked for the evidence of columns
-MAX_REPORT_TEXT_LENGTH = 5000  # characters of a text shown
+TableRows = object  # whatever the model was fitted on: an array, a DataFrame, a list of dicts or texts
+
+MAX_REPORT_CLASSES = 12
+MAX_REPORT_EVIDENCE = 10  # lines of evidence for each class
+MAX_REPORT_MISTAKES = 8  # mistakes, and lines of evidence for each of them
+EVIDENCE_SAMPLE_ROWS = 300  # rows over which the evidence of columns is averaged
+MAX_REPORT_TEXT_LENGTH = 5000  # characters
+
+
+class FittedClassifier(Protocol):
+    """A fitted classifier; what else it can do (``explain``, ``leave_one_out``, ...) is found out where it is used."""
+
+    classes_: Array
 
 
 @dataclass(frozen=True)
 class Report:
-    """A page: shown by a notebook, saved for a browser. It holds rows of the data."""
+    """An HTML page, which a notebook shows and `save` writes. It contains rows of the data."""
 
     html: str
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file."""
+        """Write the page to a file; returns its path."""
         file = Path(path)
         file.write_text(self.html, encoding="utf-8")
         return file
@@ -46,22 +59,31 @@ class Report:
         return f'<iframe srcdoc="{escape(self.html)}" sandbox style="width:100%;height:45rem;border:0"></iframe>'
 
 
-def report(model: Any, X: Any, y: Any, findings: Any = None) -> Report:
-    """What a fitted model is worth on the rows it has learned, each judged by a model without it.
+def report(model: FittedClassifier, X: TableRows, y: ArrayLike, findings: Findings | None = None) -> Report:
+    """A page on how good a fitted classifier is on the rows it was trained on, each predicted by a model without it.
 
-    ``findings`` are those of an audit of the data, if there was one.
+    Parameters
+    ----------
+    model : classifier
+        A fitted classifier of priory or scikit-learn.
+    X : table
+        The training rows.
+    y : array-like of shape (n_rows,)
+        Their labels.
+    findings : Findings, optional
+        The result of `priory.audit` on the same data, which then gets a section of the page.
     """
-    scores, how = evaluate_out_of_sample(model, X, y)
-    told = compare_calibration(model, X, y, scores)
+    scores, method = evaluate_out_of_sample(model, X, y)
+    compared = compare_calibration(model, X, y, scores)
     page = {
         "title": type(model).__name__,
         "rows": f"{len(scores.truth):,}",
         "classes": len(scores.classes),
-        "how": how,
+        "method": method,
         **_describe_overall(scores),
-        "bayes": _describe_bayes_rate(told),
-        "calibration": _describe_calibration(told),
-        "figures": _draw_figures(scores, told),
+        "bayes": _describe_bayes_rate(compared),
+        "calibration": _describe_calibration(compared),
+        "figures": _draw_figures(scores, compared),
         **_describe_classes(scores),
         **_find_strongest_evidence(model, X, scores),
         **_find_mistakes(model, X, scores),
@@ -71,30 +93,30 @@ def report(model: Any, X: Any, y: Any, findings: Any = None) -> Report:
     return Report(_load_template().render(page))
 
 
-# -- judging -----------------------------------------------------------------------------------------------------
+# -- scores ------------------------------------------------------------------------------------------------------
 
 
-def evaluate_out_of_sample(model: Any, X: Any, y: Any) -> tuple[Scores, str]:
-    """Scores of rows that the judging model has not seen, and how that was done."""
+def evaluate_out_of_sample(model: FittedClassifier, X: TableRows, y: ArrayLike) -> tuple[Scores, str]:
+    """Scores of rows that were predicted by a model that has not learned them, and how that was done."""
     if hasattr(model, "evaluate"):
-        return model.evaluate(X, y), "each judged by the model without it"
+        return model.evaluate(X, y), "each predicted by the model without it"
     if hasattr(model, "leave_one_out"):
-        return _score_leave_one_out(model, X, y), "each judged by the model without it"
+        return _score_leave_one_out(model, X, y), "each predicted by the model without it"
     log_p = predict_out_of_fold(model, X, np.asarray(y))
-    return Scores.of(y, log_p, model.classes_, logs=True), "each fifth judged by a model of the other four"
+    return Scores.of(y, log_p, model.classes_, logs=True), "each fifth predicted by a model of the other four fifths"
 
 
-def compare_calibration(model: Any, X: Any, y: Any, scores: Scores) -> dict[str, Scores]:
-    """The plain model beside the one that answers; where they are the same, beside what one temperature would do."""
+def compare_calibration(model: FittedClassifier, X: TableRows, y: ArrayLike, scores: Scores) -> dict[str, Scores]:
+    """The uncalibrated and the calibrated answers; if they are the same, the answers and what a temperature gives."""
     if hasattr(model, "evaluate") and hasattr(model, "leave_one_out"):
         plain = _score_leave_one_out(model, X, y)
         if not np.allclose(plain.log_probabilities, scores.log_probabilities):
-            return {"plain": plain, "as it answers": scores}
+            return {"uncalibrated": plain, "calibrated": scores}
     return {"as it answers": scores, "with one temperature": cross_fit_temperature(scores)}
 
 
 def cross_fit_temperature(scores: Scores) -> Scores:
-    """Each half of the rows with the temperature of the other half."""
+    """The scores after scaling: each half of the rows with the temperature that was fitted to the other half."""
     log_p, half = scores.log_probabilities.copy(), np.arange(len(scores.truth)) % 2 == 0
     for part in (half, ~half):
         log_p[part] = fit_calibration_map("temperature", scores.log_probabilities[~part], scores.truth[~part])(
@@ -103,7 +125,7 @@ def cross_fit_temperature(scores: Scores) -> Scores:
     return Scores(scores.classes, scores.truth, log_p, scores.weight)
 
 
-def _score_leave_one_out(model: Any, X: Any, y: Any) -> Scores:
+def _score_leave_one_out(model: Any, X: TableRows, y: ArrayLike) -> Scores:
     return Scores.of(y, model.leave_one_out(X, y), model.classes_, logs=True)
 
 
@@ -126,31 +148,34 @@ def _describe_overall(scores: Scores) -> dict[str, Any]:
 def _describe_bayes_rate(compared_scores: dict[str, Scores]) -> str:
     best = min(compared_scores.values(), key=lambda scores: scores.calibration_error.value)
     rate = f"{best.bayes_rate.value:.1%}"
-    return f"As far as its probabilities can be trusted, even the best answers err {rate} of the time: the Bayes rate."
+    return (
+        f"If its probabilities are right, no classifier can be wrong less often than {rate} of the time "
+        "on these columns (the Bayes rate)."
+    )
 
 
 def _describe_calibration(compared_scores: dict[str, Scores]) -> str:
     (_, first), (after, last) = compared_scores.items()
-    sure, right = float(np.average(first.certainty, weights=first.weight)), first.accuracy.value
+    confidence, accuracy = float(np.average(first.certainty, weights=first.weight)), first.accuracy.value
     if first.calibration_error.low == 0:
-        found = "The certainty of the answers is honest as far as these rows can tell"
+        found = "On these rows no difference shows between how confident the answers are and how often they are right"
     else:
-        found = "The answers are too certain" if sure > right else "The answers are not certain enough"
+        found = "The answers are overconfident" if confidence > accuracy else "The answers are underconfident"
     return (
-        f"{found}: {sure:.1%} certain on average, {right:.1%} right. {after[0].upper()}{after[1:]}, the calibration "
-        f"error is {last.calibration_error.value:.1%} instead of {first.calibration_error.value:.1%}, the log loss "
-        f"{last.log_loss.value:.3f} instead of {first.log_loss.value:.3f}."
+        f"{found}: {confidence:.1%} confident on average, {accuracy:.1%} right. {after[0].upper()}{after[1:]}, the "
+        f"calibration error is {last.calibration_error.value:.1%} instead of {first.calibration_error.value:.1%}, "
+        f"the log loss {last.log_loss.value:.3f} instead of {first.log_loss.value:.3f}."
     )
 
 
 def _draw_figures(scores: Scores, compared_scores: dict[str, Scores]) -> dict[str, Any]:
     draw: dict[str, tuple[Callable[[], Any], str]] = {
         "reliability": (lambda: plots.reliability_diagram(compared_scores), "reliability diagram"),
-        "histogram": (lambda: plots.score_histogram(scores), "histogram of certainty"),
+        "histogram": (lambda: plots.score_histogram(scores), "histogram of confidence"),
         "confusion": (lambda: plots.confusion_matrix(scores), "confusion matrix"),
         "roc": (lambda: plots.roc_curves(scores), "ROC curves"),
     }
-    return {name: _mark_safe(render_inline_svg(*how)) for name, how in draw.items()}
+    return {name: _mark_safe(render_inline_svg(*figure)) for name, figure in draw.items()}
 
 
 def _describe_classes(scores: Scores) -> dict[str, Any]:
@@ -166,26 +191,27 @@ def _describe_classes(scores: Scores) -> dict[str, Any]:
     return {"each": each, "fewer": len(worst) < len(scores.classes)}
 
 
-def _find_strongest_evidence(model: Any, X: Any, scores: Scores) -> dict[str, Any]:
-    """What speaks most for each class: tokens of a model of texts, columns of a table."""
+def _find_strongest_evidence(model: FittedClassifier, X: TableRows, scores: Scores) -> dict[str, Any]:
+    """The strongest evidence for each class: tokens for a model of texts, columns for one of tables."""
     labels = [one.label for one in scores.worst(MAX_REPORT_CLASSES)]
     if hasattr(model, "evidence") and getattr(model, "buckets", None) is None:
-        how = (
-            "Tokens seen often in a class and seldom elsewhere; beside them how much of what was seen of them is there."
+        explanation = (
+            "Tokens that are frequent in a class and rare elsewhere, "
+            "with the number of their occurrences in the class and in all classes."
         )
         found = {label: _format_tokens(model.evidence(label, MAX_REPORT_EVIDENCE), label) for label in labels}
     elif hasattr(model, "explain") and not hasattr(model, "evidence"):
-        how = "How much each column says for a class, on average over its rows, against the strongest other class."
+        explanation = "The evidence of each column for a class against its strongest rival, averaged over its rows."
         found = _average_column_evidence(model, X, scores, labels)
     else:
-        how, found = "", {}
+        explanation, found = "", {}
     return {
         "strongest": [(format_value(label), lines) for label, lines in found.items() if lines],
-        "strongest_how": how,
+        "strongest_explanation": explanation,
     }
 
 
-def _format_tokens(evidence: Sequence[Any], label: Any) -> list[dict[str, Any]]:
+def _format_tokens(evidence: Sequence[TokenEvidence], label: Label) -> list[dict[str, Any]]:
     return [
         {
             "name": format_value(e.token),
@@ -196,7 +222,10 @@ def _format_tokens(evidence: Sequence[Any], label: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _average_column_evidence(model: Any, X: Any, scores: Scores, labels: list[Any]) -> dict[Any, list[dict[str, Any]]]:
+def _average_column_evidence(
+    model: Any, X: TableRows, scores: Scores, labels: list[Any]
+) -> dict[Any, list[dict[str, Any]]]:
+    """For each class the columns whose evidence for it, averaged over a sample of its rows, is strongest."""
     rows = np.random.default_rng(0).permutation(len(scores.truth))[:EVIDENCE_SAMPLE_ROWS]
     ledgers = list(zip(model.explain(_take_rows(X, rows)), scores.truth[rows], strict=True))
     found = {}
@@ -211,22 +240,23 @@ def _average_column_evidence(model: Any, X: Any, scores: Scores, labels: list[An
     return found
 
 
-def _find_mistakes(model: Any, X: Any, scores: Scores) -> dict[str, Any]:
-    """The rows whose truth was called least probable, with the ledger of the model that has not seen them."""
+def _find_mistakes(model: FittedClassifier, X: TableRows, scores: Scores) -> dict[str, Any]:
+    """The rows whose true class got the lowest probability, with the evidence of the model without them."""
     wrong = np.flatnonzero(scores.answer != scores.truth)
     worst = wrong[np.argsort(-scores.surprise[wrong], kind="stable")][:MAX_REPORT_MISTAKES]
-    how = "Rows whose truth was called least probable. A wrong label is often among them."
+    explanation = "The rows whose true class got the lowest probability. Wrong labels are often among them."
     if hasattr(model, "explain"):
-        how += " The evidence is that of the model without the row."
-    return {"mistakes": [_describe_mistake(model, X, scores, int(row)) for row in worst], "mistakes_how": how}
+        explanation += " The evidence is that of the model without the row."
+    mistakes = [_describe_mistake(model, X, scores, int(row)) for row in worst]
+    return {"mistakes": mistakes, "mistakes_explanation": explanation}
 
 
-def _describe_mistake(model: Any, X: Any, scores: Scores, row: int) -> dict[str, Any]:
+def _describe_mistake(model: FittedClassifier, X: TableRows, scores: Scores, row: int) -> dict[str, Any]:
     truth, answer = scores.classes[scores.truth[row]], scores.classes[scores.answer[row]]
-    told = {"row": row, "truth": format_value(truth), "answer": format_value(answer), "text": None, "lines": []}
-    told["p"] = f"p = {np.exp(-scores.surprise[row]):.2g}" if scores.surprise[row] < 690 else "p < 1e-299"
+    mistake = {"row": row, "truth": format_value(truth), "answer": format_value(answer), "text": None, "lines": []}
+    mistake["p"] = f"p = {np.exp(-scores.surprise[row]):.2g}" if scores.surprise[row] < 690 else "p < 1e-299"
     if not hasattr(model, "explain"):
-        return told
+        return mistake
     example = _take_rows(X, [row])
     ledger: Ledger = _forget_row(model, example, truth).explain(example)[0]
     weights = ledger.weights(answer, truth)
@@ -244,39 +274,42 @@ def _describe_mistake(model: Any, X: Any, scores: Scores, row: int) -> dict[str,
         else []
     )
     text = None if ledger.text is None else _mark_safe(ledger.marked(answer, truth, MAX_REPORT_TEXT_LENGTH))
-    return told | {
+    return mistake | {
         "lines": [lines[0], *largest, *others],
         "text": text,
         "total": f"{sum(weights) * DECIBANS_PER_NAT:+.1f}",
     }
 
 
-def _take_rows(X: Any, rows: Any) -> Any:
+def _take_rows(X: TableRows, rows: ArrayLike) -> TableRows:
     """Some rows of a table of any kind."""
     if isinstance(X, Mapping):
-        return {name: [column[row] for row in rows] for name, column in X.items()}
-    return take_table_rows(X, rows)
+        return {name: [column[row] for row in np.asarray(rows)] for name, column in X.items()}
+    taken: TableRows = take_table_rows(X, rows)
+    return taken
 
 
 def _format_times(token: LedgerLine) -> str:
     return "" if len(token.spans) == 1 else f"{len(token.spans)} times"
 
 
-def _forget_row(model: Any, example: Any, label: Any) -> Any:
-    """The model as if it had never seen the row, or as it is if it cannot forget."""
+def _forget_row(model: Any, row: TableRows, label: Label) -> Any:
+    """A copy of the model that has not learned the row, or the model itself if it cannot forget."""
     twin = copy.copy(model)
     try:
-        return twin.forget(example, [label])
+        return twin.forget(row, [label])
     except (AttributeError, PrioryError):
         return model
 
 
-def _describe_columns(model: Any) -> list[dict[str, str]]:
+def _describe_columns(model: FittedClassifier) -> list[dict[str, str]]:
+    """For each column of a table the family that explains it best, and the next best."""
     rows = []
     for column in getattr(model, "schema_", {}).values():
-        (family, bits), (other, less) = [*sorted(column.bits.items(), key=lambda e: -e[1]), ("", None), ("", None)][:2]
+        ranked = sorted(column.bits.items(), key=lambda family: -family[1])
+        (family, bits), (other, other_bits) = [*ranked, ("", None), ("", None)][:2]
         row = {"name": format_value(column.name), "family": column.family if column.bits else family or column.kind}
-        rows.append(row | {"bits": _format_bits(bits), "other": other, "less": _format_bits(less)})
+        rows.append(row | {"bits": _format_bits(bits), "other": other, "other_bits": _format_bits(other_bits)})
     return rows
 
 
@@ -287,7 +320,7 @@ def _format_interval(score: Interval, format_spec: str) -> dict[str, str]:
     return {name: f"{value:{format_spec}}" for name, value in score._asdict().items()}
 
 
-def _format_evidence_line(name: str, value: Any, weight: float) -> dict[str, Any]:
+def _format_evidence_line(name: str, value: object, weight: float) -> dict[str, Any]:
     return {
         "name": format_value(name),
         "value": "" if value == "" else format_value(value),
@@ -304,9 +337,10 @@ def _format_bits(value: float | None) -> str:
     return "" if value is None or not np.isfinite(value) else f"{value:.2f}"
 
 
-def _mark_safe(html: str) -> Any:
-    """HTML that is escaped already."""
-    return _import_jinja2().utils.markupsafe.Markup(html)
+def _mark_safe(html: str) -> str:
+    """HTML that the template must not escape again."""
+    markup: str = _import_jinja2().utils.markupsafe.Markup(html)
+    return markup
 
 
 def _load_template() -> Any:
@@ -317,7 +351,7 @@ def _load_template() -> Any:
     )
 
 
-def _import_jinja2() -> Any:
+def _import_jinja2() -> ModuleType:
     try:
         import jinja2
     except ImportError as error:

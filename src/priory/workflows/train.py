@@ -80,6 +80,7 @@ class TrainingResult:
     def report(self) -> Any:
         import priory
 
+        assert self.labels is not None
         return priory.report(self.model, self.sample, self.labels, findings=self.findings)
 
 
