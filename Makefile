@@ -1,26 +1,58 @@
-# Two commands do all the set-up: `make demo` and `make test`. A second run pays none of it.
+# Two commands set themselves up: `make demo` and `make test`. A second run pays nothing for it. `make help` lists all.
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-READY := $(VENV)/.ready-$(shell cat pyproject.toml src/priory/_kernel/*.pyx src/priory/_kernel/*.pxi | cksum | cut -d' ' -f1)
+PYTEST := SCIPY_ARRAY_API=1 $(PYTHON) -m pytest -q
+INSTALL := $(if $(shell command -v uv),uv pip install -q --python $(PYTHON),$(PYTHON) -m pip install -q --disable-pip-version-check)
+BUILD_INPUTS := pyproject.toml setup.py src/priory/_kernel/*.pyx src/priory/_kernel/*.pxi
+READY := $(VENV)/.ready-$(shell cat $(BUILD_INPUTS) | cksum | cut -d' ' -f1)
 
-.PHONY: demo test lint types tests benchmark clean
+.PHONY: help demo test quick lint types tests format docs coverage wheel lower-bounds figures benchmark clean
 
-demo: $(READY)
+help: ## list the commands
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+demo: $(READY) ## the tour on real data: learn, evaluate, explain, forget
 	@$(PYTHON) -m priory demo
 
-test: lint types tests
+test: lint types tests ## everything: lint, types, all tests and doctests (under ten minutes)
 
-lint: $(READY)
+quick: lint types $(READY) ## lint, types and the fast tests (under a minute)
+	$(PYTEST) -n auto -m "not slow" --hypothesis-profile=quick
+
+lint: $(READY) ## ruff: rules and format
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
-types: $(READY)
+types: $(READY) ## mypy
 	$(VENV)/bin/mypy
 
-tests: $(READY)
-	SCIPY_ARRAY_API=1 $(PYTHON) -m pytest -q -n auto
+tests: $(READY) ## all tests and doctests
+	$(PYTEST) -n auto
 
-benchmark: $(READY)
+format: $(READY) ## format the code, and mend what ruff can mend
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+docs: $(READY) ## run the examples and terminal sessions of the documents, and draw their figures again
+	$(PYTEST) tests/test_documentation.py tests/test_terminal_sessions.py
+	for script in docs/figures/*.py; do $(PYTHON) $$script || exit 1; done
+
+coverage: $(READY) ## all tests, and the lines that none of them runs
+	$(PYTEST) -n auto --cov=priory --cov-branch --cov-report=term-missing:skip-covered
+
+wheel: $(READY) ## build sdist and wheel, and try the wheel where there is no compiler
+	rm -rf dist && $(PYTHON) -m build -q
+	PYTHON=$(PYTHON) sh tools/try_wheel.sh dist/*.whl
+
+lower-bounds: ## all tests with the oldest version of every dependency that pyproject.toml allows (needs uv)
+	uv venv -q --allow-existing .venv-lower-bounds
+	uv pip install -q --python .venv-lower-bounds/bin/python --resolution lowest-direct -e '.[all]'
+	$(MAKE) tests VENV=.venv-lower-bounds
+
+figures: $(READY) ## the figures of the code's layout and names, beside their goals
+	@$(PYTHON) tools/house_figures.py
+
+benchmark: $(READY) ## measure speed and quality again (writes benchmarks/results)
 	$(PYTHON) benchmarks/tables.py
 	$(PYTHON) benchmarks/text.py
 	$(PYTHON) benchmarks/trees.py
@@ -30,12 +62,11 @@ benchmark: $(READY)
 	$(PYTHON) benchmarks/leakage.py
 	$(PYTHON) benchmarks/quality.py
 
-clean:
-	rm -rf $(VENV) build src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so
+clean: ## remove what was built
+	rm -rf $(VENV) .venv-lower-bounds build dist src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so
 
 $(READY):
 	@test -x $(PYTHON) || (command -v uv >/dev/null && uv venv -q $(VENV)) || python3 -m venv $(VENV)
 	@echo "setting up $(VENV) (once)"
-	@if command -v uv >/dev/null; then uv pip install -q --python $(PYTHON) -e '.[test]'; \
-	 else $(PYTHON) -m pip install -q --disable-pip-version-check -e '.[test]'; fi
+	@$(INSTALL) -e '.[test]'
 	@rm -f $(VENV)/.ready-* && touch $@

@@ -1,12 +1,12 @@
-"""Model files made up by a fuzzer: each is loaded or refused with one of Priory's own errors; nothing else happens.
+"""Model files written by a fuzzer: each is loaded, or refused with one of Priory's own errors; nothing else may happen.
 
     pip install atheris
     python benchmarks/fuzz_models.py [-runs=1000000] [-seed=1] [-max_len=4096]
 
-Half of the inputs are files as the fuzzer writes them, grown from the files of small models. The other half are edits
-of a model's tree, arrays, notes and manifest, put into a file with every checksum right, some of them signed: what a
-hostile author would write. A model that is loaded is asked to answer, to learn and to be saved: it may refuse, and it
-must not crash. A file that was signed by another is never loaded with the key.
+Half of the inputs are files as the fuzzer writes them, starting from the files of small models. The other half are
+edits of a model's tree, arrays, notes and manifest, put into a file with every checksum right, some of them signed:
+what a hostile author would write. A model that is loaded then has to predict, learn and be saved: it may refuse, but it
+must not crash. A file that was signed with another key is never loaded.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ KEY.write_bytes(SECRET.value)
 
 
 def place(tree: Any, data: atheris.FuzzedDataProvider) -> tuple[Any, Any]:
-    """Somewhere in a tree: what holds it, and under which name or number."""
+    """A random place in a tree: the container, and the name or number in it."""
     holder, key = {"": tree}, ""
     while isinstance(holder[key], dict | list) and len(holder[key]) and data.ConsumeIntInRange(0, 7):
         holder = holder[key]
@@ -94,7 +94,7 @@ def place(tree: Any, data: atheris.FuzzedDataProvider) -> tuple[Any, Any]:
 
 
 def edited(data: atheris.FuzzedDataProvider) -> tuple[int, bytes]:
-    """A model's file after some edits of tree and arrays."""
+    """The file of a model after some edits of its tree and arrays."""
     number = data.ConsumeIntInRange(0, len(SEEDS) - 1)
     tree, sections = json.loads(SEEDS[number][0]), ArraySections(dict(SEEDS[number][1].arrays))
     for _ in range(data.ConsumeIntInRange(1, 4)):
@@ -127,11 +127,11 @@ def edited(data: atheris.FuzzedDataProvider) -> tuple[int, bytes]:
     parts = {name: data.ConsumeBytes(70) for name in ("card", "x")[: data.ConsumeIntInRange(0, 2)]}
     key = data.PickValueInList([None, SECRET, OTHER])
     blob = b"".join(pack_model_file(tree, sections, parts, key))
-    return number, resealed(blob, key, data) if data.ConsumeBool() else blob
+    return number, reseal_file(blob, key, data) if data.ConsumeBool() else blob
 
 
-def resealed(blob: bytes, key: SharedSecretKey | None, data: atheris.FuzzedDataProvider) -> bytes:
-    """The file after an edit of its manifest, header and signature right again."""
+def reseal_file(blob: bytes, key: SharedSecretKey | None, data: atheris.FuzzedDataProvider) -> bytes:
+    """The file after an edit of its manifest, with a correct header and signature."""
     fields = HEADER_STRUCT.unpack(blob[:64])
     content, start = json.loads(blob[64 : 64 + fields[3]]), 64 + fields[3]
     body = blob[start + -start % 64 : len(blob) - (64 if key else 0)]
@@ -159,11 +159,11 @@ def one_input(data: bytes) -> None:
         return
     assert key is None or blob[-64:-32] == SECRET.sign_digest(blob[32:64]), "loaded what was not signed"
     if deed == 15:
-        asked(model, MODELS[number][1])
+        use_model(model, MODELS[number][1])
 
 
-def asked(model: Any, X: Any) -> None:
-    """Whatever a loaded model says to these questions, it lives on."""
+def use_model(model: Any, X: Any) -> None:
+    """Use a loaded model in every way; whatever it answers, it must not crash."""
     for question in (
         lambda: model.predict(X),
         lambda: model.partial_fit(X[:1], model.classes_[:1]),

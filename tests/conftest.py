@@ -1,6 +1,7 @@
-"""What many tests need.
+"""Fixtures and settings that many tests share.
 
-Property tests take the time they need; they explore anew on every run, and repeat themselves where CI is set.
+Property tests have no deadline. They try new examples on every run, and the same ones where CI is set; the profile
+"quick" (`make quick`) tries fewer of them.
 """
 
 import os
@@ -14,6 +15,7 @@ from priory.data import inbox
 from shell import TEXTS, write
 
 settings.register_profile("priory", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile("quick", settings.get_profile("priory"), max_examples=10)
 settings.load_profile("priory")
 
 collect_ignore = ["toy_family.py"]  # registers classes, which a second import under another name would repeat
@@ -24,7 +26,7 @@ collect_ignore = ["toy_family.py"]  # registers classes, which a second import u
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """An empty folder to be in."""
+    """An empty folder, which is the working directory of the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PRIORY_DEBUG", raising=False)
     return tmp_path
@@ -32,41 +34,41 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(here, capsys):
-    """Type a command: its exit code, standard output and standard error."""
+    """A function that runs a command and returns its exit code, standard output and standard error."""
 
-    def typed(*arguments):
+    def run_command(*arguments):
         capsys.readouterr()
         code = main(list(arguments))
         out, err = capsys.readouterr()
         assert "Traceback" not in err
         return code, out, err
 
-    return typed
+    return run_command
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
-    """A folder with mail.csv and inbox.csv, and a model of each."""
+    """A folder with mail.csv and inbox.csv, and a model trained on each."""
     folder = tmp_path_factory.mktemp("made")
     messages, labels = inbox()
     rows = [[*message.values(), label] for message, label in zip(messages, labels, strict=True)]
     write(folder / "mail.csv", ["label", "text"], TEXTS)
     write(folder / "inbox.csv", [*messages[0], "label"], rows)
-    for name, how in (("mail", "--no-audit"), ("inbox", "--plain")):
+    for name, option in (("mail", "--no-audit"), ("inbox", "--plain")):
         files = [f"{folder}/{name}.csv", "-o", f"{folder}/{name}.priory"]
-        assert main(["train", *files, "--target", "label", how]) == 0
+        assert main(["train", *files, "--target", "label", option]) == 0
     return folder
 
 
 @pytest.fixture
 def mail(made, here):
-    """mail.csv, and mail.priory made of it."""
+    """mail.csv, and mail.priory trained on it, in the working directory."""
     for name in ("mail.csv", "mail.priory"):
         shutil.copy(made / name, here)
 
 
 @pytest.fixture
 def table(made, here):
-    """inbox.csv, and inbox.priory made of it."""
+    """inbox.csv, and inbox.priory trained on it, in the working directory."""
     for name in ("inbox.csv", "inbox.priory"):
         shutil.copy(made / name, here)

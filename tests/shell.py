@@ -1,4 +1,4 @@
-"""What tests of the command line share: a few messages, and files of rows."""
+"""What tests of the command line share: a few messages, and functions that write and read files of rows."""
 
 import csv
 import sys

@@ -13,7 +13,7 @@ from priory.core.column_kernels import sum_by_class
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
 from priory.families.registry import register_family
 
 
@@ -35,7 +35,7 @@ class ExponentialStatistics(Statistics):
 @register_family("exponential")
 @final
 @dataclass(frozen=True, eq=False)
-class Exponential(Family):
+class Exponential(ArrayFamily[ExponentialStatistics, Array]):
     """``p(x) = θ e^-θx`` with ``θ ~ Gamma(shape, rate)``."""
 
     shape: float | Array = 1.0

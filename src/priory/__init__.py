@@ -4,14 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import families, naive_bayes, plots, storage
+    from priory import families, naive_bayes, plots, storage, workflows
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
     from priory.estimators.mdl_discretiser import MDLDiscretiser
     from priory.estimators.mdl_tree import MDLTreeClassifier
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
-    from priory.evaluation.bayes_rate import bayes_rate
+    from priory.evaluation.bayes_error import bayes_rate
     from priory.evaluation.decisions import ABSTAIN, decide
     from priory.evaluation.scores import Scores
     from priory.export.onnx import to_onnx
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from priory.regression.logistic_regression import BayesianLogisticRegression
     from priory.storage import load, save
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"  # the only place: pyproject.toml reads it from here
 
 __all__ = [
     "ABSTAIN",
@@ -50,9 +50,10 @@ __all__ = [
     "save",
     "storage",
     "to_onnx",
+    "workflows",
 ]
 
-# scikit-learn takes a second to import: only those who ask for an estimator pay for it
+# Public name -> module. Modules are imported on first use, because importing scikit-learn takes a second.
 _HOME = {
     "ABSTAIN": "evaluation.decisions",
     "BayesOptimalClassifier": "estimators.bayes_optimal",
@@ -68,7 +69,7 @@ _HOME = {
     "Scores": "evaluation.scores",
     "TextClassifier": "estimators.text_classifier",
     "audit": "leakage",
-    "bayes_rate": "evaluation.bayes_rate",
+    "bayes_rate": "evaluation.bayes_error",
     "decide": "evaluation.decisions",
     "load": "storage",
     "report": "export.report",

@@ -1,4 +1,4 @@
-"""Everything Priory raises on purpose, as one tree.
+"""The exceptions that Priory raises, as one tree.
 
     PrioryError
     ├── DataError (ValueError)                   the data cannot be used; the model is unchanged
@@ -9,7 +9,7 @@
     ├── MissingDependencyError (ImportError)     an optional dependency is not installed
     ├── ModelFileError (ValueError)              the file is not a model, or not one that can be trusted
     ├── FileBusyError (TimeoutError)             another process is changing the file
-    └── PrioryWarning (UserWarning)              the answer is defined, but deserves a look
+    └── PrioryWarning (UserWarning)              the result is defined, but deserves attention
 
 Each message is one line: what was given, where, and what to do.
 """
@@ -20,15 +20,18 @@ import warnings
 
 
 class PrioryError(Exception):
-    """The root: ``except PrioryError`` catches all that Priory raises on purpose."""
+    """The base class: ``except PrioryError`` catches everything that Priory raises deliberately."""
 
 
 class DataError(PrioryError, ValueError):
-    """The data given cannot be used."""
+    """The given data cannot be used; the model is unchanged."""
 
 
 class NotLearnedError(DataError):
-    """Asked to forget what was never learned; ``index`` is the cell of the record that would fall below zero."""
+    """Asked to forget something that was never learned.
+
+    ``index`` is the position in the statistics that would become negative.
+    """
 
     def __init__(self, message: str, index: tuple[int, ...] = ()) -> None:
         super().__init__(message)
@@ -36,31 +39,31 @@ class NotLearnedError(DataError):
 
 
 class KindError(PrioryError, TypeError):
-    """A cell or a label is of the wrong kind."""
+    """A cell or a label has the wrong type."""
 
 
 class StaleModelError(PrioryError, RuntimeError):
-    """A question that the statistics can no longer answer."""
+    """The statistics can no longer answer the question."""
 
 
 class ModelTooLargeError(PrioryError, MemoryError):
-    """A model that would not fit into memory."""
+    """The model would not fit into memory."""
 
 
 class MissingDependencyError(PrioryError, ImportError):
-    """A method needs an extra that is not installed."""
+    """An optional dependency is not installed."""
 
 
 class ModelFileError(PrioryError, ValueError):
-    """A file is no model, or not one that can be trusted."""
+    """The file is not a model, or not one that can be trusted."""
 
 
 class FileBusyError(PrioryError, TimeoutError):
-    """Somebody else is changing the file."""
+    """Another process is changing the file."""
 
 
 class PrioryWarning(PrioryError, UserWarning):
-    """The answer is defined, but worth a look."""
+    """The result is defined, but deserves attention."""
 
 
 _FORMER_NAMES = {
@@ -74,7 +77,7 @@ _FORMER_NAMES = {
 
 
 def __getattr__(name: str) -> type[PrioryError]:
-    """Errors under the names they had before 0.2."""
+    """Return an error class by the name that it had before version 0.2."""
     if name not in _FORMER_NAMES:
         raise AttributeError(f"module 'priory.errors' has no attribute {name!r}")
     error = _FORMER_NAMES[name]

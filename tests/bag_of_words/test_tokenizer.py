@@ -1,6 +1,5 @@
 """Tokens: the same as CountVectorizer's in every script, from both twins, and whatever comes in is answered."""
 
-import json
 import resource
 
 import numpy as np
@@ -11,26 +10,25 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 import datasets
-from paths import ROOT
 from priory._kernel import text as compiled
 from priory._kernel import text_reference as reference
 from priory.bag_of_words import documents as reading
+from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words import tokenizer as tokens
 from priory.bag_of_words.documents import PackedDocuments
+from priory.bag_of_words.hashed_counts import count_hashed_tokens, encode_hashed_documents, score_hashed_tokens
 from priory.bag_of_words.token_counts import count_tokens
 from priory.bag_of_words.tokenizer import (
     TokenIndex,
     Tokenizer,
-    count_hashed_tokens,
     encode_documents,
     find_token_spans,
     score_documents,
-    score_hashed_tokens,
 )
 from priory.core import sharding
 from priory.errors import DataError, KindError, ModelTooLargeError
+from worked_examples import WORKED_EXAMPLES
 
-EXAMPLES = ROOT.parent / "shared" / "worked_examples.json"
 BIG = {"imdb", "20newsgroups_bydate", "spamassassin"}
 LIKE_SKLEARN = {
     "words": (Tokenizer(), {}),
@@ -53,6 +51,7 @@ ANY = st.one_of(TEXT, WORDY)
 def kernel(request, monkeypatch):
     twin = {"reference": reference, "compiled": compiled}[request.param]
     monkeypatch.setattr(tokens, "kernel", twin)
+    monkeypatch.setattr(hashing, "kernel", twin)
     tokens._cached_rule.cache_clear()
     yield twin
     tokens._cached_rule.cache_clear()
@@ -75,6 +74,7 @@ def counts_of(vectorizer, texts, group, groups=3):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["words", "bigrams", "char", "char_wb"])
 @pytest.mark.parametrize("name", sorted(datasets.TEXTS))
 def test_tokens_of_real_texts_are_those_of_countvectorizer(name, how):
@@ -121,6 +121,7 @@ def both(function):
     for twin in (reference, compiled):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tokens, "kernel", twin)
+            patch.setattr(hashing, "kernel", twin)
             tokens._cached_rule.cache_clear()
             said.append(function())
     tokens._cached_rule.cache_clear()
@@ -181,6 +182,7 @@ def test_spans_are_where_the_tokens_stand(text, rule):
             assert (text[start:end].lower() if rule.lowercase else text[start:end]) == token
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", ["a", "é", "中", "😀x", "ab ", "a-", "語 "])
 @pytest.mark.parametrize("rule", RULES[:4] + RULES[-2:], ids=str)
 def test_long_texts_are_read_across_blocks(letter, rule):
@@ -212,9 +214,8 @@ def test_words_are_stemmed_before_they_are_joined():
     assert find_token_spans("Running the races", rule) == [("run", 0, 7), ("race", 12, 17), ("run race", 0, 17)]
 
 
-@pytest.mark.skipif(not EXAMPLES.exists(), reason="worked examples not here")
 def test_the_dictionary_of_the_course_and_its_unknown_slot(kernel):
-    case = json.loads(EXAMPLES.read_text())["bag_of_words_dictionary"]
+    case = WORKED_EXAMPLES["bag_of_words_dictionary"]
     rule = Tokenizer(lowercase=False)
     index = TokenIndex.of(case["dictionary"][:-1])
     _, columns, _ = encode_documents([case["text"]], index, rule, unknown=True)
@@ -225,9 +226,8 @@ def test_the_dictionary_of_the_course_and_its_unknown_slot(kernel):
     )
 
 
-@pytest.mark.skipif(not EXAMPLES.exists(), reason="worked examples not here")
 def test_the_binary_bag_of_words_of_the_course(kernel):
-    case = json.loads(EXAMPLES.read_text())["binary_bag_of_words"]
+    case = WORKED_EXAMPLES["binary_bag_of_words"]
     index = TokenIndex.of(case["vocabulary"])
     assert (
         score_documents(case["documents"], index, np.eye(8), Tokenizer(min_token_length=1)).tolist() == case["expect"]
@@ -237,11 +237,11 @@ def test_the_binary_bag_of_words_of_the_course(kernel):
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (b"caf\xe9 noir", "document 1: byte 3 is not UTF-8; decode it first, or replace what is broken."),
-        (b"\xce\xa3 \xff", "document 1: byte 3 is not UTF-8; decode it first, or replace what is broken."),
-        (b"ok \xed\xa0\x80", "document 1: byte 3 is not UTF-8; decode it first, or replace what is broken."),
-        (b"\xf4\x90\x80\x80", "document 1: byte 0 is not UTF-8; decode it first, or replace what is broken."),
-        (b"cut \xe4\xb8", "document 1: byte 4 is not UTF-8; decode it first, or replace what is broken."),
+        (b"caf\xe9 noir", "document 1: byte 3 is not UTF-8; decode it first, or replace the invalid bytes."),
+        (b"\xce\xa3 \xff", "document 1: byte 3 is not UTF-8; decode it first, or replace the invalid bytes."),
+        (b"ok \xed\xa0\x80", "document 1: byte 3 is not UTF-8; decode it first, or replace the invalid bytes."),
+        (b"\xf4\x90\x80\x80", "document 1: byte 0 is not UTF-8; decode it first, or replace the invalid bytes."),
+        (b"cut \xe4\xb8", "document 1: byte 4 is not UTF-8; decode it first, or replace the invalid bytes."),
         ("x\ud800y", "document 1: character 1 is half a surrogate pair; remove or replace it."),
         ("Σ\udfff", "document 1: character 1 is half a surrogate pair; remove or replace it."),
         ("😀\udfff", "document 1: character 1 is half a surrogate pair; remove or replace it."),
@@ -290,7 +290,14 @@ def test_documents_of_the_wrong_kind():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"unit": "line"}, {"least": 0}, {"ngrams": (2, 1)}, {"ngrams": (1, 99)}, {"extra": "! "}, {"stem": "klingon"}],
+    [
+        {"analyzer": "line"},
+        {"min_token_length": 0},
+        {"ngram_range": (2, 1)},
+        {"ngram_range": (1, 99)},
+        {"extra_tokens": "! "},
+        {"stem": "klingon"},
+    ],
     ids=str,
 )
 def test_a_tokenizer_that_cannot_be_is_refused(wrong):
@@ -386,6 +393,19 @@ def test_hashed_counts_are_the_counts_of_their_tokens_and_merge_by_addition():
     scores = score_hashed_tokens(texts, table, rule, 42, binary=False)
     buckets = [np.flatnonzero(count_hashed_tokens([t], [0], 1, rule, 1 << 16, 42).ravel()) for t in texts]
     assert np.allclose(scores[0], table[buckets[0]].sum(axis=0))
+
+
+@given(st.lists(ANY, min_size=1, max_size=5), st.sampled_from(RULES), st.sampled_from(list(FORMS)))
+def test_hashed_rows_hold_what_is_counted(texts, rule, form):
+    documents = FORMS[form](texts)
+    for buckets in (3, 1 << 16):
+        indptr, columns, times = encode_hashed_documents(documents, rule, buckets, 42)
+        rows = scipy.sparse.csr_array((times, columns, indptr), (len(texts), buckets)).toarray()
+        one_class_each = np.arange(len(texts))
+        counted = count_hashed_tokens(documents, one_class_each, len(texts), rule, buckets, 42, binary=False)
+        assert np.array_equal(rows.T, counted)
+        counted = count_hashed_tokens(documents, one_class_each, len(texts), rule, buckets, 42, binary=True)
+        assert np.array_equal(rows.T > 0, counted > 0)
 
 
 def test_a_dictionary_with_a_word_twice_is_refused():

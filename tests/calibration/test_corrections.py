@@ -11,9 +11,13 @@ import priory as pr
 from priory.calibration import refinement, tempering
 from priory.calibration import stacking as corrections
 from priory.calibration.aode import PairCounts, encode_one_hot, pair_columns
-from priory.calibration.tempering import EvidenceTerms, Tempering
+from priory.calibration.feature_encoding import TableEncoding
+from priory.calibration.tempering import Tempering
 from priory.data import inbox
 from priory.errors import DataError, StaleModelError
+from priory.models.evidence_terms import EvidenceTerms
+from priory.models.schema import Schema
+from priory.models.table_reading import read_table
 
 RNG = np.random.default_rng(0)
 START = RNG.bit_generator.state
@@ -281,6 +285,7 @@ def test_options_that_are_not_there(options, message):
 # -- judging ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calibrate", [False, "loo"])
 def test_cross_validation_by_subtraction_is_that_by_refitting(calibrate):
     iris = load_iris(as_frame=True)
@@ -352,3 +357,32 @@ def test_the_ledger_of_a_text_adds_up_to_the_answer(refine):
     for ledger, answer in zip(model.explain(texts[:5]), model.predict_log_proba(texts[:5]), strict=True):
         total = np.array(ledger.prior.log_likelihood) + np.sum([line.log_likelihood for line in ledger.lines], axis=0)
         assert np.allclose(np.diff(total), np.diff(answer))
+
+
+def gaps(rows, seed, first):
+    """Labels that hardly repeat, and are missing more often in one class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, rows)
+    missing = rng.random(rows) < np.where(y == 1, 0.6, 0.15)
+    table = [{"id": None if gap else f"id{first + i}", "x": rng.normal()} for i, gap in enumerate(missing)]
+    return table, y
+
+
+@pytest.mark.parametrize("structure", ["naive", "aode"])
+def test_a_label_that_only_one_row_holds_looks_new_to_the_corrections(structure):
+    table, y = gaps(600, 0, 0)
+    unseen, truth = gaps(4000, 1, 10_000)
+    model = pr.NaiveBayes(families={"id": "categorical"}, structure=structure).fit(table, y)
+    claimed = model.evaluate()
+    found = pr.Scores.of(truth, model.predict_proba(unseen), model.classes_)
+    assert found.accuracy.value > 0.65
+    assert abs(claimed.accuracy.value - found.accuracy.value) < 0.06
+
+
+def test_a_new_label_and_a_missing_one_have_codes_of_their_own():
+    table = read_table({"a": ["x", "x", "y", "z", None]})
+    schema = Schema.of(table, "auto", None)
+    encoding = TableEncoding.of(schema.read_cells(table), np.zeros(5, dtype=int), 1)
+    new = read_table({"a": ["x", "y", "never", None]})
+    assert encoding.codes(schema.read_cells(new))[:, 0].tolist() == [2, 1, 1, 0]
+    assert encoding.sizes.tolist() == [3]

@@ -45,6 +45,7 @@ def test_the_shell_completes_commands_options_and_files(run):
         assert done.stdout == answer
 
 
+@pytest.mark.slow
 def test_the_tour_runs(run):
     pytest.importorskip("jinja2")
     code, out, _ = run("demo")
@@ -54,6 +55,7 @@ def test_the_tour_runs(run):
     assert len(rows_of("priory-demo/labelled.csv")) == 569
 
 
+@pytest.mark.slow
 def test_standard_streams(mail):
     data = "text\nclaim your prize\n"
     done = subprocess.run([*PRIORY, "predict", "mail.priory", "-"], input=data, capture_output=True, text=True)
@@ -67,10 +69,12 @@ def test_standard_streams(mail):
 
 
 def bare():
-    """An environment with next to nothing: locale C, no home, an odd time zone."""
-    return {"LC_ALL": "C", "PATH": os.environ["PATH"], "TZ": "Mars/Olympus", "PYTHONHASHSEED": "1"}
+    """An environment with next to nothing: locale C, no home, an odd time zone; and where Python finds priory."""
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return {"LC_ALL": "C", "TZ": "Mars/Olympus", "PYTHONHASHSEED": "1"} | kept
 
 
+@pytest.mark.slow
 def test_closed_standard_input_is_said(mail):
     done = subprocess.run(
         f"{sys.executable} -m priory predict mail.priory - <&-", shell=True, capture_output=True, text=True
@@ -79,6 +83,7 @@ def test_closed_standard_input_is_said(mail):
     assert done.stderr == "priory: -: standard input is closed; give a file\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_closed_pipe_is_quiet(mail, monkeypatch, unbuffered):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
@@ -91,6 +96,7 @@ def test_a_closed_pipe_is_quiet(mail, monkeypatch, unbuffered):
     assert done.stdout.splitlines()[-1] == "141"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_said(mail):
     done = subprocess.run(
@@ -102,6 +108,7 @@ def test_a_full_disk_is_said(mail):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_everything_as_it_was(mail):
     os.mkfifo("endless.csv")
     old = Path("mail.priory").read_bytes()
@@ -120,6 +127,7 @@ def test_ctrl_c_leaves_everything_as_it_was(mail):
     assert sorted(path.name for path in Path().iterdir()) == ["endless.csv", "mail.csv", "mail.priory"]
 
 
+@pytest.mark.slow
 def test_a_home_that_cannot_be_written_and_a_strict_umask_are_no_hindrance(mail):
     env = bare() | {"HOME": "/proc"}
     done = subprocess.run([*PRIORY, "learn", "mail.priory", "mail.csv"], env=env, umask=0o077, capture_output=True)
@@ -143,6 +151,7 @@ def on_a_terminal(*arguments, **environment):
     return seen.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_headings_progress_and_lines_that_fit(table):
     train = ["train", "inbox.csv", "--target", "label", "--force"]
     seen = on_a_terminal(*train)

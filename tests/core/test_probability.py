@@ -26,19 +26,19 @@ def test_independent_events_follow_the_sum_rule(a, b):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: product_rule(1.5, 0.5), "P(A|B) = 1.5 is no probability: give a number from 0 to 1."),
-        (lambda: product_rule(float("nan"), 0.5), "P(A|B) = nan is no probability: give a number from 0 to 1."),
+        (lambda: product_rule(1.5, 0.5), "P(A|B) = 1.5 is not a probability: give a number from 0 to 1."),
+        (lambda: product_rule(float("nan"), 0.5), "P(A|B) = nan is not a probability: give a number from 0 to 1."),
         (
             lambda: sum_rule(0.2, 0.5, 0.3),
-            "P(A∧B) = 0.3 is more than P(A) = 0.2 or P(B) = 0.5: both cannot be likelier than one.",
+            "P(A∧B) = 0.3 is more than P(A) = 0.2 or P(B) = 0.5: A and B together cannot be likelier than either.",
         ),
-        (lambda: sum_rule(0.9, 0.8, 0.1), "P(A∨B) = 1.6 is no probability: give a number from 0 to 1."),
-        (lambda: total_probability([0.1], [0.5, 0.5]), "1 values of P(B|A) for 2 causes: give one for each."),
+        (lambda: sum_rule(0.9, 0.8, 0.1), "P(A∨B) = 1.6 is not a probability: give a number from 0 to 1."),
+        (lambda: total_probability([0.1], [0.5, 0.5]), "1 values of P(B|A) for 2 causes: give one for each cause."),
         (
             lambda: total_probability([0.1, 0.2], [0.5, 0.4]),
-            "P(A) sums to 0.9, not 1: say how probable each of all the cases is.",
+            "P(A) sums to 0.9, not 1: give the probability of every case.",
         ),
-        (lambda: bayes_rule(0.8, 0.5, 0.0), "P(B) = 0: nothing can be learned from what cannot happen."),
+        (lambda: bayes_rule(0.8, 0.5, 0.0), "P(B) = 0: P(A|B) is not defined, because B cannot happen."),
         (
             lambda: bayes_rule(0.8, 0.5, 0.1),
             "P(B|A) P(A) = 0.4 is more than P(B) = 0.1: the three contradict one another.",

@@ -25,6 +25,7 @@ TREES = [
 ]
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         BayesOptimalClassifier(PAIR),
@@ -70,9 +71,9 @@ def test_the_weights_are_the_out_of_fold_log_scores():
     x, y = x[:120, :4], y[:120]
     folds = StratifiedKFold(4, shuffle=True, random_state=1)
     space = BayesOptimalClassifier([("gauss", GaussianNB()), ("bernoulli", BernoulliNB())], cv=folds).fit(x, y)
-    said = cross_val_predict(GaussianNB(), x, y, cv=folds, method="predict_proba")[range(120), y]
+    p = cross_val_predict(GaussianNB(), x, y, cv=folds, method="predict_proba")[range(120), y]
     assert space.log_likelihood_[0] == pytest.approx(
-        np.log((90 * said + 1 / 2) / 91).sum()
+        np.log((90 * p + 1 / 2) / 91).sum()
     )  # fitted on 90 rows, 2 classes
     odds = space.log_likelihood_[0] - space.log_likelihood_[1]
     assert space.posterior_["gauss"] == pytest.approx(1 / (1 + math.exp(-odds)))
@@ -141,10 +142,10 @@ def test_gibbs_answers_with_one_model_a_row_as_often_as_it_is_probable():
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        (BayesOptimalClassifier([]), "estimators []: give at least one, each with a name of its own."),
+        (BayesOptimalClassifier([]), "estimators []: give at least one, each with a different name."),
         (
             BayesOptimalClassifier([("a", GaussianNB()), ("a", BernoulliNB())]),
-            "estimators ['a', 'a']: give at least one, each with a name of its own.",
+            "estimators ['a', 'a']: give at least one, each with a different name.",
         ),
         (
             BayesOptimalClassifier([("svm", LinearSVC())]),
@@ -152,11 +153,11 @@ def test_gibbs_answers_with_one_model_a_row_as_often_as_it_is_probable():
         ),
         (
             BayesOptimalClassifier(PAIR, prior={"gauss": 1.0}),
-            "the prior is about ['gauss'], the estimators are ['bernoulli', 'gauss']: name the same.",
+            "the prior has ['gauss'], but the estimators are ['bernoulli', 'gauss']: use the same names.",
         ),
         (
             BayesOptimalClassifier(PAIR, prior={"gauss": 0.5, "bernoulli": 0.4}),
-            "the prior sums to 0.9, not 1: say how probable each of all the cases is.",
+            "the prior sums to 0.9, not 1: give the probability of every case.",
         ),
         (GibbsClassifier(PAIR, weigh="votes"), "weigh='votes': give 'score' or 'evidence'."),
     ],
@@ -171,4 +172,4 @@ def test_errors_say_what_was_given_and_what_to_do(space, message):
 def test_one_row_cannot_be_predicted_from_another():
     with pytest.raises(DataError) as error:
         BayesOptimalClassifier(PAIR).fit([[1.0]], [0])
-    assert str(error.value) == "n_samples = 1: give at least two rows, to predict one from another."
+    assert str(error.value) == "n_samples = 1: give at least two rows, so that one can be predicted from the other."

@@ -113,5 +113,5 @@ def test_missing_cells_are_learned_from_and_predicted():
 def test_to_be_missing_can_be_the_question():
     x = np.array([[1.0], [2.0], [3.0], [4.0], [np.nan], [np.nan], [np.nan], [np.nan]] * 4)
     text = MDLTreeClassifier().fit(x, [0, 0, 0, 0, 1, 1, 1, 1] * 4).to_text(["x"])
-    assert text.splitlines()[0].startswith("x known  ")
+    assert text.splitlines()[0].startswith("x present  ")
     assert text.splitlines()[2] == "x missing"

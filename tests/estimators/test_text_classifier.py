@@ -1,6 +1,5 @@
 """TextClassifier: the same numbers as a pipeline of scikit-learn's, and all that a pipeline cannot do."""
 
-import json
 from functools import partial
 
 import numpy as np
@@ -15,17 +14,16 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 
 import priory as pr
-from paths import SHARED
 from priory.bag_of_words.models import BAG_MODELS
 from priory.data import inbox
 from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
 from priory.sources.cell_parsing import read_text_column
+from worked_examples import WORKED_EXAMPLES
 
 TextClassifier = partial(pr.TextClassifier, calibrate=False)  # the statistics alone
 
 ROWS, LABELS = inbox()
 TEXTS = [row["text"] for row in ROWS]
-SHEET = SHARED / "worked_examples.json"
 
 PEERS = {
     "binary": (True, MultinomialNB),
@@ -76,7 +74,9 @@ def test_any_split_and_any_order_give_the_same_model(cut, seed, model):
     assert np.allclose(parts.predict_log_proba(TEXTS), whole.predict_log_proba(TEXTS))
 
 
-@pytest.mark.parametrize("options", [{}, {"ngrams": (1, 2)}, {"unit": "char_wb", "ngrams": (2, 3)}, {"min_df": 2}])
+@pytest.mark.parametrize(
+    "options", [{}, {"ngram_range": (1, 2)}, {"analyzer": "char_wb", "ngram_range": (2, 3)}, {"min_df": 2}]
+)
 @pytest.mark.parametrize("model", sorted(BAG_MODELS))
 def test_forgetting_is_exact_to_the_bit(model, options):
     left = TextClassifier(model, **options).fit(TEXTS, LABELS).forget(TEXTS[100:], LABELS[100:])
@@ -159,18 +159,16 @@ def test_stop_words_stems_and_single_letters():
     assert "the" not in TextClassifier(stop_words="en").fit(TEXTS, LABELS).vocabulary_
 
 
-@pytest.mark.skipif(not SHEET.exists(), reason="the worked examples are not beside the project")
 def test_the_dictionary_of_the_lecture():
-    example = json.loads(SHEET.read_text())["bag_of_words_dictionary"]
+    example = WORKED_EXAMPLES["bag_of_words_dictionary"]
     words = [word.lower() for word in example["dictionary"][:-1]]
     model = TextClassifier(vocabulary=words, unknown=True).fit([example["text"]], ["only"])
     assert model.counts_[:, 0].tolist() == example["expect_binary"]
     assert model.vocabulary_[:-1] == words
 
 
-@pytest.mark.skipif(not SHEET.exists(), reason="the worked examples are not beside the project")
 def test_the_reviews_of_the_lecture():
-    example = json.loads(SHEET.read_text())["book_and_movie_reviews"]
+    example = WORKED_EXAMPLES["book_and_movie_reviews"]
     texts, labels = example["positive"] + example["negative"], ["positive"] * 4 + ["negative"] * 4
     for model, key in (("bernoulli", "bernoulli_alpha_1"), ("multinomial", "multinomial_alpha_1")):
         fitted = TextClassifier(model, min_token_length=1).fit(texts, labels)
@@ -189,7 +187,7 @@ def test_the_reviews_of_the_lecture():
 
 def test_the_evidence_may_choose_the_smoothing():
     model = TextClassifier(alpha="evidence").fit(TEXTS, LABELS)
-    assert 0 < model._build_bag().alpha < 1
+    assert 0 < model.alpha_ < 1
     assert model.score(TEXTS, LABELS) > 0.9
 
 
@@ -251,7 +249,7 @@ def test_texts_may_be_bytes_files_series_or_generators(tmp_path):
         (
             ["fine", b"\xff\xfe"],
             DataError,
-            "document 1: byte 0 is not UTF-8; decode it first, or replace what is broken.",
+            "document 1: byte 0 is not UTF-8; decode it first, or replace the invalid bytes.",
         ),
         (["fine", "half \ud800"], DataError, "document 1: character 5 is half a surrogate pair; remove or replace it."),
     ],
@@ -276,7 +274,7 @@ def test_bad_texts(texts, error, message):
             {"buckets": 64, "min_df": 2},
             "buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one.",
         ),
-        ({"ngrams": (2, 1)}, "ngrams=(2, 1): give the shortest and the longest, from (1, 1) to (32, 32)."),
+        ({"ngram_range": (2, 1)}, "ngram_range is (2, 1); give the shortest and the longest, from (1, 1) to (32, 32)."),
     ],
 )
 def test_bad_parameters(parameters, message):

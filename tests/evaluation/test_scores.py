@@ -1,4 +1,4 @@
-"""Scores: the numbers of scikit-learn, intervals that cover what they should, and the base rate always beside them."""
+"""Scores: the numbers of scikit-learn, intervals that cover what they should, and the base rate next to them."""
 
 import json
 import math
@@ -93,6 +93,7 @@ def covered(truth, intervals):
     return np.mean([i.low <= truth <= i.high for i in intervals])
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth_as_often_as_they_say():
     rng = np.random.default_rng(0)
     assert covered(0.9, [proportion_interval(k, 50) for k in rng.binomial(50, 0.9, 1000)]) > 0.92
@@ -144,9 +145,9 @@ def test_the_verdict_says_whether_the_base_rate_is_beaten():
     good = np.where(y == 1, 0.8, 0.1)
     assert verdict(good) == f"Beats {base}, in accuracy and in log loss."
     sure = np.where(rng.random(2000) < 0.1, 1 - y, y) * 0.9999998 + 1e-7
-    assert verdict(sure) == f"Right more often than {base}, but its probabilities are no better."
+    assert verdict(sure) == f"More accurate than {base}, but its probabilities are no better."
     shy = np.where(y == 1, 0.45, 0.2)
-    assert verdict(shy) == f"Right no more often than {base}, but its probabilities say more."
+    assert verdict(shy) == f"No more accurate than {base}, but its probabilities are better."
     blind = rng.random(2000) * 0.2 + 0.2
     assert verdict(blind) == f"Does not beat {base}: it may not be worth using."
 
@@ -180,8 +181,8 @@ def test_the_truth_called_impossible_costs_everything_and_json_stays_json():
     )
     assert scores.log_loss.value == math.inf
     assert "but" not in scores.verdict
-    told = json.loads(json.dumps(scores.to_dict(), allow_nan=False))
-    assert told["log_loss"] == {"value": None, "low": 0.0, "high": None}
+    as_json = json.loads(json.dumps(scores.to_dict(), allow_nan=False))
+    assert as_json["log_loss"] == {"value": None, "low": 0.0, "high": None}
     assert "inf" in str(scores)
 
 
@@ -220,25 +221,34 @@ def test_frame_of_the_scores():
          "give a row for each label and a column for each class."),
         (([], np.empty((0, 2)), [0, 1]), "probabilities have shape (0, 2), but there are 0 labels and 2 classes; "
          "give a row for each label and a column for each class."),
-        (([0], [[0.7, 0.7]], [0, 1]), "row 0 of the probabilities is [0.7, 0.7]; give numbers from 0 that sum to 1."),
+        (([0], [[0.7, 0.7]], [0, 1]),
+         "row 0 of the probabilities is [0.7, 0.7]; give numbers of at least 0 that sum to 1."),
         (([0], [[math.nan, 1]], [0, 1]),
-         "row 0 of the probabilities is [nan, 1.0]; give numbers from 0 that sum to 1."),
-        (([2], [[0.5, 0.5]], [0, 1]), "no class 2; the probabilities are of [0, 1]."),
+         "row 0 of the probabilities is [nan, 1.0]; give numbers of at least 0 that sum to 1."),
+        (([2], [[0.5, 0.5]], [0, 1]), "no class 2; the probabilities are for [0, 1]."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_judged_is_refused(arguments, message):
+def test_what_cannot_be_scored_is_refused(arguments, message):
     with pytest.raises(DataError) as error:
         Scores.of(*arguments)
     assert str(error.value) == message
 
 
-def judged(data):
+def fit_and_score(data):
     model = NaiveBayes().fit(data.data, data.target)
     return Scores.of(data.target, model.leave_one_out(data.data, data.target), model.classes_, logs=True)
 
 
+@pytest.mark.slow
 def test_wine_beats_its_base_rate():
-    scores = judged(load_wine())
+    scores = fit_and_score(load_wine())
     assert scores.verdict.startswith("Beats the base rate")
     assert scores.accuracy.low > 0.9
     assert scores.gain["log_loss"].low > 0.3
+
+
+def test_the_former_name_of_base_score_still_works():
+    scores = Scores.of([0, 1, 1], [[0.8, 0.2], [0.3, 0.7], [0.4, 0.6]], [0, 1])
+    with pytest.warns(FutureWarning, match=r"^Scores\.beside is now Scores\.base_score\.$"):
+        assert scores.beside("accuracy") == scores.base_score("accuracy") == pytest.approx(2 / 3)
+    assert scores.base_score("calibration_error") is None

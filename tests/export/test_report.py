@@ -94,6 +94,7 @@ def test_the_worst_mistake_comes_first_with_the_ledger_of_the_model_without_it(t
     assert model.class_count_.sum() == len(y)  # the model itself has forgotten nothing
 
 
+@pytest.mark.slow
 def test_a_table_shows_its_columns_and_families():
     data = load_wine(as_frame=True)
     model = NaiveBayes().fit(data.data, data.target)
@@ -134,6 +135,7 @@ PAYLOADS = [
 ]
 
 
+@pytest.mark.slow
 def test_nothing_in_the_data_becomes_part_of_the_page():
     rng = np.random.default_rng(0)
     labels = [PAYLOADS[i % 3] for i in range(60)]
@@ -161,6 +163,7 @@ def test_nothing_in_the_data_becomes_part_of_the_page():
         assert inside.tags[0][1]["srcdoc"] == one.html
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [["a"] * 40, ["a", "b"] * 20, [True, False, False, False] * 10])
 def test_there_is_a_page_even_where_there_is_little_to_say(labels):
     rows = [{"colour": "red" if i % 3 else "blue", "n": i % 5} for i in range(len(labels))]
@@ -189,6 +192,7 @@ def test_without_jinja2_the_error_says_what_to_install(texts, monkeypatch):
     assert str(error.value) == "a report needs jinja2: pip install 'priory[report]'."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["polars", "pyarrow", "array", "dict"])
 def test_any_table_can_be_reported_on(kind):
     data = load_iris(as_frame=True)

@@ -142,7 +142,7 @@ def test_the_command_line_says_which_values_it_accepts(tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     write("waits.csv", ["speed", "wait"], [("fast", 1.0), ("slow", -2.0)])
     assert main(["train", "waits.csv", "--target", "speed", "--type", "wait=exponential"]) != 0
-    assert "-2 is not exponential: that takes numbers from 0" in capsys.readouterr().err
+    assert "-2 is impossible for exponential, which takes numbers from 0" in capsys.readouterr().err
 
 
 def test_a_name_that_is_not_a_family_is_refused_with_those_that_are():

@@ -85,6 +85,7 @@ def shared(a, b):
     return len(first & second) / len(first | second)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(0, 10_000))
 def test_near_duplicates_are_those_of_the_definition(seed):
@@ -116,6 +117,7 @@ def test_the_403_duplicates_of_sms_spam():
     assert found.severity == Severity.HIGH
 
 
+@pytest.mark.slow
 @needs("imdb")
 def test_the_123_texts_of_imdb_in_train_and_test():
     train, y, test, z = loaded("imdb")
@@ -181,6 +183,7 @@ def test_a_token_that_is_the_label_is_found():
     assert "'zzno'" in found.what or "'zzyes'" in found.what
 
 
+@pytest.mark.slow
 @needs("spamassassin")
 def test_the_list_id_of_spamassassin():
     documents, labels, *_ = loaded("spamassassin")
@@ -190,6 +193,7 @@ def test_the_list_id_of_spamassassin():
     assert "List-Id" in head.columns[:4]
 
 
+@pytest.mark.slow
 @needs("20newsgroups_bydate")
 def test_the_headers_of_20_newsgroups():
     documents, labels, *_ = loaded("20newsgroups_bydate")

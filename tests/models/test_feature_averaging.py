@@ -54,6 +54,7 @@ def test_it_equals_brute_force_over_all_feature_sets(kind):
     assert np.allclose(model.inclusion_probability_, matter, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_it_forgets_and_leaves_out_like_everything_else():
     x, y, _ = columns("gaussian")
     model = NaiveBayes(average=True).fit(x, y)

@@ -108,6 +108,7 @@ def assert_agree(name, seed):
                 assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", range(4))
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_numbers_are_scikit_learns(name, batch):

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 import sklearn
 
 SUITE = Path(sklearn.__file__).parent / "tests" / "test_naive_bayes.py"
 
 
+@pytest.mark.slow
 def test_scikit_learns_own_suite_passes_with_the_import_changed(tmp_path):
     text, changed = re.subn(r"from sklearn\.naive_bayes import", "from priory.naive_bayes import", SUITE.read_text())
     assert changed == 1

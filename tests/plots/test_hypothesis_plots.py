@@ -74,7 +74,7 @@ def test_version_space_shows_the_vote():
     drawn(figure)
     votes = [bar.get_height() for bar in figure.axes[1].patches]
     assert votes == pytest.approx([1 / 4, 1 / 2, 3 / 4, 1, 1, 1, 2 / 3, 1 / 3, 0, 0])
-    assert figure.axes[0].get_ylabel() == "hypotheses: 12 of 55 possible"
+    assert figure.axes[0].get_ylabel() == "hypotheses (12 of 55 possible)"
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):

@@ -63,6 +63,7 @@ def test_without_matplotlib_the_message_says_what_to_install(model, monkeypatch)
     assert str(error.value) == ("figures need matplotlib: pip install 'priory[plots]'.")
 
 
+@pytest.mark.slow
 def test_the_page_runs_and_prints_the_numbers_that_it_shows(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     (tmp_path / "docs" / "figures").mkdir(parents=True)

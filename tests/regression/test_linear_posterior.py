@@ -104,11 +104,11 @@ def test_what_was_not_seen_cannot_be_forgotten():
     with pytest.raises(NotLearnedError, match=r"^cannot forget 21 of 20: only what was learned can be forgotten\.$"):
         seen - accumulate_products(*rows(2, 21, 2))
     with pytest.raises(
-        NotLearnedError, match=r"^cannot forget these rows: more spread of column 1 than was learned would go\.$"
+        NotLearnedError, match=r"^cannot forget these rows: they have more spread in column 1 than was learned\.$"
     ):
         seen - accumulate_products(x[:5] * [1.0, 100.0], y[:5])
     with pytest.raises(
-        NotLearnedError, match=r"^cannot forget these rows: more spread of the target than was learned would go\.$"
+        NotLearnedError, match=r"^cannot forget these rows: they have more spread in the target than was learned\.$"
     ):
         seen - accumulate_products(x[:5], 100 * y[:5])
 
@@ -124,12 +124,12 @@ def test_when_all_is_forgotten_nothing_is_left():
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        ([[1.0], [1e200]], [1.0, 2.0], "row 1 of column 0 holds 1e+200: rescale it, its square is infinite."),
-        ([[1.0], [2.0]], [1.0, 1e300], "row 1 of the target holds 1e+300: rescale it, its square is infinite."),
+        ([[1.0], [1e200]], [1.0, 2.0], "row 1 of column 0 holds 1e+200, whose square is infinite: rescale it."),
+        ([[1.0], [2.0]], [1.0, 1e300], "row 1 of the target holds 1e+300, whose square is infinite: rescale it."),
         (
             [[1e-200], [2e-155]],
             [1.0, 2.0],
-            "a column spreads over less than 1e-150, whose square is nought: rescale it.",
+            "a column has a spread of less than 1e-150, whose square is zero: rescale it.",
         ),
     ],
 )
@@ -296,7 +296,9 @@ def test_draws_have_the_moments_of_the_belief():
 def test_a_flat_belief_cannot_be_drawn_from():
     with pytest.raises(DataError) as error:
         NormalInverseGamma.ridge(np.ones(1), np.zeros(2)).draw(np.random.default_rng(0), 1)
-    assert str(error.value) == ("this belief is flat: draw from a proper prior, NormalInverseGamma.isotropic(columns).")
+    assert str(error.value) == (
+        "cannot draw from a flat prior: use a proper one, NormalInverseGamma.isotropic(columns)."
+    )
 
 
 def test_collinear_columns_need_a_prior():
@@ -306,12 +308,12 @@ def test_collinear_columns_need_a_prior():
     with pytest.raises(DataError) as error:
         NormalInverseGamma.ridge(np.zeros(2), seen.centre()) + seen
     assert str(error.value) == (
-        "the rows leave some weights undetermined: a prior of strength 0 needs independent columns."
+        "the rows do not determine all weights: with prior=0 the columns must be linearly independent."
     )
 
 
 def test_a_prior_for_other_columns_is_refused():
-    with pytest.raises(DataError, match=r"^the prior is for 2 columns, the rows have 1 terms\.$"):
+    with pytest.raises(DataError, match=r"^the prior is for 2 columns, but the rows have 1 terms\.$"):
         NormalInverseGamma.isotropic(2) + accumulate_products([[1.0]], [1.0])
 
 

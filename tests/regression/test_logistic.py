@@ -28,6 +28,7 @@ from priory.regression.logistic_regression import BayesianLogisticRegression
 LAWS = settings(max_examples=40, deadline=None)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         BayesianLogisticRegression(),
@@ -139,6 +140,7 @@ def test_a_single_class_is_certain():
 # -- the posterior ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @LAWS
 @given(mean=st.floats(-20, 20), sd=st.floats(0.0, 30.0))
 def test_two_classes_are_integrated_exactly(mean, sd):
@@ -192,7 +194,7 @@ def test_on_separable_data_ml_is_certain_map_is_confident_and_bayes_is_careful()
     with pytest.warns(PrioryWarning) as caught:
         ml = BayesianLogisticRegression("ml").fit(x, y)
     assert [str(w.message) for w in caught] == [
-        'the classes can be separated, so the likelihood has no peak; method="map" or "laplace" has one.'
+        'the classes are separable, so the likelihood has no maximum; use method="map" or "laplace".'
     ]
     others = [BayesianLogisticRegression(m, prior=0.1).fit(x, y) for m in ("map", "laplace")]
     p_ml, p_map, p_bayes = (float(m.predict_proba([[1.0]])[0, 1]) for m in (ml, *others))
@@ -200,6 +202,7 @@ def test_on_separable_data_ml_is_certain_map_is_confident_and_bayes_is_careful()
     assert p_ml > p_map > p_bayes > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::priory.errors.PrioryWarning")
 def test_laplace_beats_plugging_in_on_small_samples():
     rng = np.random.default_rng(7)
@@ -229,6 +232,7 @@ def three_ways():
     return x, {m: BayesianLogisticRegression(m, prior=1.0, random_state=0).fit(x, y) for m in ("laplace", "vi", "nuts")}
 
 
+@pytest.mark.slow
 def test_laplace_vi_and_nuts_agree_on_a_well_posed_problem(three_ways):
     x, models = three_ways
     p = {m: model.predict_proba(x)[:, 1] for m, model in models.items()}
@@ -239,6 +243,7 @@ def test_laplace_vi_and_nuts_agree_on_a_well_posed_problem(three_ways):
     np.testing.assert_allclose(models["vi"].coef_, models["nuts"].coef_, atol=0.05)
 
 
+@pytest.mark.slow
 def test_the_chains_agree(three_ways):
     rhat, ess, divergences = three_ways[1]["nuts"].diagnostics_
     assert rhat < 1.01
@@ -247,6 +252,7 @@ def test_the_chains_agree(three_ways):
     assert three_ways[1]["nuts"].weight_draws_.shape == (4000, 1, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::priory.errors.PrioryWarning")  # so few draws may well disagree, and say so
 def test_three_classes_by_sampling_and_the_line_that_counts_the_draws(capsys):
     pytest.importorskip("blackjax")
@@ -280,9 +286,9 @@ def test_without_the_extra_the_message_says_what_to_install(method, monkeypatch)
     [
         ({"method": "bayes"}, "method is 'bayes'; give one of ml, map, laplace, vi, nuts."),
         ({"solver": "adam"}, "solver is 'adam'; give one of newton, gradient."),
-        ({"prior": 0}, 'prior is 0; give "evidence" or a strength above 0 (for none, method="ml").'),
-        ({"prior": np.nan}, 'prior is nan; give "evidence" or a strength above 0 (for none, method="ml").'),
-        ({"prior": "auto"}, 'prior is \'auto\'; give "evidence" or a strength above 0 (for none, method="ml").'),
+        ({"prior": 0}, 'prior is 0; give "evidence" or a strength above 0 (for no prior, method="ml").'),
+        ({"prior": np.nan}, 'prior is nan; give "evidence" or a strength above 0 (for no prior, method="ml").'),
+        ({"prior": "auto"}, 'prior is \'auto\'; give "evidence" or a strength above 0 (for no prior, method="ml").'),
     ],
 )
 def test_bad_parameters(parameters, message):
@@ -302,23 +308,23 @@ def test_numbers_of_any_size_that_have_a_square():
     plain = BayesianLogisticRegression().fit(x, y).predict_proba(x)
     for scale in (1e-200, 1e140):
         np.testing.assert_allclose(BayesianLogisticRegression().fit(x * scale, y).predict_proba(x * scale), plain)
-    with pytest.raises(DataError, match=r"^row 0 of column 1 holds 1e\+200: rescale it, its square is infinite\.$"):
+    with pytest.raises(DataError, match=r"^row 0 of column 1 holds 1e\+200, whose square is infinite: rescale it\.$"):
         BayesianLogisticRegression().fit([[1.0, 1e200], [2.0, 3.0]], [0, 1])
 
 
 def test_only_samplers_have_draws():
-    with pytest.raises(DataError, match=r'^method="laplace" draws nothing; "vi" and "nuts" do\.$'):
+    with pytest.raises(DataError, match=r'^method="laplace" makes no draws; use "vi" or "nuts"\.$'):
         BayesianLogisticRegression().fit(*problem()).weight_draws_  # noqa: B018
 
 
 def test_too_many_weights_for_a_second_order_solver():
     rows = TrainingExamples(np.ones((2, 30_000)), np.eye(2), np.ones(2))
-    with pytest.raises(DataError, match=r'^30,000 weights need a matrix of 7 GiB; take solver="gradient"\.$'):
+    with pytest.raises(DataError, match=r'^30,000 weights need a matrix of 7 GiB; use solver="gradient"\.$'):
         fit_newton(rows, np.ones(30_000))
 
 
 def test_a_solver_that_is_stopped_short_says_so():
     with pytest.warns(
-        PrioryWarning, match=r"^the gradient solver stopped after 2 steps short of the peak; raise max_iter or tol\.$"
+        PrioryWarning, match=r"^the gradient solver did not converge in 2 steps; raise max_iter or tol\.$"
     ):
         BayesianLogisticRegression("map", solver="gradient", max_iter=2, prior=1.0).fit(*problem())

@@ -69,6 +69,7 @@ def test_other_encodings_are_read_when_they_are_named(tmp_path, encoding):
 FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=12)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(FIELD, FIELD), min_size=1, max_size=20), st.integers(1, 40))
 def test_what_python_writes_is_read_back_whatever_the_blocks(tmp_path_factory, rows, block):
     path = tmp_path_factory.mktemp("csv") / "a.csv"

@@ -29,6 +29,7 @@ def path(tmp_path):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not may_trace(), reason="needs strace and the right to use it")
 def test_killed_or_out_of_space_at_a_write_the_file_is_old_or_new_and_learners_at_once_lose_nothing():
     """A few of the points that benchmarks/crashes.py tries in full."""
@@ -55,6 +56,7 @@ def test_threads_that_learn_at_once_lose_nothing(tmp_path):
     assert os.listdir(tmp_path) == [path.name]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_an_error_and_the_old_file_is_there(path):
     code = f"""
 import resource, priory as pr

@@ -107,6 +107,7 @@ def test_what_was_changed_with_all_checksums_right_is_refused_by_the_key(signing
     refused(path, keys / f"{checking}1", "belongs to another key or another file")
 
 
+@pytest.mark.slow
 @KINDS
 def test_every_flipped_byte_and_every_truncation_is_refused_without_a_key(signing, checking, keys, path, model):
     pr.save(model, path, key=keys / f"{signing}1", notes={"card": b"made in spring"})

@@ -35,6 +35,7 @@ def cut(columns, sizes):
         at, turn = at + size, turn + 1
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=4), st.integers(1, 4))
 def test_texts_are_counted_alike_whatever_the_chunks(sizes, threads):
     model = TextClassifier()
@@ -46,6 +47,7 @@ def test_texts_are_counted_alike_whatever_the_chunks(sizes, threads):
     np.testing.assert_array_equal(model.counts_, whole.counts_)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.lists(st.integers(20, 200), min_size=1, max_size=3), st.integers(1, 3))
 def test_tables_are_counted_alike_whatever_the_chunks(sizes, threads):
@@ -75,6 +77,7 @@ def test_of_no_rows_nothing_is_learned():
         learn_batches(TextClassifier(), iter([]))
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=5))
 def test_the_sample_does_not_depend_on_the_chunks(sizes):
     def sampled(sizes):
@@ -98,6 +101,7 @@ def test_the_sample_of_long_documents_is_small(monkeypatch):
     assert 20 < sample.batch().num_rows <= 100
 
 
+@pytest.mark.slow
 def test_the_sample_is_uniform():
     hits = np.zeros(100)
     for seed in range(300):

@@ -1,14 +1,27 @@
-"""What was learned from texts whose words are not kept: counts of hashed tokens, in a space of declared size."""
+"""Texts whose words are not kept: tokens hashed into a declared number of buckets, counted, scored and encoded."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from priory._kernel import text as kernel
+from priory._kernel import text_reference as reference
+from priory.bag_of_words.bag_counts import BagCounts
+from priory.bag_of_words.documents import Document, DocumentBatch, check_classes_and_weights, check_document_count
+from priory.bag_of_words.tokenizer import (
+    TokenCounter,
+    TokenIndex,
+    Tokenizer,
+    decode_vocabulary,
+    encode_documents,
+    map_document_shards,
+)
 from priory.core.registration import register_record
-from priory.core.statistics import Statistics
 from priory.core.typing import Array
 
 
@@ -18,21 +31,70 @@ from priory.core.typing import Array
     reveals="counts of hashed words, and the salt with which a guessed word can be looked up",
 )
 @dataclass(frozen=True, eq=False)
-class HashedCounts(Statistics):
+class HashedCounts(BagCounts):
     """Documents of each class, and how often each class showed a token of each bucket; no word is kept."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "counts")
 
-    n: Array
+    n: Array  # (classes,)
     counts: Array  # (buckets, classes)
 
-    def __len__(self) -> int:
-        return len(self.counts)
 
-    def regroup_classes(self, index: Array, size: int) -> HashedCounts:
-        n, counts = np.zeros(size), np.zeros((len(self), size))
-        n[index], counts[:, index] = self.n, self.counts
-        return replace(self, n=n, counts=counts)
+def count_hashed_tokens(
+    documents: Iterable[Document],
+    group: Array,
+    groups: int,
+    tokenizer: Tokenizer,
+    buckets: int,
+    salt: int,
+    weight: Array | None = None,
+    *,
+    binary: bool = True,
+) -> Array:
+    """Counts (buckets, classes) of tokens hashed with the model's salt. They merge by addition.
 
-    def pool_classes(self) -> HashedCounts:
-        return HashedCounts(self.n.sum(keepdims=True), self.counts.sum(axis=1, keepdims=True))
+    Tokens that share a bucket are one token: ``binary`` counts the bucket once for each document.
+    """
+    hasher = kernel.TokenHasher(buckets, salt)
+    classes, weights = check_classes_and_weights(group, groups, weight)
+
+    def count_shard(rule: kernel.Rule, _: int, part: DocumentBatch, rows: slice) -> tuple[int, Array]:
+        check_document_count(max(rows.stop, len(classes)), classes)
+        return len(part), hasher.count(
+            part, rule, classes[rows], None if weights is None else weights[rows], groups, binary
+        )
+
+    total, read = np.zeros((buckets, groups)), 0
+    for documents_read, counts in map_document_shards(documents, tokenizer, count_shard):
+        total += counts
+        read += documents_read
+    check_document_count(read, classes)
+    return total
+
+
+def score_hashed_tokens(
+    documents: Iterable[Document], table: Array, tokenizer: Tokenizer, salt: int, *, binary: bool = True
+) -> Array:
+    """The sum of ``table[bucket]`` over the tokens of each document: (documents, columns of the table)."""
+    rows = np.ascontiguousarray(table, dtype=np.float64)
+    hasher = kernel.TokenHasher(len(rows), salt)
+    parts = map_document_shards(documents, tokenizer, lambda rule, _, part, __: hasher.score(part, rule, rows, binary))
+    return np.concatenate([np.zeros((0, rows.shape[1])), *parts])
+
+
+def encode_hashed_documents(
+    documents: DocumentBatch, tokenizer: Tokenizer, buckets: int, salt: int
+) -> tuple[Array, Array, Array]:
+    """The documents as sparse rows of their buckets: ``(indptr, buckets, occurrences)``.
+
+    Every distinct token is hashed once, however many documents show it.
+    """
+    counter = TokenCounter(1, tokenizer)
+    counter.add(documents, np.zeros(len(documents), dtype=np.int32))
+    arena, ends, _, _ = counter.result()
+    indptr, ids, occurrences = encode_documents(documents, TokenIndex(arena, ends, tokenizer.analyzer), tokenizer)
+    hasher, rule = reference.TokenHasher(buckets, salt), tokenizer.build_reference_rule()
+    bucket = np.array([hasher.find_bucket(token, rule) for token in decode_vocabulary(arena, ends)], dtype=np.int64)
+    rows = csr_array((occurrences, bucket[ids], indptr), shape=(len(documents), buckets))
+    rows.sum_duplicates()  # tokens of one document that share a bucket are one
+    return rows.indptr, rows.indices, rows.data

@@ -1,4 +1,4 @@
-"""What was learned from texts: how many documents of each class, and how often each class showed each token."""
+"""What was learned from texts: the number of documents of each class, and how often each class showed each token."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from priory.bag_of_words import tokenizer as reading
+from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document
 from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer, is_valid_vocabulary
 from priory.core.registration import register_record
@@ -24,17 +25,17 @@ from priory.errors import NotLearnedError
     reveals="words of the training texts, including those that only one text had",
 )
 @dataclass(frozen=True, eq=False)
-class TokenCounts(Statistics):
-    """Counts of tokens. Tokens that nobody showed are not there: they vanish when forgotten.
+class TokenCounts(BagCounts):
+    """Counts of tokens by class. A token whose counts are all zero is not kept: it vanishes when it is forgotten.
 
-    The vocabulary is ``arena``, the tokens in UTF-8 one after the other, and ``ends``, where each stops. If rare tokens
-    were dropped while learning, a count is at most ``missed`` too small, and a token that is not there was shown at
-    most ``missed`` times; else ``missed`` is nought and everything is exact.
+    The vocabulary is ``arena``, all tokens in UTF-8 one after the other, and ``ends``, where each of them ends. If rare
+    tokens were dropped while learning, a count is too small by at most ``missed``, and a token that is not in the
+    record occurred at most ``missed`` times; otherwise ``missed`` is zero and every count is exact.
     """
 
     frame_fields: ClassVar[tuple[str, ...]] = ("arena", "ends", "missed")
 
-    n: Array  # documents of each class
+    n: Array  # (classes,)
     arena: Array  # uint8
     ends: Array  # int64
     counts: Array  # (tokens, classes)
@@ -47,9 +48,6 @@ class TokenCounts(Statistics):
             return "the words are not UTF-8, do not follow one another, or one of them is there twice"
         return None
 
-    def __len__(self) -> int:
-        return len(self.ends)
-
     def tokens(self) -> list[str]:
         """The tokens, in the order of the counts."""
         return self.derive("tokens", lambda words: reading.decode_vocabulary(words.arena, words.ends))
@@ -59,23 +57,23 @@ class TokenCounts(Statistics):
         return self.sort_tokens().tokens()
 
     def sort_tokens(self) -> TokenCounts:
-        """The same record with its tokens sorted."""
+        """The record with its tokens sorted."""
         return self.derive(
             "ordered", lambda words: words.take_tokens(np.argsort(np.array(words.tokens(), dtype=object)))
         )
 
     def index(self, analyzer: str = "word") -> TokenIndex:
-        """For looking up: the column of a token is its row here."""
+        """An index for looking up tokens: the column of a token is its row in the counts."""
         return self.derive(f"index of {analyzer}", lambda words: TokenIndex(words.arena, words.ends, analyzer))
 
     def take_tokens(self, rows: Array) -> TokenCounts:
-        """These tokens alone, in this order: by a mask or by their numbers."""
+        """The record of some tokens, chosen by a mask or by their numbers, in the order given."""
         numbers = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
         arena, ends = reading.take_tokens(self.arena, self.ends, numbers)
         return replace(self, arena=arena, ends=ends, counts=self.counts[numbers])
 
     def align(self, other: TokenCounts) -> tuple[TokenCounts, TokenCounts]:
-        """Over the tokens of both."""
+        """Both records over the tokens of either."""
         missed = self.missed + other.missed
         if np.array_equal(self.ends, other.ends) and np.array_equal(self.arena, other.arena):
             return replace(self, missed=missed), replace(other, missed=missed)
@@ -86,31 +84,35 @@ class TokenCounts(Statistics):
         arena = np.concatenate([self.arena, more_arena])
         ends = np.concatenate([self.ends, len(self.arena) + more_ends])
 
-        def over(words: TokenCounts, rows: Array) -> TokenCounts:
+        def spread_counts(words: TokenCounts, rows: Array) -> TokenCounts:
             counts = np.zeros((len(ends), words.counts.shape[1]))
             counts[rows] = words.counts
             return replace(words, arena=arena, ends=ends, counts=counts, missed=missed)
 
-        return over(self, np.arange(len(self))), over(other, place)
+        return spread_counts(self, np.arange(len(self))), spread_counts(other, place)
 
     def check_subtraction(self, total: TokenCounts, part: TokenCounts) -> TokenCounts:
-        """As every record, with the token named; tokens with nothing left vanish."""
+        """The difference, if ``part`` was learned; the error names the token. Tokens with no counts left vanish.
+
+        Where tokens were dropped while learning, up to ``missed`` occurrences of ``part`` may be gone already.
+        """
         n = subtract_counts(total.n, part.n)
+        kept = np.where(part.counts <= total.counts + total.missed, np.minimum(part.counts, total.counts), part.counts)
         try:
-            counts = subtract_counts(total.counts, part.counts)
+            counts = subtract_counts(total.counts, kept)
         except NotLearnedError as error:
             row, group = error.index
             token = self.take_tokens(np.array([row])).tokens()[0]
-            what = str(error).split(" (cell")[0]
+            message = str(error).split(" (cell")[0]
             raise NotLearnedError(
-                f"{what} of {token!r}: only what was learned can be forgotten.", (group, row)
+                f"{message} of {token!r}: only what was learned can be forgotten.", (group, row)
             ) from None
         return replace(self, n=n, counts=np.where(n == 0, 0.0, counts)).drop_absent_tokens()
 
     def drop_absent_tokens(self) -> TokenCounts:
-        """Without the tokens that have no counts."""
-        some = np.asarray(self.counts.any(axis=1))
-        return self if some.all() else self.take_tokens(some)
+        """The record without the tokens whose counts are all zero."""
+        present = np.asarray(self.counts.any(axis=1))
+        return self if present.all() else self.take_tokens(present)
 
     def __mul__(self, weight: float) -> TokenCounts:
         scaled = replace(self, n=self.n * weight, counts=self.counts * weight, missed=self.missed * weight)
@@ -118,13 +120,30 @@ class TokenCounts(Statistics):
 
     __rmul__ = __mul__
 
-    def regroup_classes(self, index: Array, size: int) -> TokenCounts:
-        n, counts = np.zeros(size), np.zeros((len(self), size))
-        n[index], counts[:, index] = self.n, self.counts
-        return replace(self, n=n, counts=counts)
 
-    def pool_classes(self) -> TokenCounts:
-        return replace(self, n=self.n.sum(keepdims=True), counts=self.counts.sum(axis=1, keepdims=True))
+@register_record("OccurrencesAndPresence", axes={"n": "c"})
+@dataclass(frozen=True, eq=False)
+class OccurrencesAndPresence(Statistics):
+    """Two counts of the same texts: occurrences of each token, and the documents that show it.
+
+    A model of occurrences needs both if tokens are dropped by the number of documents that show them.
+    """
+
+    n: Array  # (classes,)
+    occurrences: TokenCounts
+    presence: TokenCounts
+
+    def find_fault(self) -> str | None:
+        if all(np.array_equal(part.n, self.n) for part in (self.occurrences, self.presence)):
+            return None
+        return "occurrences and presence are not of the same documents"
+
+    def take_columns(self, columns: Array) -> OccurrencesAndPresence:
+        """The record itself: texts are one column."""
+        return self
+
+    def find_filled_columns(self) -> Array:
+        return self.occurrences.find_filled_columns()
 
 
 def count_tokens(
@@ -139,23 +158,23 @@ def count_tokens(
 ) -> TokenCounts:
     """The statistics of labelled texts; ``group`` is the class of each document, 0 .. groups-1.
 
-    ``once`` counts a token once a document, else every occurrence. ``most`` bounds the number of distinct tokens kept
-    while learning (lossy counting): see ``TokenCounts.missed`` for what that costs.
+    ``binary`` counts a token once for each document, otherwise every occurrence. ``max_tokens`` bounds the number of
+    distinct tokens kept while learning (lossy counting): ``TokenCounts.missed`` says how much that can cost.
 
     >>> words = count_tokens(["win cash now", "cash later"], np.array([0, 1]), 2)
     >>> words.vocabulary(), words.sort_tokens().counts.tolist()
     (['cash', 'later', 'now', 'win'], [[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     """
     classes = np.asarray(group, dtype=np.int32)
-    counting = reading.TokenCounter(groups, tokenizer or Tokenizer(), binary, max_tokens)
-    counting.add(documents, classes, weight)
-    arena, ends, counts, missed = counting.result()
+    counter = reading.TokenCounter(groups, tokenizer or Tokenizer(), binary, max_tokens)
+    counter.add(documents, classes, weight)
+    arena, ends, counts, missed = counter.result()
     n = np.bincount(classes, None if weight is None else np.asarray(weight, dtype=float), groups).astype(float)
     return TokenCounts(n, arena, ends, counts, missed)
 
 
 def make_empty_token_counts(groups: int) -> TokenCounts:
-    """The zero of the algebra."""
+    """The record of no documents: adding it changes nothing."""
     return TokenCounts(np.zeros(groups), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros((0, groups)))
 
 

@@ -1,9 +1,9 @@
-"""Text to tokens: the declared tokenizer, and what is done with the tokens of many documents at once.
+"""Text to tokens: the declared tokenizer, and counting, scoring and encoding the tokens of many documents at once.
 
 The default tokens are those of scikit-learn's ``CountVectorizer()``, in every script. Documents are ``str`` or UTF-8
 ``bytes``, in any iterable; they are read in batches, split over the threads by size, and never copied.
 
->>> [token for token, _, _ in find_token_spans("It's a PRIORY, after all!", Tokenizer(extra="!"))]
+>>> [token for token, _, _ in find_token_spans("It's a PRIORY, after all!", Tokenizer(extra_tokens="!"))]
 ['it', 'priory', 'after', 'all', '!']
 """
 
@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -33,12 +33,20 @@ from priory.bag_of_words.documents import (
     map_batch,
     prepare_document,
 )
+from priory.bag_of_words.languages import load_stemmer
+from priory.core.deprecation import rename_parameters
 from priory.core.registration import register_record
 from priory.core.typing import Array
-from priory.errors import DataError, ModelTooLargeError, PrioryError
+from priory.errors import DataError, ModelTooLargeError
 
-N_CODE_POINTS = 0x110000  # code points
-LETTER_CATEGORIES = {"Lo", "Lm", "Mn", "Mc", "Nl"}  # and marks, by Unicode's categories
+N_CODE_POINTS = 0x110000  # of Unicode
+LETTER_CATEGORIES = {
+    "Lo",
+    "Lm",
+    "Mn",
+    "Mc",
+    "Nl",
+}  # Unicode's categories of letters without case, marks and letter numbers
 SCRIPTS_WITHOUT_SPACES = {  # scripts written without spaces between words
     "Han": [(0x3005, 0x3008), (0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00), (0x20000, 0x33480)],
     "Hiragana, Katakana": [(0x3041, 0x30FB), (0x30FC, 0x3100), (0x31F0, 0x3200), (0xFF66, 0xFFA0), (0x1B000, 0x1B170)],
@@ -49,11 +57,12 @@ SPACELESS_LETTER_PATTERN = (
     "[" + "".join(f"{chr(a)}-{chr(b - 1)}" for spans in SCRIPTS_WITHOUT_SPACES.values() for a, b in spans) + "]"
 )
 
+Analyzer = Literal["word", "char", "char_wb"]
 TokenResultT = TypeVar("TokenResultT")
 
 
 def estimate_word_count(text: str) -> int:
-    """About how many words a text has: by its spaces, and two letters to a word where a script has none.
+    """About how many words a text has: by its spaces, and two letters for each word in scripts without spaces.
 
     >>> estimate_word_count("lunch at noon"), estimate_word_count("送餐很快")
     (3, 3)
@@ -61,6 +70,7 @@ def estimate_word_count(text: str) -> int:
     return 1 + text.count(" ") + (0 if text.isascii() else len(re.findall(SPACELESS_LETTER_PATTERN, text)) // 2)
 
 
+@rename_parameters(unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens")
 @register_record(
     "Tokens",
     former_names={
@@ -74,59 +84,76 @@ def estimate_word_count(text: str) -> int:
 class Tokenizer:
     """What a token is, declared before any text is seen.
 
-    A word is a run of letters, digits and underscores of at least ``least`` code points; a word longer than 1,024 code
-    points is told from others by its first 1,024. ``stop_words`` are left out and words are stemmed before n-grams are
-    made. ``unit="char"`` and ``"char_wb"`` give n-grams of characters, the latter inside of words only.
+    A word is a run of letters, digits and underscores. Of a word longer than 1,024 code points only the first 1,024
+    count. Stop words are left out, and words are stemmed, before n-grams are made.
+
+    Parameters
+    ----------
+    lowercase : bool
+        Whether texts are read in lower case.
+    analyzer : "word", "char" or "char_wb"
+        Tokens are words, n-grams of characters, or n-grams of characters inside of words.
+    min_token_length : int
+        The number of code points of the shortest word.
+    ngram_range : (int, int)
+        The shortest and the longest n-grams.
+    stop_words : frozenset of str, optional
+        Words to leave out.
+    stem : str, optional
+        A language of the Snowball stemmer. Needs PyStemmer.
+    extra_tokens : str
+        Characters that are tokens of their own.
+    cjk : bool
+        Whether runs of scripts without spaces become pairs of characters.
     """
 
     lowercase: bool = True
-    analyzer: Literal["word", "char", "char_wb"] = "word"
+    analyzer: Analyzer = "word"
     min_token_length: int = 2
     ngram_range: tuple[int, int] = (1, 1)
     stop_words: frozenset[str] | None = None
-    stem: str | None = None  # a language of Snowball: needs PyStemmer
-    extra_tokens: str = ""  # characters that are tokens of their own
-    cjk: bool = False  # runs of scripts without spaces become pairs of characters
+    stem: str | None = None
+    extra_tokens: str = ""
+    cjk: bool = False
 
     def __post_init__(self) -> None:
         if self.analyzer not in ("word", "char", "char_wb"):
-            raise DataError(f'unit={self.analyzer!r}: choose "word", "char" or "char_wb".')
+            raise DataError(f'analyzer is {self.analyzer!r}; use "word", "char" or "char_wb".')
         if not 1 <= self.min_token_length <= reference.MAX_WORD_LENGTH:
             raise DataError(
-                f"least={self.min_token_length!r}: the shortest word has 1 to {reference.MAX_WORD_LENGTH} code points."
+                f"min_token_length is {self.min_token_length!r}; use 1 to {reference.MAX_WORD_LENGTH} code points."
             )
         if len(self.ngram_range) != 2 or not 1 <= self.ngram_range[0] <= self.ngram_range[1] <= 32:
-            raise DataError(f"ngrams={self.ngram_range!r}: give the shortest and the longest, from (1, 1) to (32, 32).")
+            raise DataError(
+                f"ngram_range is {self.ngram_range!r}; give the shortest and the longest, from (1, 1) to (32, 32)."
+            )
         if any(c.isspace() or "\ud800" <= c <= "\udfff" for c in self.extra_tokens):
-            raise DataError(f"extra={self.extra_tokens!r}: white space parts tokens and cannot be one.")
+            raise DataError(f"extra_tokens is {self.extra_tokens!r}; white space separates tokens and cannot be one.")
         if self.analyzer != "word" and (self.stop_words or self.stem or self.extra_tokens or self.cjk):
-            raise DataError("stop_words, stem, extra and cjk are for words; n-grams of characters have none of them.")
+            raise DataError(
+                "stop_words, stem, extra_tokens and cjk are for words; leave them out for n-grams of characters."
+            )
         if self.stem is not None:
-            _load_stemmer(self.stem)
+            load_stemmer(self.stem)
 
     def build_rule(self, documents: DocumentBatch) -> kernel.Rule:
-        """The tables by which these documents are read."""
+        """The rule by which the kernel reads these documents."""
         wide = not is_ascii_batch(documents)
         return _cached_rule(self, wide) if self.stem is None else self._build_stemming_rule(documents, wide)
 
     def _build_stemming_rule(self, documents: DocumentBatch, wide: bool) -> kernel.Rule:
-        """Each distinct word of the batch is stemmed once."""
+        """The rule with the stem of each distinct word of the batch."""
         surface = kernel.Counter(1)
         plain = replace(self, stem=None, stop_words=None, ngram_range=(1, 1))
         surface.add(documents, _cached_rule(plain, wide), np.zeros(len(documents), dtype=np.int32), None, False)
         words = reference.decode_tokens(*surface.result()[:2])
-        stems: dict[str, str | None] = dict(zip(words, _load_stemmer(self.stem).stemWords(words), strict=True))
+        stems: dict[str, str | None] = dict(zip(words, load_stemmer(self.stem).stemWords(words), strict=True))
         return _build_rule(self, wide, {word: stem for word, stem in stems.items() if stem != word})
 
-
-def _load_stemmer(language: str | None) -> Any:
-    try:
-        import Stemmer
-    except ImportError:
-        raise PrioryError("stem needs PyStemmer: pip install priory[text].") from None
-    if language not in Stemmer.algorithms():
-        raise DataError(f"stem={language!r}: choose one of {', '.join(Stemmer.algorithms())}.")
-    return Stemmer.Stemmer(language)
+    def build_reference_rule(self, rewrites: Mapping[str, str | None] | None = None) -> reference.Rule:
+        """The rule of the readable twin of the kernel, for what is done token by token in Python."""
+        kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.cjk, True)
+        return reference.Rule(self.analyzer, self.min_token_length, self.ngram_range, kinds, lowered, rewrites)
 
 
 @lru_cache(maxsize=32)
@@ -142,7 +169,7 @@ def _build_rule(tokenizer: Tokenizer, wide: bool, stems: dict[str, str | None]) 
 
 @lru_cache(maxsize=8)
 def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool) -> tuple[Array, Array]:
-    """What each code point is, by Python's own rules, and its lower case; of ASCII alone where that is enough."""
+    """The kind of each code point, by Python's own rules, and its lower case; ``wide`` goes beyond ASCII."""
     size = N_CODE_POINTS if wide else 128
     lowered = np.arange(size, dtype="<u4")
     everything = lowered.tobytes().decode("utf-32-le", "surrogatepass")
@@ -164,7 +191,7 @@ def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool)
 
 
 class TokenIndex:
-    """The column of every token of a vocabulary, for looking up.
+    """An index of a vocabulary: the column of every token.
 
     >>> index = TokenIndex.of(["money", "send"])
     >>> encode_documents(["Send money, money!"], index, Tokenizer())[1].tolist()
@@ -177,7 +204,7 @@ class TokenIndex:
 
     @classmethod
     def of(cls, vocabulary: Iterable[str], analyzer: str = "word") -> TokenIndex:
-        """A fixed dictionary, its columns in the order given."""
+        """The index of a fixed dictionary, its columns in the order given."""
         words = list(vocabulary)
         if "" in words or len(set(words)) < len(words):
             raise DataError("a token of the vocabulary is empty or given twice; give each token once.")
@@ -187,7 +214,7 @@ class TokenIndex:
         return len(self.ends)
 
     def find_columns(self, arena: Array, ends: Array) -> Array:
-        """The column of each of these tokens, or -1; for an index of ``unit="whole"``."""
+        """The column of each of these tokens, or -1; for an index of ``analyzer="whole"``."""
         return self.kernel.find_columns(arena, ends)
 
 
@@ -197,12 +224,12 @@ def decode_vocabulary(arena: Array, ends: Array) -> list[str]:
 
 
 def is_valid_vocabulary(arena: Array, ends: Array) -> bool:
-    """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
+    """Whether the tokens follow each other, none begins inside of a character, and none is given twice."""
     return kernel.are_tokens_distinct(np.ascontiguousarray(arena), np.ascontiguousarray(ends))
 
 
 def take_tokens(arena: Array, ends: Array, numbers: Array) -> tuple[Array, Array]:
-    """The arena and the ends of these tokens alone, in this order."""
+    """The arena and the ends of some tokens, in the order of their numbers."""
     starts = np.concatenate([[0], ends[:-1]])[numbers] if len(ends) else np.zeros(0, dtype=np.int64)
     sizes = ends[numbers] - starts
     stops = np.cumsum(sizes, dtype=np.int64)
@@ -210,7 +237,7 @@ def take_tokens(arena: Array, ends: Array, numbers: Array) -> tuple[Array, Array
 
 
 def encode_vocabulary(vocabulary: list[str]) -> tuple[Array, Array]:
-    """Strings one after the other in UTF-8, and where each ends."""
+    """The arena and the ends of some tokens: all of them in UTF-8 one after the other, and where each ends."""
     words = [word.encode() for word in vocabulary]
     return np.frombuffer(b"".join(words), dtype=np.uint8), np.cumsum([len(w) for w in words], dtype=np.int64)
 
@@ -229,7 +256,7 @@ def map_document_shards(
 
 
 class TokenCounter:
-    """Tokens counted as documents come, in as many calls as it takes; the classes are 0 .. groups-1."""
+    """Counts tokens as documents come, in any number of calls; the classes are 0 .. groups - 1."""
 
     def __init__(self, groups: int, tokenizer: Tokenizer, binary: bool = True, max_tokens: int | None = None) -> None:
         self.groups, self.tokenizer, self.binary, self.max_tokens = groups, tokenizer, binary, max_tokens
@@ -240,7 +267,7 @@ class TokenCounter:
     ) -> None:
         classes, weights = check_classes_and_weights(group, self.groups, weight)
 
-        def add(rule: kernel.Rule, shard: int, part: DocumentBatch, rows: slice) -> int:
+        def add_shard(rule: kernel.Rule, shard: int, part: DocumentBatch, rows: slice) -> int:
             check_document_count(max(rows.stop, len(classes)), classes)
             counter = self.counters.setdefault(shard, kernel.Counter(self.groups, self.max_tokens or 0))
             counter.add(part, rule, classes[rows], None if weights is None else weights[rows], self.binary)
@@ -250,11 +277,11 @@ class TokenCounter:
         whole = weights is None or bool((weights == np.rint(weights)).all())
         with self._raise_if_too_large():
             check_document_count(
-                sum(map_document_shards(documents, self.tokenizer, add, threads if whole else 1)), classes
+                sum(map_document_shards(documents, self.tokenizer, add_shard, threads if whole else 1)), classes
             )
 
     def result(self) -> tuple[Array, Array, Array, float]:
-        """The tokens one after the other, where each ends, their counts for each class, and how much any may lack."""
+        """The arena, the ends, the counts (tokens, classes), and by how much any count may be too small."""
         with self._raise_if_too_large():
             total = self.counters.pop(0, None) or kernel.Counter(self.groups, self.max_tokens or 0)
             for shard in sorted(self.counters):
@@ -267,7 +294,7 @@ class TokenCounter:
             yield
         except MemoryError:
             raise ModelTooLargeError(
-                f"the counts of {self.groups} classes do not fit into memory; set most, or hash the tokens."
+                f"the counts of {self.groups} classes do not fit into memory; set max_tokens, or hash the tokens."
             ) from None
 
 
@@ -282,7 +309,8 @@ def score_documents(
 ) -> Array:
     """The sum of ``table[token]`` over the known tokens of each document: (documents, columns of the table).
 
-    ``unknown`` is the row of all tokens that are not in the index. They share a slot: ``once`` adds it once a document.
+    ``unknown`` is the row of all tokens that are not in the index. They share a slot: ``binary`` adds it once for each
+    document.
     """
     rows = np.ascontiguousarray(table, dtype=np.float64)
     slot = None if unknown is None else np.ascontiguousarray(unknown, dtype=np.float64)
@@ -308,7 +336,7 @@ def encode_documents(
 def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str, int, int]]:
     """The tokens of one document, each with its start and end in code points of the original text.
 
-    >>> find_token_spans("Cheap flights to Rome", Tokenizer(ngrams=(1, 2), stop_words=frozenset({"to", "cheap"})))
+    >>> find_token_spans("Cheap flights to Rome", Tokenizer(ngram_range=(1, 2), stop_words=frozenset({"to", "cheap"})))
     [('flights', 6, 13), ('rome', 17, 21), ('flights rome', 6, 21)]
     """
     ready = prepare_document(document, 0, tokenizer.lowercase)
@@ -316,55 +344,10 @@ def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str
         rewrites = tokenizer.build_rule([ready]).rewrites
         text = reference.decode_document(ready)
     whole = reference.decode_document(document)
-    kinds, lowered = _character_tables(tokenizer.lowercase, tokenizer.extra_tokens, tokenizer.cjk, True)
-    rule = reference.Rule(
-        tokenizer.analyzer, tokenizer.min_token_length, tokenizer.ngram_range, kinds, lowered, rewrites
-    )
+    rule = tokenizer.build_reference_rule(rewrites)
     found = reference.iter_token_spans(reference.lowercase_text(text, rule), rule)
     if len(text) == len(whole):
         return list(found)
-    # One letter became two: where each letter of the lowered text stood before.
-    stood = [i for i, c in enumerate(whole) for _ in c.lower()]
-    return [(token, stood[start], stood[end - 1] + 1) for token, start, end in found]
-
-
-def count_hashed_tokens(
-    documents: Iterable[Document],
-    group: Array,
-    groups: int,
-    tokenizer: Tokenizer,
-    buckets: int,
-    salt: int,
-    weight: Array | None = None,
-    *,
-    binary: bool = True,
-) -> Array:
-    """Counts (buckets, classes) of tokens hashed with the model's salt. They merge by addition.
-
-    Tokens that share a bucket are one token: ``once`` counts the bucket once a document.
-    """
-    hashed = kernel.TokenHasher(buckets, salt)
-    classes, weights = check_classes_and_weights(group, groups, weight)
-
-    def add(rule: kernel.Rule, _: int, part: DocumentBatch, rows: slice) -> tuple[int, Array]:
-        check_document_count(max(rows.stop, len(classes)), classes)
-        return len(part), hashed.count(
-            part, rule, classes[rows], None if weights is None else weights[rows], groups, binary
-        )
-
-    total, read = np.zeros((buckets, groups)), 0
-    for documents_read, counts in map_document_shards(documents, tokenizer, add):
-        total += counts
-        read += documents_read
-    check_document_count(read, classes)
-    return total
-
-
-def score_hashed_tokens(
-    documents: Iterable[Document], table: Array, tokenizer: Tokenizer, salt: int, *, binary: bool = True
-) -> Array:
-    """The sum of ``table[bucket]`` over the tokens of each document."""
-    rows = np.ascontiguousarray(table, dtype=np.float64)
-    hashed = kernel.TokenHasher(len(rows), salt)
-    parts = map_document_shards(documents, tokenizer, lambda rule, _, part, __: hashed.score(part, rule, rows, binary))
-    return np.concatenate([np.zeros((0, rows.shape[1])), *parts])
+    # Where a letter became two in lower case: the original position of each letter.
+    original = [i for i, c in enumerate(whole) for _ in c.lower()]
+    return [(token, original[start], original[end - 1] + 1) for token, start, end in found]

@@ -1,26 +1,29 @@
-"""Which tokens a model of texts remembers: all it meets, those of a fixed dictionary, or hashes of them.
+"""Which tokens a text model uses: all it meets (within limits), those of a fixed dictionary, or hashes of them.
 
-Peers behind one interface: what they count is the record, and what is *in use* of it is a function of the record, so a
-forgotten document takes its tokens along.
+All of them count texts into records. Which tokens are *in use* is a function of the records, so that a forgotten
+document takes its tokens with it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, final
+from functools import lru_cache
+from typing import final
 
 import numpy as np
 
-from priory.bag_of_words import token_counts as words
+from priory.bag_of_words import hashed_counts as hashing
+from priory.bag_of_words import token_counts as counting
 from priory.bag_of_words import tokenizer as reading
+from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import DocumentBatch
 from priory.bag_of_words.hashed_counts import HashedCounts
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer
 from priory.core.typing import Array
-from priory.errors import DataError, MissingDependencyError
+from priory.errors import DataError, StaleModelError
 
 UNKNOWN_TOKEN = "<unknown>"  # no word is spelt like this
 
@@ -29,37 +32,54 @@ UNKNOWN_TOKEN = "<unknown>"  # no word is spelt like this
 class Vocabulary(ABC):
     """What is counted of a document's tokens."""
 
-    tokens: Tokenizer
+    tokenizer: Tokenizer
 
     @abstractmethod
     def count(
         self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None, binary: bool
-    ) -> tuple[Any, ...]:
+    ) -> tuple[BagCounts, ...]:
         """The records of some documents: the counts, and whatever else is needed to know which tokens are in use."""
 
     @abstractmethod
-    def select_counts(self, records: tuple[Any, ...], n_documents: float) -> Any:
+    def select_counts(self, records: tuple[BagCounts, ...]) -> BagCounts:
         """The counts of the tokens in use."""
 
     @abstractmethod
-    def score(self, documents: DocumentBatch, counts: Any, table: Array, binary: bool) -> Array:
-        """The sum of ``table[token]`` over the tokens in use of each document."""
+    def score(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
+        """The sum of ``table[token]`` over the tokens in use of each document: (documents, classes)."""
+
+    @abstractmethod
+    def encode(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
+        """The documents as sparse rows ``(indptr, tokens, occurrences)`` over the tokens in use."""
+
+    def sort_counts(self, counts: BagCounts) -> BagCounts:
+        """The counts in the order in which they are shown."""
+        return counts
+
+    def name_tokens(self, counts: BagCounts) -> list[str]:
+        """The tokens in use, spelt out."""
+        return check_words_kept(counts).tokens()
 
     @property
-    def keeps_all_tokens(self) -> bool:
-        """Whether the tokens in use are simply those seen."""
+    def grows(self) -> bool:
+        """Whether a token is in the vocabulary only while a learned document shows it."""
         return False
+
+    @property
+    def leaves_out_in_closed_form(self) -> bool:
+        """Whether a document that is left out changes nothing but the counts of its own tokens."""
+        return True
 
 
 @final
 @dataclass(frozen=True)
 class GrowingVocabulary(Vocabulary):
-    """Every token that was seen, but for those in too few or too many documents, or not among the most frequent."""
+    """Every token that was seen, except those in too few or too many documents, or not among the most frequent."""
 
     min_df: float = 1
     max_df: float = 1.0
     max_features: int | None = None
-    max_tokens: int | None = None  # bounds the tokens kept while learning
+    max_tokens: int | None = None  # bounds the number of tokens kept while learning
 
     def __post_init__(self) -> None:
         for name in ("min_df", "max_df"):
@@ -69,35 +89,60 @@ class GrowingVocabulary(Vocabulary):
 
     @property
     def keeps_all_tokens(self) -> bool:
+        """Whether the tokens in use are simply those seen."""
         return self.min_df in (0, 1) and self.max_df == 1.0 and self.max_features is None
+
+    @property
+    def grows(self) -> bool:
+        return True
+
+    @property
+    def leaves_out_in_closed_form(self) -> bool:
+        return self.keeps_all_tokens
 
     def count(
         self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[TokenCounts, ...]:
-        """Occurrences alone do not say in how many documents a token was: then presence is counted too."""
+        """Occurrences do not say in how many documents a token was: if tokens are dropped, presence is counted too."""
         kinds = (binary,) if binary or self.keeps_all_tokens else (binary, True)
         return tuple(
-            words.count_tokens(documents, group, groups, self.tokens, weight, binary=kind, max_tokens=self.max_tokens)
+            counting.count_tokens(
+                documents, group, groups, self.tokenizer, weight, binary=kind, max_tokens=self.max_tokens
+            )
             for kind in kinds
         )
 
-    def select_counts(self, records: tuple[TokenCounts, ...], n_documents: float) -> TokenCounts:
-        counted = records[0]
+    def select_counts(self, records: tuple[BagCounts, ...]) -> TokenCounts:
+        counts = check_words_kept(records[0])
         if self.keeps_all_tokens:
-            return counted
-        presence = counted if len(records) == 1 else counted.align(records[1])[1]
-        showing = presence.counts.sum(axis=1)
+            return counts
+        return counts.derive("in use", lambda _: self._drop_tokens(*map(check_words_kept, records)), self, *records[1:])
+
+    def _drop_tokens(self, counts: TokenCounts, presence: TokenCounts | None = None) -> TokenCounts:
+        """The counts of the tokens within the limits."""
+        n_documents = float(counts.n.sum())
+        shown = counts if presence is None else counts.align(presence)[1]
+        document_frequency = shown.counts.sum(axis=1)  # (tokens,)
         low, high = (v * n_documents if isinstance(v, float) else v for v in (self.min_df, self.max_df))
-        keep = (showing >= low) & (showing <= high)
+        keep = (document_frequency >= low) & (document_frequency <= high)
         if self.max_features is not None and keep.sum() > self.max_features:
-            frequency = np.where(keep, counted.counts.sum(axis=1), -1.0)
-            spelling = np.argsort(np.argsort(np.array(counted.tokens(), dtype=object)))
+            frequency = np.where(keep, counts.counts.sum(axis=1), -1.0)
+            spelling = np.argsort(np.argsort(np.array(counts.tokens(), dtype=object)))  # decides between equals
             keep = np.zeros(len(keep), dtype=bool)
             keep[np.lexsort((spelling, -frequency))[: self.max_features]] = True
-        return counted.take_tokens(keep)
+        return counts.take_tokens(keep)
 
-    def score(self, documents: DocumentBatch, counts: TokenCounts, table: Array, binary: bool) -> Array:
-        return reading.score_documents(documents, counts.index(self.tokens.analyzer), table, self.tokens, binary=binary)
+    def sort_counts(self, counts: BagCounts) -> TokenCounts:
+        return check_words_kept(counts).sort_tokens()
+
+    def score(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
+        return reading.score_documents(documents, self._index(counts), table, self.tokenizer, binary=binary)
+
+    def encode(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
+        return reading.encode_documents(documents, self._index(counts), self.tokenizer)
+
+    def _index(self, counts: BagCounts) -> TokenIndex:
+        return check_words_kept(counts).index(self.tokenizer.analyzer)
 
 
 @final
@@ -108,9 +153,9 @@ class FixedVocabulary(Vocabulary):
     dictionary: tuple[str, ...] = ()
     unknown: bool = False
 
-    @cached_property
+    @property
     def index(self) -> TokenIndex:
-        return TokenIndex.of(self.dictionary, self.tokens.analyzer)
+        return _index_dictionary(self.dictionary, self.tokenizer.analyzer)
 
     def _make_empty_counts(self, groups: int) -> TokenCounts:
         arena, ends = reading.encode_vocabulary([*self.dictionary, *([UNKNOWN_TOKEN] if self.unknown else [])])
@@ -119,22 +164,31 @@ class FixedVocabulary(Vocabulary):
     def count(
         self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[TokenCounts]:
-        nothing = self._make_empty_counts(groups)
-        indptr, ids, times = reading.encode_documents(documents, self.index, self.tokens, unknown=self.unknown)
+        empty = self._make_empty_counts(groups)
+        indptr, ids, times = reading.encode_documents(documents, self.index, self.tokenizer, unknown=self.unknown)
         row = np.repeat(np.arange(len(documents)), np.diff(indptr))
         value = np.ones(len(ids)) if binary else times
-        counts = np.zeros((len(nothing), groups))
+        counts = np.zeros((len(empty), groups))
         np.add.at(counts, (ids, group[row]), value if weight is None else value * weight[row])
         n = np.bincount(group, weight, minlength=groups).astype(float)
-        return (TokenCounts(n, nothing.arena, nothing.ends, counts).drop_absent_tokens(),)
+        return (TokenCounts(n, empty.arena, empty.ends, counts).drop_absent_tokens(),)
 
-    def select_counts(self, records: tuple[TokenCounts, ...], n_documents: float) -> TokenCounts:
-        """The whole dictionary in the order it was declared, counted or not."""
-        return self._make_empty_counts(records[0].counts.shape[1]) + records[0]
+    def select_counts(self, records: tuple[BagCounts, ...]) -> TokenCounts:
+        """The counts of the whole dictionary in the order it was declared, counted or not."""
+        counts = check_words_kept(records[0])
+        return counts.derive("in use", lambda c: self._make_empty_counts(c.counts.shape[1]) + c, self)
 
-    def score(self, documents: DocumentBatch, counts: TokenCounts, table: Array, binary: bool) -> Array:
+    def score(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
         known, slot = table[: len(self.dictionary)], table[-1] if self.unknown else None
-        return reading.score_documents(documents, self.index, known, self.tokens, binary=binary, unknown=slot)
+        return reading.score_documents(documents, self.index, known, self.tokenizer, binary=binary, unknown=slot)
+
+    def encode(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
+        return reading.encode_documents(documents, self.index, self.tokenizer, unknown=self.unknown)
+
+
+@lru_cache(maxsize=8)
+def _index_dictionary(dictionary: tuple[str, ...], analyzer: str) -> TokenIndex:
+    return TokenIndex.of(dictionary, analyzer)
 
 
 @final
@@ -148,33 +202,57 @@ class HashedVocabulary(Vocabulary):
     def __post_init__(self) -> None:
         if not self.buckets >= 1:
             raise DataError(f"buckets is {self.buckets!r}; it must be 1 or more.")
+        if not 0 <= self.salt < 1 << 64:
+            raise DataError(f"salt is {self.salt!r}; it must be a whole number from 0 to 2**64 - 1.")
 
     def count(
         self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[HashedCounts]:
         n = np.bincount(group, weight, minlength=groups).astype(float)
-        counts = reading.count_hashed_tokens(
-            documents, group, groups, self.tokens, self.buckets, self.salt, weight, binary=binary
+        counts = hashing.count_hashed_tokens(
+            documents, group, groups, self.tokenizer, self.buckets, self.salt, weight, binary=binary
         )
         return (HashedCounts(n, counts),)
 
-    def select_counts(self, records: tuple[HashedCounts, ...], n_documents: float) -> HashedCounts:
+    def select_counts(self, records: tuple[BagCounts, ...]) -> BagCounts:
         return records[0]
 
-    def score(self, documents: DocumentBatch, counts: HashedCounts, table: Array, binary: bool) -> Array:
-        return reading.score_hashed_tokens(documents, table, self.tokens, self.salt, binary=binary)
+    def name_tokens(self, counts: BagCounts) -> list[str]:
+        """The buckets by their numbers: the words are not kept."""
+        return [f"bucket {number}" for number in range(self.buckets)]
+
+    def score(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
+        return hashing.score_hashed_tokens(documents, table, self.tokenizer, self.salt, binary=binary)
+
+    def encode(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
+        return hashing.encode_hashed_documents(documents, self.tokenizer, self.buckets, self.salt)
 
 
-def load_stop_words(language_or_words: Any) -> frozenset[str] | None:
-    """The words themselves, or those of a language."""
-    if language_or_words is None or isinstance(language_or_words, frozenset):
-        return language_or_words
-    if not isinstance(language_or_words, str):
-        return frozenset(language_or_words)
-    try:
-        from stopwordsiso import has_lang, stopwords
-    except ImportError:
-        raise MissingDependencyError("stop words by language need stopwordsiso: pip install 'priory[text]'.") from None
-    if not has_lang(language_or_words):
-        raise DataError(f"stop_words is {language_or_words!r}; use a language code such as 'en', or give the words.")
-    return frozenset(stopwords(language_or_words))
+def build_vocabulary(
+    tokenizer: Tokenizer,
+    *,
+    min_df: float = 1,
+    max_df: float = 1.0,
+    max_features: int | None = None,
+    max_tokens: int | None = None,
+    vocabulary: Iterable[str] | None = None,
+    unknown: bool = False,
+    buckets: int | None = None,
+    salt: int = 0,
+) -> Vocabulary:
+    """The vocabulary that these parameters of a text model declare."""
+    growing = GrowingVocabulary(tokenizer, min_df, max_df, max_features, max_tokens)
+    if buckets is None and vocabulary is None:
+        return growing
+    if not growing.keeps_all_tokens or (buckets is not None and vocabulary is not None):
+        raise DataError("buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one.")
+    if vocabulary is not None:
+        return FixedVocabulary(tokenizer, tuple(vocabulary), unknown)
+    return HashedVocabulary(tokenizer, buckets or 0, salt)
+
+
+def check_words_kept(counts: BagCounts) -> TokenCounts:
+    """The counts, if their words are kept."""
+    if not isinstance(counts, TokenCounts):
+        raise StaleModelError("a hashed model keeps no words; leave out buckets to have them.")
+    return counts

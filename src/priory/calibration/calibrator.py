@@ -60,6 +60,9 @@ class CalibratableModel(Protocol):
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
         """log p(c, x) of rows that were learned, each from the model without it, uncorrected."""
 
+    def leave_one_out_prior(self, group: Array) -> Array:
+        """log p(c) for rows that were learned, each with one row less of its own class."""
+
     def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
         """What each part says about each row."""
 

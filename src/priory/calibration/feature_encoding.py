@@ -1,7 +1,9 @@
 """Cells as codes and as features: what corrections are fitted to.
 
 A column of numbers is cut into bins (those a histogram of the rows would have) and is also kept as a number in units of
-its spread; a label is its position among the labels learned. Code 0 means missing, or never learned.
+its spread. A label is its position among the labels that at least two rows hold. Code 0 means missing, code 1 a label
+that is not among them: a label that one row alone holds would be new to a model that has not learned that row, so it
+must look new while the corrections are fitted, too.
 """
 
 from __future__ import annotations
@@ -27,16 +29,23 @@ class ColumnEncoding:
     edges_or_labels: Array
     centre: float
     spread: float  # zero for labels
+    new_label_code: int = 0  # in files of format 1 a label never learned had the code of a missing one
 
     @property
     def n_codes(self) -> int:
-        return len(self.edges_or_labels) + (2 if self.spread else 1)
+        return len(self.edges_or_labels) + (2 if self.spread else 1 + self.new_label_code)
+
+    @classmethod
+    def from_labels(cls, codes: Array, values: Array) -> ColumnEncoding:
+        """The labels that at least two rows hold; ``codes`` (rows,) are positions in ``values``, or negative."""
+        counts = np.bincount(codes[codes >= 0], minlength=len(values))
+        return cls(values[counts >= 2], 0.0, 0.0, new_label_code=1)
 
     @classmethod
     def from_numbers(cls, x: Array, group: Array, groups: int) -> ColumnEncoding:
         """The bins of a histogram, and the mean and standard deviation."""
         counts = Histogram().observe(x[:, None], group, groups)[0]
-        edges = Histogram().posterior(counts).edges[1:-1] if len(counts.values) else np.zeros(0)
+        edges = Histogram().ml(counts).edges[1:-1] if len(counts.values) else np.zeros(0)
         present = x[~np.isnan(x)]
         centre = float(present.mean()) if len(present) else 0.0
         spread = float(present.std()) if len(present) else 0.0
@@ -45,8 +54,9 @@ class ColumnEncoding:
     def encode_column(self, cells: Cells, j: int) -> Array:
         """(rows,): the code of each cell of column ``j``."""
         if isinstance(cells, LabelCells):
-            code = {value: k + 1 for k, value in enumerate(self.edges_or_labels.tolist())}
-            codes = np.array([code.get(value, 0) for value in cells.data.values[j].tolist()] + [0])
+            code = {value: k + 1 + self.new_label_code for k, value in enumerate(self.edges_or_labels.tolist())}
+            # the last code is where the position of a missing cell, -1, points
+            codes = np.array([code.get(value, self.new_label_code) for value in cells.data.values[j].tolist()] + [0])
             return np.asarray(codes[cells.data.codes[:, j]], dtype=np.int64)
         x = number_column(cells, j)
         return np.where(np.isnan(x), 0, np.searchsorted(self.edges_or_labels, x, side="right") + 1)
@@ -110,8 +120,5 @@ def _fit_column_encodings(cells: Cells, group: Array, groups: int) -> tuple[Colu
         case NumberCells(data):
             return tuple(ColumnEncoding.from_numbers(x, group, groups) for x in data.T)
         case LabelCells(data):
-            return tuple(
-                ColumnEncoding(values[np.unique(codes[codes >= 0])], 0.0, 0.0)
-                for values, codes in zip(data.values, data.codes.T, strict=True)
-            )
+            return tuple(map(ColumnEncoding.from_labels, data.codes.T, data.values))
     return ()  # texts are encoded by their tokens

@@ -1,1 +1,1 @@
-"""The ground: records that add and subtract, log-space arithmetic, and rows counted shard by shard on all cores."""
+"""The foundation: statistics that add and subtract, log-space arithmetic, and multithreaded counting in shards."""

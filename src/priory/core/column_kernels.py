@@ -1,4 +1,4 @@
-"""Columns counted and scored by the compiled kernel, shard by shard: sums, moments, counts of codes and of values."""
+"""Count and score columns with the compiled kernel, shard by shard: sums, moments, counts of codes and of values."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from priory._kernel import tables as kernel
 from priory.core.sharding import (
     ROWS_PER_SHARD,
+    ColumnSubset,
     map_shards,
     map_threads,
     score_shards,
@@ -22,7 +23,7 @@ from priory.core.typing import Array
 def sum_by_class(
     x: Array, group: Array, weight: Array | None, groups: int, transform: Callable[[Array], Array] | None = None
 ) -> Array:
-    """Column sums of ``transform(x)`` for each class, weighted."""
+    """Return the weighted column sums of ``transform(x)`` for each class, as (classes, columns)."""
 
     def count(part: slice) -> tuple[Array, ...]:
         block = (
@@ -38,7 +39,7 @@ def sum_by_class(
 def compute_moments(
     x: Array, group: Array, weight: Array | None, origin: Array, unit: Array
 ) -> tuple[Array, Array, Array]:
-    """Count, sum, and sum of squares of ``x / unit - origin`` for each class and column; missing cells are left out."""
+    """Return count, sum and sum of squares of ``x / unit - origin`` per class and column; missing cells are skipped."""
     inverse = 1.0 / unit
 
     def count(part: slice) -> tuple[Array, ...]:
@@ -49,7 +50,7 @@ def compute_moments(
 
 
 def count_codes(codes: Array, widths: Array, group: Array, weight: Array | None, groups: int) -> list[Array]:
-    """For each column the counts (classes, values) of integer codes ``0 .. width-1``; a negative code is missing."""
+    """Return, for each column, the counts (classes, values) of codes ``0 .. width-1``; negative codes are missing."""
     starts = _column_offsets(widths)
 
     def count(part: slice) -> tuple[Array, ...]:
@@ -61,7 +62,7 @@ def count_codes(codes: Array, widths: Array, group: Array, weight: Array | None,
 
 
 def count_values(x: Array, group: Array, weight: Array | None, groups: int, bits: int) -> list[tuple[Array, Array]]:
-    """For each column its distinct values at ``bits`` significant binary digits, and their counts per class."""
+    """Return, for each column, its distinct values rounded to ``bits`` significant bits, and their counts per class."""
 
     def count(j: int) -> tuple[Array, Array]:
         column = np.ascontiguousarray(x[:, j], dtype=np.float64)
@@ -72,33 +73,45 @@ def count_values(x: Array, group: Array, weight: Array | None, groups: int, bits
 
 
 def round_to_bits(x: Array, bits: int) -> Array:
-    """To ``bits`` significant binary digits, as `count_values` rounds."""
+    """Round to ``bits`` significant bits, exactly as `count_values` does."""
     mantissa, exponent = np.frexp(x)
     return np.asarray(np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits) + 0.0)
 
 
-def score_gaussian(x: Array, unit: Array, centre: Array, precision: Array, constant: Array) -> Array:
-    """Gaussian log density, summed over the columns, for each row and class."""
+def score_gaussian(x: Array | ColumnSubset, unit: Array, centre: Array, precision: Array, constant: Array) -> Array:
+    """Return the Gaussian log density summed over the columns, as (rows, classes)."""
     tables = [np.ascontiguousarray(t) for t in (1.0 / unit, centre, precision, constant)]
     return score_shards(lambda part: kernel.quadratic(take_float_rows(x, part), *tables), len(x), len(centre))
 
 
-def score_student_t(x: Array, unit: Array, centre: Array, precision: Array, power: Array, constant: Array) -> Array:
-    """Student-t log density, summed over the columns, for each row and class."""
+def score_student_t(
+    x: Array | ColumnSubset, unit: Array, centre: Array, precision: Array, power: Array, constant: Array
+) -> Array:
+    """Return the Student-t log density summed over the columns, as (rows, classes)."""
     tables = [np.ascontiguousarray(t) for t in (1.0 / unit, centre, precision, power, constant)]
     return score_shards(lambda part: kernel.student(take_float_rows(x, part), *tables), len(x), len(centre))
 
 
 def score_student_mixture(
-    x: Array, unit: Array, centre: Array, precision: Array, power: Array, constant: Array, inclusion: Array
+    x: Array | ColumnSubset,
+    unit: Array,
+    centre: Array,
+    precision: Array,
+    power: Array,
+    constant: Array,
+    inclusion: Array,
 ) -> Array:
-    """The same for columns that may matter, less what all classes share; the last row of a table is all classes."""
+    """Return (rows, classes) Student-t log densities, each column counting with the probability that it matters.
+
+    The last row of every parameter table describes all classes together. A column contributes the log of
+    ``inclusion * p(x | class) + (1 - inclusion) * p(x)``, minus the term ``log p(x)`` that all classes share.
+    """
     tables = [np.ascontiguousarray(t) for t in (1.0 / unit, centre, precision, power, constant, inclusion)]
     return score_shards(lambda part: kernel.student_mixture(take_float_rows(x, part), *tables), len(x), len(centre) - 1)
 
 
 def score_by_lookup(codes: Callable[[slice], Array], rows: int, tables: list[Array]) -> Array:
-    """Sum over the columns of ``tables[j][class, code]`` for each row and class; a negative code adds nothing."""
+    """Return (rows, classes) sums over the columns of ``tables[j][class, code]``; a negative code adds nothing."""
     starts = _column_offsets(np.array([table.shape[1] for table in tables]))
     table = np.ascontiguousarray(np.concatenate(tables, axis=1))
     return score_shards(
@@ -107,9 +120,10 @@ def score_by_lookup(codes: Callable[[slice], Array], rows: int, tables: list[Arr
 
 
 def assign_single_class(rows: int) -> Array:
-    """Every row in the same class."""
+    """Return class codes that put every row into class 0."""
     return np.zeros(rows, dtype=np.int32)
 
 
 def _column_offsets(widths: Array) -> Array:
+    """Return where the values of each column start when all columns share one axis, and the total width."""
     return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)

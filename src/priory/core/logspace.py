@@ -1,6 +1,6 @@
-"""Probabilities as logarithms: the only exp/log tricks in the library.
+"""Log-space arithmetic: every exp/log trick of the library is here.
 
-Bayes' rule in log space is addition, so everything is computed there; what leaves is normalised here.
+Bayes' rule is an addition in log space, so everything is computed there and normalised only at the end.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike
 
 from priory.core.typing import Array
 
+LOG_TWO_PI = float(np.log(2 * np.pi))
+
 
 def log_sum_exp(log_terms: ArrayLike, axis: int = -1) -> Array:
-    """Log of a sum whose terms are given as logarithms, without leaving log space.
+    """Return the log of a sum whose terms are given as logarithms, without overflow or underflow.
 
     >>> float(log_sum_exp([-120, -121]))
     -119.68673831248178
@@ -28,14 +30,14 @@ def log_sum_exp(log_terms: ArrayLike, axis: int = -1) -> Array:
 
 
 def log_normalise(log_joint: ArrayLike, fallback: ArrayLike | None = None) -> Array:
-    """Scale each row to sum to one: log p(c, x) becomes log p(c | x).
+    """Normalise each row: log p(c, x) becomes log p(c | x).
 
-    The largest term is taken out *before* the sum is subtracted, so that rows near -1e17 still sum to one.
-    A row that rules out every class answers with ``otherwise`` (log prior), or uniformly.
+    The largest term is subtracted *before* the log of the sum, so that rows near -1e17 still sum to one. A row in
+    which every class is impossible becomes ``fallback`` (usually the log prior), or uniform without one.
 
     >>> np.exp(log_normalise([[-1e17, -1e17]])).tolist()
     [[0.5, 0.5]]
-    >>> np.exp(log_normalise([[-np.inf, -np.inf]], otherwise=np.log([0.9, 0.1]))).round(3).tolist()
+    >>> np.exp(log_normalise([[-np.inf, -np.inf]], fallback=np.log([0.9, 0.1]))).round(3).tolist()
     [[0.9, 0.1]]
     """
     joint = _subtract_row_max(log_joint, fallback)
@@ -44,7 +46,7 @@ def log_normalise(log_joint: ArrayLike, fallback: ArrayLike | None = None) -> Ar
 
 
 def normalise(log_joint: ArrayLike, fallback: ArrayLike | None = None) -> Array:
-    """The same as probabilities: p(c | x), with one exponential for each and no logarithm.
+    """Return p(c | x) from log p(c, x): each row of probabilities sums to one. See `log_normalise` for ``fallback``.
 
     >>> normalise([[-120.0, -121.0]]).round(4).tolist()
     [[0.7311, 0.2689]]
@@ -56,26 +58,27 @@ def normalise(log_joint: ArrayLike, fallback: ArrayLike | None = None) -> Array:
 
 
 def _subtract_row_max(log_joint: ArrayLike, fallback: ArrayLike | None) -> Array:
-    """Each row less its largest term; classes first, so that maximum and sum run along the rows: twice as fast."""
+    """Subtract the largest term of each row, and return the result with the classes as the first axis."""
+    # (classes, ...rows): reducing over the first axis is twice as fast as over the last
     joint = np.array(np.moveaxis(np.asarray(log_joint, dtype=float), -1, 0), order="C")
     top = joint.max(axis=0)
     if not np.isfinite(top).all():
-        ruled_out = np.isneginf(top)
-        prior = np.zeros(len(joint)) if fallback is None else np.asarray(fallback, dtype=float)
-        joint[:, ruled_out] = prior[:, None]
+        ruled_out = np.isneginf(top)  # rows in which every class is impossible
+        prior = np.broadcast_to(0.0 if fallback is None else fallback, np.shape(log_joint))
+        joint[:, ruled_out] = np.moveaxis(prior, -1, 0)[:, ruled_out]
         top = joint.max(axis=0)
     joint -= top
     return joint
 
 
 def log(x: ArrayLike) -> Array:
-    """Logarithm with ``log 0 = -inf`` and no warning: an impossible event is not an accident."""
+    """Return the logarithm, with ``log 0 = -inf`` and no warning: probability zero is a valid input."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(x))
 
 
 def x_log_y(x: ArrayLike, log_y: ArrayLike) -> Array:
-    """``x * log y`` where nothing times an impossibility is nothing: ``0 * -inf = 0``.
+    """Return ``x * log y`` with the convention ``0 * -inf = 0``: no occurrence of something impossible costs nothing.
 
     >>> x_log_y([0, 2], [-np.inf, -1.0]).tolist()
     [0.0, -2.0]

@@ -1,7 +1,7 @@
-"""The basic formulas for probabilities: product, sum, total probability and Bayes' rule.
+"""The basic formulas of probability: product rule, sum rule, total probability and Bayes' rule.
 
-Each function is one line of the book and checks what it is given: a probability lies in [0, 1], and so must the result,
-or the inputs contradict one another.
+Each function checks its arguments: a probability lies in [0, 1], and so must the result, or the arguments contradict
+one another.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from priory.errors import DataError
 
-PROBABILITY_TOLERANCE = 1e-9  # probabilities typed in by hand sum to one up to this
+PROBABILITY_TOLERANCE = 1e-9  # how far from one the sum of a distribution may be: people type in rounded numbers
 
 
 def product_rule(p_a_given_b: float, p_b: float) -> float:
-    """``P(A ∧ B) = P(A | B) P(B)``.
+    """Return ``P(A ∧ B) = P(A | B) P(B)``.
 
     >>> product_rule(0.5, 0.5)
     0.25
@@ -23,7 +23,7 @@ def product_rule(p_a_given_b: float, p_b: float) -> float:
 
 
 def sum_rule(p_a: float, p_b: float, p_both: float) -> float:
-    """``P(A ∨ B) = P(A) + P(B) - P(A ∧ B)``.
+    """Return ``P(A ∨ B) = P(A) + P(B) - P(A ∧ B)``.
 
     >>> sum_rule(0.5, 0.5, 0.25)
     0.75
@@ -31,51 +31,53 @@ def sum_rule(p_a: float, p_b: float, p_both: float) -> float:
     a, b, both = check_probability("P(A)", p_a), check_probability("P(B)", p_b), check_probability("P(A∧B)", p_both)
     if both > min(a, b) + PROBABILITY_TOLERANCE:
         raise DataError(
-            f"P(A∧B) = {both:g} is more than P(A) = {a:g} or P(B) = {b:g}: both cannot be likelier than one."
+            f"P(A∧B) = {both:g} is more than P(A) = {a:g} or P(B) = {b:g}: "
+            "A and B together cannot be likelier than either."
         )
     return check_probability("P(A∨B)", a + b - both)
 
 
 def total_probability(p_b_given: Sequence[float], p_causes: Sequence[float]) -> float:
-    """``P(B) = Σ P(B | A_i) P(A_i)`` over causes that exclude each other and leave nothing out.
+    """Return ``P(B) = Σ P(B | A_i) P(A_i)`` over causes of which exactly one holds.
 
-    The first lime of the candy bags:
+    The probability that the first candy is lime, over five kinds of bags:
 
     >>> total_probability([0, 0.25, 0.5, 0.75, 1], [0.1, 0.2, 0.4, 0.2, 0.1])
     0.5
     """
     if len(p_b_given) != len(p_causes):
-        raise DataError(f"{len(p_b_given)} values of P(B|A) for {len(p_causes)} causes: give one for each.")
+        raise DataError(f"{len(p_b_given)} values of P(B|A) for {len(p_causes)} causes: give one for each cause.")
     check_distribution("P(A)", p_causes)
     return sum(product_rule(p, cause) for p, cause in zip(p_b_given, p_causes, strict=True))
 
 
 def bayes_rule(p_b_given_a: float, p_a: float, p_b: float) -> float:
-    """``P(A | B) = P(B | A) P(A) / P(B)``.
+    """Return ``P(A | B) = P(B | A) P(A) / P(B)``.
 
-    Of those in the library, how many take the course?
+    80 % of the students of a course (1 % of all people) and 10 % of all people are in the library. What share of the
+    people in the library are students of the course?
 
     >>> round(bayes_rule(0.8, 0.01, 0.1), 10)
     0.08
     """
     both, b = product_rule(p_b_given_a, p_a), check_probability("P(B)", p_b)
     if b == 0:
-        raise DataError("P(B) = 0: nothing can be learned from what cannot happen.")
+        raise DataError("P(B) = 0: P(A|B) is not defined, because B cannot happen.")
     if both > b + PROBABILITY_TOLERANCE:
         raise DataError(f"P(B|A) P(A) = {both:g} is more than P(B) = {b:g}: the three contradict one another.")
     return min(both / b, 1.0)
 
 
 def check_probability(name: str, p: float) -> float:
-    """``p`` itself, if it is a probability."""
+    """Return ``p`` clipped to [0, 1], or raise if it is not a probability."""
     if not -PROBABILITY_TOLERANCE <= p <= 1 + PROBABILITY_TOLERANCE:
-        raise DataError(f"{name} = {p:g} is no probability: give a number from 0 to 1.")
+        raise DataError(f"{name} = {p:g} is not a probability: give a number from 0 to 1.")
     return min(max(p, 0.0), 1.0)
 
 
 def check_distribution(name: str, p: Sequence[float]) -> Sequence[float]:
-    """``p`` itself, if it sums to one."""
+    """Return ``p``, or raise if it does not sum to one."""
     total = sum(check_probability(name, value) for value in p)
     if abs(total - 1) > PROBABILITY_TOLERANCE:
-        raise DataError(f"{name} sums to {total:g}, not 1: say how probable each of all the cases is.")
+        raise DataError(f"{name} sums to {total:g}, not 1: give the probability of every case.")
     return p

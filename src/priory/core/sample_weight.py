@@ -1,4 +1,4 @@
-"""Row weights: how often each row counts as seen."""
+"""Sample weights: how many times each row counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_SAMPLE_WEIGHT = 1e100
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
-    """One weight, nought or more, for each row; None where every row counts once.
+    """Return one non-negative weight per row, or None if every row counts once.
 
     >>> check_sample_weight(2, 3).tolist()
     [2.0, 2.0, 2.0]
@@ -25,9 +25,9 @@ def check_sample_weight(sample_weight: ArrayLike | None, rows: int) -> Array | N
         raise DataError(f"Sample weights must be 1D array or scalar: got {weight.ndim} dimensions.")
     if weight.shape != (rows,):
         raise DataError(f"sample_weight.shape == {weight.shape}, expected ({rows},)!")
-    right = (weight >= 0) & (weight <= MAX_SAMPLE_WEIGHT)
-    if not right.all():
-        row = int(np.argmin(right))
+    valid = (weight >= 0) & (weight <= MAX_SAMPLE_WEIGHT)
+    if not valid.all():
+        row = int(np.argmin(valid))
         raise DataError(
             f"sample_weight of row {row} is {weight[row]:g}; give a number from 0 to {MAX_SAMPLE_WEIGHT:g}."
         )

@@ -1,7 +1,7 @@
-"""One pass over the memory: split the rows into shards, count each on its own thread, add the records.
+"""Split rows into shards, process the shards on several threads, and add up the results.
 
-The shards have a fixed size and are added in order, so the result does not depend on the number of threads. A shard is
-converted to float64 rows on its own: the extra memory is a few shards, whatever the type or layout of the table.
+The shards have a fixed size and are added in order, so the result does not depend on the number of threads. Each shard
+is converted to float64 rows separately: the extra memory is a few shards, whatever the type or layout of the table.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy as np
 
 from priory.core.typing import Array
 
-ROWS_PER_SHARD = 1 << 15  # rows
+ROWS_PER_SHARD = 1 << 15
 N_THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-S = TypeVar("S")
+ItemT = TypeVar("ItemT")
 ShardResultT = TypeVar("ShardResultT")
 
 
 def split_rows(rows: int) -> Iterator[slice]:
-    """The row ranges that are counted one by one.
+    """Yield the row range of each shard.
 
-    >>> [(s.start, s.stop) for s in split_rows(ROWS_PER_SHARD + 1)] == [(0, ROWS_PER_SHARD), (ROWS_PER_SHARD, ROWS_PER_SHARD + 1)]
-    True
+    >>> [(s.start, s.stop) for s in split_rows(ROWS_PER_SHARD + 1)]
+    [(0, 32768), (32768, 32769)]
     """
     return (slice(start, min(start + ROWS_PER_SHARD, rows)) for start in range(0, max(rows, 1), ROWS_PER_SHARD))
 
 
-def map_threads(function: Callable[[S], ShardResultT], items: Sequence[S]) -> Iterable[ShardResultT]:
-    """``function`` of every item, in order; on all cores where there is more than one of either."""
+def map_threads(function: Callable[[ItemT], ShardResultT], items: Sequence[ItemT]) -> Iterable[ShardResultT]:
+    """Return ``function(item)`` for every item, in order, computed on all cores."""
     if len(items) == 1 or N_THREADS == 1:
         return map(function, items)
     with ThreadPoolExecutor(N_THREADS) as pool:
@@ -40,12 +40,12 @@ def map_threads(function: Callable[[S], ShardResultT], items: Sequence[S]) -> It
 
 
 def map_shards(function: Callable[[slice], ShardResultT], rows: int) -> Iterable[ShardResultT]:
-    """``function`` of every shard, in order."""
+    """Return ``function(shard)`` for every shard of the rows, in order."""
     return map_threads(function, list(split_rows(rows)))
 
 
 def sum_shards(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
-    """The sum of the shards' records, field by field."""
+    """Return the sum of the shards' results, element by element; the first result is modified in place."""
     total, *rest = parts
     for part in rest:
         for sums, more in zip(total, part, strict=True):
@@ -54,11 +54,12 @@ def sum_shards(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
 
 
 def take_float_rows(x: Array | ColumnSubset, part: slice) -> Array:
+    """Return the rows of one shard as contiguous float64."""
     return np.ascontiguousarray(x[part], dtype=np.float64)
 
 
 class ColumnSubset:
-    """Some columns of a block, copied a shard at a time."""
+    """A view of some columns of a table, copied one shard at a time."""
 
     def __init__(self, x: Array, columns: Array) -> None:
         self._x, self._columns = x, columns
@@ -72,11 +73,12 @@ class ColumnSubset:
 
 
 def take_weights(weight: Array | None, part: slice) -> Array | None:
+    """Return the weights of one shard as contiguous float64, or None if the rows have no weights."""
     return None if weight is None else np.ascontiguousarray(weight[part], dtype=np.float64)
 
 
 def score_shards(function: Callable[[slice], Array], rows: int, groups: int) -> Array:
-    """Scores (rows, classes) filled shard by shard."""
+    """Return scores (rows, groups), computed shard by shard."""
     scores = np.empty((rows, groups))
 
     def score(part: slice) -> None:
@@ -88,7 +90,7 @@ def score_shards(function: Callable[[slice], Array], rows: int, groups: int) -> 
 
 
 def space_evenly(rows: int, max_rows: int) -> Array:
-    """At most ``max_rows`` row numbers, evenly spaced from first to last.
+    """Return at most ``max_rows`` row numbers, evenly spaced from first to last.
 
     >>> space_evenly(10, 4).tolist(), space_evenly(3, 100).tolist()
     ([0, 3, 6, 9], [0, 1, 2])

@@ -1,10 +1,10 @@
-"""What was learned: a record that adds, subtracts and scales.
+"""Sufficient statistics: everything a model has learned, as a record that adds, subtracts and scales.
 
     posterior = prior + statistics(data)
 
-This module is the right-hand term. A record is a frozen dataclass of arrays; ``+`` learns, ``-`` forgets,
-``*`` weighs or fades. Two records are first put in the same *frame* (the origin the sums are taken about, the
-values that are counted, the classes), then their sums are combined cell by cell.
+This module is the right-hand term. A record is a frozen dataclass of arrays; ``+`` learns, ``-`` forgets, and ``*``
+weights or decays. Two records are first brought into the same *frame* (the origin that sums are taken about, the
+values that are counted, the classes), then their sums are combined element by element.
 
 >>> a, b = RowCounts(np.array([3.0, 1.0])), RowCounts(np.array([1.0, 1.0]))
 >>> (a + b - b).n.tolist(), (0.5 * a).n.tolist()
@@ -12,7 +12,7 @@ values that are counted, the classes), then their sums are combined cell by cell
 >>> b - a
 Traceback (most recent call last):
     ...
-priory.errors.NotSeen: cannot forget 3 of 1 (cell 0): only what was learned can be forgotten.
+priory.errors.NotLearnedError: cannot forget 3 of 1 (cell 0): only what was learned can be forgotten.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -29,31 +29,29 @@ from priory.errors import NotLearnedError
 
 DerivedT = TypeVar("DerivedT")
 
-ROW_SUM_TOLERANCE = 1e-6  # of the rows seen: how far sums over the same rows may differ
-
-ROUNDING_TOLERANCE = (
-    1e-12  # of a count: what is left after subtracting a part with fractional weights is rounding, not rows
-)
+ROW_SUM_TOLERANCE = 1e-6  # relative to the number of rows: how far sums over the same rows may differ
+# Relative to a count: a smaller rest after subtracting a part with fractional weights is rounding error, not rows.
+ROUNDING_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
     """A record whose fields are arrays, records, or tuples of records; the first axis of an array is the class.
 
-    Every record has ``n``, the weight of the rows seen. Where nothing is left of ``n``, nothing is left at all.
+    Every record has a field ``n``, the total weight of the rows it has seen. Where ``n`` is zero, all sums are zero.
     """
 
     if TYPE_CHECKING:
 
         @property
         def n(self) -> Array:
-            """The weight of the rows learned of each class."""
+            """The total weight of the rows of each class."""
 
-    frame_fields: ClassVar[tuple[str, ...]] = ()  # fields that say where the sums are taken, and do not add
-    count_fields: ClassVar[tuple[str, ...]] = ("n",)  # fields that can never fall below zero
+    frame_fields: ClassVar[tuple[str, ...]] = ()  # fields that describe the frame, and do not add
+    count_fields: ClassVar[tuple[str, ...]] = ("n",)  # fields that can never be negative
 
     def align(self, other: Self) -> tuple[Self, Self]:
-        """Both records in one frame."""
+        """Return both records in one common frame."""
         return self, other
 
     def __add__(self, other: Self) -> Self:
@@ -73,46 +71,57 @@ class Statistics:
     __rmul__ = __mul__
 
     def summed_fields(self) -> tuple[str, ...]:
-        """The fields that add."""
+        """Return the names of the fields that add."""
         return tuple(f.name for f in fields(self) if f.name not in self.frame_fields)
 
     def combine(self, other: Self, op: Callable[[Array, Array], Array]) -> Self:
+        """Return a copy with ``op`` applied to every pair of sums; both records must be in the same frame."""
         return replace(
             self, **{f: _combine_values(op, getattr(self, f), getattr(other, f)) for f in self.summed_fields()}
         )
 
     def map_fields(self, array: Callable[[Array], Array], record: Callable[[Statistics], Statistics]) -> Self:
-        """A copy with ``array`` applied to every sum, and ``record`` to every record inside."""
+        """Return a copy with ``array`` applied to every sum, and ``record`` to every nested record."""
         return replace(self, **{f: _map_value(array, record, getattr(self, f)) for f in self.summed_fields()})
 
     def regroup_classes(self, index: Array, size: int) -> Self:
-        """The same record over ``size`` classes, row ``i`` of this one standing at ``index[i]``."""
+        """Return this record over ``size`` classes, with class ``i`` moved to ``index[i]``."""
 
-        def spread(x: Array) -> Array:
+        def move_classes(x: Array) -> Array:  # (classes, ...) -> (size, ...)
             wide = np.zeros((size, *x.shape[1:]))
             wide[index] = x
             return wide
 
-        return self.map_fields(spread, lambda record: record.regroup_classes(index, size))
+        return self.map_fields(move_classes, lambda record: record.regroup_classes(index, size))
 
     def pool_classes(self) -> Self:
-        """All classes together, as one class."""
+        """Return the sum over all classes, as a record with one class."""
         return self.map_fields(lambda x: x.sum(axis=0, keepdims=True), lambda record: record.pool_classes())
 
+    def take_columns(self, columns: Array) -> Self:
+        """Return the record of some columns, which are the last axis of every array."""
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **{name: value[..., columns] for name, value in arrays.items()})
+
+    def find_filled_columns(self) -> Array:
+        """Return whether each column had a value in any class, including values that its family does not accept."""
+        counts: dict[str, Array] = vars(self)
+        return np.asarray((counts["n"] + counts.get("outside", 0.0)).any(axis=0))
+
     def check_subtraction(self, total: Self, part: Self) -> Self:
-        """``total - part`` if it can be, else NotSeen. Where no rows are left the sums are nought, not rounding."""
+        """Return ``total - part``, or raise NotLearnedError; where no rows are left, rounding is replaced by zero."""
         left: dict[str, Any] = {f: getattr(self, f) for f in self.summed_fields()}
         for name in self.count_fields:
             left[name] = subtract_counts(getattr(total, name), getattr(part, name))
-        empty = left["n"] == 0
+        empty = left["n"] == 0  # (classes, ...)
         for name in self.summed_fields():
             if name not in self.count_fields and isinstance(left[name], np.ndarray):
-                nothing = empty.reshape(empty.shape + (1,) * (left[name].ndim - empty.ndim))
-                left[name] = np.where(nothing, 0.0, left[name])
+                no_rows = empty.reshape(empty.shape + (1,) * (left[name].ndim - empty.ndim))
+                left[name] = np.where(no_rows, 0.0, left[name])
         return replace(self, **left)
 
     def derive(self, name: str, function: Callable[[Self], DerivedT], *depends_on: object) -> DerivedT:
-        """``function(self)``, computed once for this record and ``by``: what follows from a record never goes stale."""
+        """Return ``function(self)``, computed once and cached for as long as ``depends_on`` stays the same."""
         memo: dict[str, tuple[tuple[object, ...], Any]] = self.__dict__.setdefault("_memo", {})
         if name not in memo or memo[name][0] != depends_on:
             memo[name] = (depends_on, function(self))
@@ -125,7 +134,7 @@ class Statistics:
 
 @dataclass(frozen=True, eq=False)
 class RowCounts(Statistics):
-    """How many rows were seen of each class."""
+    """The number of rows of each class."""
 
     n: Array
 
@@ -139,26 +148,28 @@ def is_increasing(values: Array) -> bool:
 
 
 def subtract_counts(total: Array, part: Array) -> Array:
-    """``total - part`` for counts: the one guard of the library. Never clamps; raises NotSeen."""
+    """Return ``total - part``, or raise NotLearnedError if a count would be negative; counts are never clamped."""
     left = np.asarray(total - part)
-    dust = ROUNDING_TOLERANCE * np.abs(total)
-    if (left < -dust).any():
-        cell = tuple(int(i) for i in np.argwhere(left < -dust)[0])
-        had, asked = (float(np.broadcast_to(x, left.shape)[cell]) for x in (total, part))
-        at = f" (cell {', '.join(map(str, cell))})" if cell else ""
-        raise NotLearnedError(f"cannot forget {asked:g} of {had:g}{at}: only what was learned can be forgotten.", cell)
-    return np.where(np.abs(left) <= dust, 0.0, left)
+    tolerance = ROUNDING_TOLERANCE * np.abs(total)
+    if (left < -tolerance).any():
+        cell = tuple(int(i) for i in np.argwhere(left < -tolerance)[0])
+        learned, removed = (float(np.broadcast_to(x, left.shape)[cell]) for x in (total, part))
+        where = f" (cell {', '.join(map(str, cell))})" if cell else ""
+        raise NotLearnedError(
+            f"cannot forget {removed:g} of {learned:g}{where}: only what was learned can be forgotten.", cell
+        )
+    return np.where(np.abs(left) <= tolerance, 0.0, left)
 
 
-def _combine_values(op: Callable[[Array, Array], Array], a: Any, b: Any) -> Any:
-    if isinstance(a, tuple):
+def _combine_values(op: Callable[[Array, Array], Array], a: object, b: object) -> object:
+    if isinstance(a, tuple) and isinstance(b, tuple):
         return tuple(_combine_values(op, x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, Statistics):
+    if isinstance(a, Statistics) and isinstance(b, Statistics):
         return a + b if op is np.add else a - b
-    return op(a, b)
+    return op(cast(Array, a), cast(Array, b))
 
 
-def _map_value(array: Callable[[Array], Array], record: Callable[[Statistics], Statistics], a: Any) -> Any:
-    if isinstance(a, tuple):
-        return tuple(_map_value(array, record, x) for x in a)
-    return record(a) if isinstance(a, Statistics) else array(a)
+def _map_value(array: Callable[[Array], Array], record: Callable[[Statistics], Statistics], value: object) -> object:
+    if isinstance(value, tuple):
+        return tuple(_map_value(array, record, x) for x in value)
+    return record(value) if isinstance(value, Statistics) else array(cast(Array, value))

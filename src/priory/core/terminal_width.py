@@ -1,4 +1,4 @@
-"""How wide texts are on a terminal: Chinese characters take two columns, accents none."""
+"""The width of text on a terminal: Chinese characters take two columns, combining accents none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from unicodedata import combining, east_asian_width
 
 
 def display_width(text: str) -> int:
-    """The columns a text takes.
+    """Return the number of terminal columns that a text takes.
 
     >>> display_width("评论"), display_width("cafe\\u0301")
     (4, 4)
@@ -17,5 +17,5 @@ def display_width(text: str) -> int:
 
 
 def pad_to_width(text: str, columns: int) -> str:
-    """The text, filled up to so many columns."""
+    """Return the text, padded with spaces to a width of ``columns``."""
     return text + " " * (columns - display_width(text))

@@ -2,10 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import sparray, spmatrix
 
 Array = NDArray[Any]
 ColumnKind = Literal["number", "label", "text", "empty"]  # what the cells of a column are read as
 Label = str | int | float | bool  # the name of a class
+Seed = int | np.random.Generator | None  # accepted by numpy.random.default_rng
+RandomState = int | np.random.RandomState | None  # accepted by scikit-learn's check_random_state
+
+
+class DataFrameLike(Protocol):
+    """A table with named columns, such as a pandas or polars DataFrame or a pyarrow Table."""
+
+    @property
+    def columns(self) -> Iterable[object]: ...
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+
+# The rows of a table as estimators accept them: an array, nested lists, a data frame, or a sparse matrix.
+MatrixLike: TypeAlias = "ArrayLike | DataFrameLike | sparray | spmatrix"
+
+
+class FittedClassifier(Protocol):
+    """A fitted classifier with probabilities: scikit-learn's or any other."""
+
+    @property
+    def classes_(self) -> Array: ...
+
+    def predict_proba(self, X: Any, /) -> Array: ...
+
+
+class Classifier(FittedClassifier, Protocol):
+    """A classifier with probabilities that can be fitted."""
+
+    def fit(self, X: Any, y: Any, /) -> Self: ...

@@ -1,9 +1,10 @@
-"""Classifiers over a space of models: the Bayes-optimal vote of all, and Gibbs' draw of one.
+"""Classifiers over a space of models: the Bayes-optimal vote of all of them, and the Gibbs draw of one.
 
     P(y | x, D) = Σ P(y | x, h) P(h | D),        P(h | D) ∝ P(h) P(D | h)
 
-A hypothesis is any scikit-learn classifier. What it says about labels it has not seen is its likelihood: out of fold,
-or each block of rows from those before it, which is the evidence by the chain rule.
+A hypothesis is any scikit-learn classifier. Its likelihood is the probability that it gives to labels that it has not
+seen: either out of fold, or with each block of rows predicted from those before it, which is the evidence by the chain
+rule.
 """
 
 from __future__ import annotations
@@ -15,39 +16,36 @@ from typing import Any, Literal, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
-from sklearn.utils import assert_all_finite, check_random_state, get_tags, indexable
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from priory.core.logspace import log, log_normalise
 from priory.core.probability import check_distribution
-from priory.core.typing import Array
+from priory.core.typing import Array, Classifier, MatrixLike, RandomState
 from priory.errors import DataError
+from priory.estimators.folds import make_splitter
 from priory.estimators.sklearn_compat import BaseComposition, take_table_rows
 from priory.hypotheses.description_length import label_log_probabilities
 
 
 class ModelSpace(ClassifierMixin, BaseComposition):
-    """A finite space of classifiers with a prior (uniform without one), weighed by what they say of unseen labels.
-
-    ``weigh="score"`` adds up the log score out of ``cv`` folds; ``weigh="evidence"`` that of blocks of rows, each
-    predicted from all rows before it, the blocks doubling in size. ``posterior_`` is the probability of each model.
-    """
+    """The base of classifiers over a finite space of models: fits the models and their posterior probabilities."""
 
     classes_: Array
-    models_: list[Any]
+    models_: list[Classifier]
     log_likelihood_: Array
     posterior_: dict[str, float]
 
     def __init__(
         self,
-        estimators: list[tuple[str, Any]],
+        estimators: list[tuple[str, Classifier]],
         *,
         prior: Mapping[str, float] | None = None,
         weigh: Literal["score", "evidence"] = "score",
-        cv: Any = 5,
-        random_state: Any = None,
+        cv: int | BaseCrossValidator = 5,
+        random_state: RandomState = None,
     ) -> None:
         self.estimators = estimators
         self.prior = prior
@@ -55,7 +53,8 @@ class ModelSpace(ClassifierMixin, BaseComposition):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
+        """Fit every model, and its posterior probability."""
         names, models = self._check_estimators()
         validate_data(self, X, skip_check_array=True)
         X, labels = indexable(X, column_or_1d(y, warn=True))
@@ -63,13 +62,15 @@ class ModelSpace(ClassifierMixin, BaseComposition):
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(labels) < 2:
-            raise DataError(f"n_samples = {len(labels)}: give at least two rows, to predict one from another.")
+            raise DataError(
+                f"n_samples = {len(labels)}: give at least two rows, so that one can be predicted from the other."
+            )
         self.log_likelihood_ = np.zeros(len(models))
         for train, test in self._split_rows(codes):
-            seen, new = take_table_rows(X, train), take_table_rows(X, test)
+            train_rows, test_rows = take_table_rows(X, train), take_table_rows(X, test)
             for j, model in enumerate(models):
-                fitted = clone(model).fit(seen, labels[train])
-                terms = label_log_probabilities(fitted, new, labels[test], self.classes_, len(train))
+                fitted = clone(model).fit(train_rows, labels[train])
+                terms = label_log_probabilities(fitted, test_rows, labels[test], self.classes_, len(train))
                 self.log_likelihood_[j] += terms.sum()
         prior = {name: 1 / len(names) for name in names} if self.prior is None else self.prior
         log_joint = log(check_distribution("the prior", [prior[name] for name in names])) + self.log_likelihood_
@@ -77,46 +78,43 @@ class ModelSpace(ClassifierMixin, BaseComposition):
         self.models_ = [clone(model).fit(X, labels) for model in models]
         return self
 
-    def _check_estimators(self) -> tuple[list[str], list[Any]]:
+    def _check_estimators(self) -> tuple[list[str], list[Classifier]]:
+        """Return the names and the models, or raise if they or the parameters cannot be used."""
         names, models = [name for name, _ in self.estimators], [model for _, model in self.estimators]
         if len(set(names)) < len(names) or not names:
-            raise DataError(f"estimators {names}: give at least one, each with a name of its own.")
+            raise DataError(f"estimators {names}: give at least one, each with a different name.")
         for name, model in self.estimators:
             if not hasattr(model, "predict_proba"):
                 raise DataError(f"estimator {name!r} has no predict_proba: wrap it, e.g. in CalibratedClassifierCV.")
         if self.prior is not None and set(self.prior) != set(names):
             raise DataError(
-                f"the prior is about {sorted(self.prior)}, the estimators are {sorted(names)}: name the same."
+                f"the prior has {sorted(self.prior)}, but the estimators are {sorted(names)}: use the same names."
             )
         if self.weigh not in ("score", "evidence"):
             raise DataError(f"weigh={self.weigh!r}: give 'score' or 'evidence'.")
         return names, models
 
     def _split_rows(self, codes: Array) -> Iterator[tuple[Array, Array]]:
-        """Rows to fit on, and rows to predict that were not among them."""
+        """Yield rows to fit on, and other rows to predict."""
         if self.weigh == "evidence":
             yield from split_growing_blocks(codes, check_random_state(self.random_state))
-        elif isinstance(self.cv, int):
-            fewest = int(np.bincount(codes).min())
-            kind, folds = (StratifiedKFold, fewest) if fewest > 1 else (KFold, len(codes))
-            seed = check_random_state(self.random_state)
-            yield from kind(min(self.cv, folds), shuffle=True, random_state=seed).split(codes, codes)
         else:
-            yield from check_cv(self.cv, codes, classifier=True).split(codes, codes)
+            yield from make_splitter(self.cv, codes, check_random_state(self.random_state)).split(codes, codes)
 
-    def _predict_each_model(self, X: Any) -> Array:
-        """``P(class | row, model)``: models by rows by classes."""
+    def _predict_each_model(self, X: MatrixLike) -> Array:
+        """Return ``P(class | row, model)`` as (models, rows, classes)."""
         check_is_fitted(self)
         return np.stack([model.predict_proba(X) for model in self.models_])
 
     @abstractmethod
-    def predict_proba(self, X: Any) -> Array:
-        """The probability of each class."""
+    def predict_proba(self, X: MatrixLike) -> Array:
+        """Return the probability of each class."""
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: MatrixLike) -> Array:
+        """Return the most probable class of each row."""
         check_is_fitted(self)
-        most = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[most])
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return dict(self._get_params("estimators", deep=deep))
@@ -125,7 +123,7 @@ class ModelSpace(ClassifierMixin, BaseComposition):
         self._set_params("estimators", **params)
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inputs = [get_tags(model).input_tags for _, model in self.estimators]
         tags.input_tags.sparse = all(tag.sparse for tag in inputs)
@@ -135,8 +133,43 @@ class ModelSpace(ClassifierMixin, BaseComposition):
 
 @final
 class BayesOptimalClassifier(ModelSpace):
-    """The vote of all models, each weighed by its posterior probability.
+    """A classifier that averages several models, each weighted by its posterior probability.
 
+    With the same models and the same prior, no other classifier is right more often on average.
+
+    Parameters
+    ----------
+    estimators : list of (str, classifier)
+        The models and their names. Every classifier must have ``predict_proba``.
+    prior : mapping {name: probability}, default=None
+        The prior probability of each model; by default all are equally probable.
+    weigh : {"score", "evidence"}, default="score"
+        The log likelihood of a model. "score" is the sum of its out-of-fold log probabilities of the labels; "evidence"
+        sums over blocks of rows, each predicted from all rows before it, with blocks that double in size.
+    cv : int or scikit-learn splitter, default=5
+        The folds of "score".
+    random_state : int, RandomState or None, default=None
+        The seed of the shuffling.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    models_ : list of classifiers
+        The models, fitted on all rows.
+    log_likelihood_ : ndarray of shape (n_models,)
+        The log likelihood of each model.
+    posterior_ : dict {name: probability}
+        The posterior probability of each model.
+    n_features_in_ : int
+        The number of columns.
+
+    References
+    ----------
+    .. [1] T. M. Mitchell, "Machine Learning", McGraw-Hill, 1997, section 6.7.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from sklearn.dummy import DummyClassifier
@@ -146,44 +179,88 @@ class BayesOptimalClassifier(ModelSpace):
     {'gauss': 1.0, 'base rate': 0.0}
     """
 
-    def predict_proba(self, X: Any) -> Array:
-        votes = self._predict_each_model(X)
+    def predict_proba(self, X: MatrixLike) -> Array:
+        votes = self._predict_each_model(X)  # (models, rows, classes)
         return np.einsum("h,hrc->rc", np.array(list(self.posterior_.values())), votes)
 
 
 @final
 class GibbsClassifier(ModelSpace):
-    """For each row one model, drawn by its posterior probability, answers alone.
+    """A classifier that predicts each row with one model, drawn by its posterior probability.
 
-    If the truth is one of the hypotheses, drawn as the prior says, its expected error is at most twice that of the
-    Bayes-optimal vote. ``random_state`` fixes the draws; without it each prediction draws anew.
+    If the true model is drawn from the prior, the expected error is at most twice that of the Bayes-optimal classifier.
+    With a fixed ``random_state`` every call makes the same draws.
+
+    Parameters
+    ----------
+    estimators : list of (str, classifier)
+        The models and their names. Every classifier must have ``predict_proba``.
+    prior : mapping {name: probability}, default=None
+        The prior probability of each model; by default all are equally probable.
+    weigh : {"score", "evidence"}, default="score"
+        The log likelihood of a model. "score" is the sum of its out-of-fold log probabilities of the labels; "evidence"
+        sums over blocks of rows, each predicted from all rows before it, with blocks that double in size.
+    cv : int or scikit-learn splitter, default=5
+        The folds of "score".
+    random_state : int, RandomState or None, default=None
+        The seed of the shuffling and of the draws.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    models_ : list of classifiers
+        The models, fitted on all rows.
+    log_likelihood_ : ndarray of shape (n_models,)
+        The log likelihood of each model.
+    posterior_ : dict {name: probability}
+        The posterior probability of each model.
+    n_features_in_ : int
+        The number of columns.
+
+    References
+    ----------
+    .. [1] T. M. Mitchell, "Machine Learning", McGraw-Hill, 1997, section 6.8.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> models = [("gauss", GaussianNB()), ("base rate", DummyClassifier())]
+    >>> GibbsClassifier(models, random_state=0).fit(X, y).predict(X[:3]).tolist()
+    [0, 0, 0]
     """
 
-    def predict_proba(self, X: Any) -> Array:
-        votes = self._predict_each_model(X)
-        chance = np.array(list(self.posterior_.values()))
-        drawn = check_random_state(self.random_state).choice(len(chance), size=votes.shape[1], p=chance / chance.sum())
+    def predict_proba(self, X: MatrixLike) -> Array:
+        votes = self._predict_each_model(X)  # (models, rows, classes)
+        p = np.array(list(self.posterior_.values()))
+        drawn = check_random_state(self.random_state).choice(len(p), size=votes.shape[1], p=p / p.sum())  # (rows,)
         return np.asarray(votes[drawn, np.arange(votes.shape[1])])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
 
 
 def split_growing_blocks(codes: Array, rng: np.random.RandomState) -> Iterator[tuple[Array, Array]]:
-    """Blocks of shuffled rows, each after all rows before it and as many as they; every class comes early on.
+    """Yield blocks of shuffled rows, each with all rows before it; the number of rows doubles with each block.
 
-    >>> [(len(past), len(block)) for past, block in split_growing_blocks(np.array([0, 1] * 10), np.random.RandomState(0))]
+    The first block follows two rows of each class.
+
+    >>> splits = split_growing_blocks(np.array([0, 1] * 10), np.random.RandomState(0))
+    >>> [(len(past), len(block)) for past, block in splits]
     [(4, 4), (8, 8), (16, 4)]
     """
     order = rng.permutation(len(codes))
-    turn = np.zeros(len(codes), dtype=int)  # the how-manieth of its class a row is
+    rank = np.zeros(len(codes), dtype=int)  # (rows,): the position of each row among those of its class
     for code in np.unique(codes):
         of_class = order[codes[order] == code]
-        turn[of_class] = np.arange(len(of_class))
-    order = np.concatenate([order[turn[order] < 2], order[turn[order] >= 2]])  # two rows of each class first
-    start = int((turn < 2).sum())
+        rank[of_class] = np.arange(len(of_class))
+    order = np.concatenate([order[rank[order] < 2], order[rank[order] >= 2]])  # two rows of each class first
+    start = int((rank < 2).sum())
     while start < len(order):
         yield order[:start], order[start : 2 * start]
         start *= 2

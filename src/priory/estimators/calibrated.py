@@ -1,14 +1,15 @@
-"""`Calibrated`: honest probabilities from any scikit-learn classifier."""
+"""`Calibrated`: calibrated probabilities from any scikit-learn classifier."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv, cross_val_predict
-from sklearn.utils import assert_all_finite, get_tags, indexable
+from sklearn.model_selection import BaseCrossValidator, cross_val_predict
+from sklearn.utils import Tags, assert_all_finite, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -21,24 +22,48 @@ from priory.calibration.calibration_maps import (
     venn_abers_bounds,
 )
 from priory.core.logspace import log, log_normalise
-from priory.core.typing import Array
+from priory.core.typing import Array, MatrixLike
 from priory.errors import DataError
+from priory.estimators.folds import make_splitter
 
 PREDICTION_METHODS = ("predict_log_proba", "predict_proba", "decision_function")
 
 
 class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier whose probabilities are mended by what they were worth on rows it had not seen.
+    """A classifier with calibrated probabilities, fitted to out-of-fold predictions of another classifier.
 
-    Every row is predicted by a model fitted on the other folds; a map from these scores to the labels is learned
-    (`priory.calibration.calibration_maps`), and put behind a model fitted on all rows.
+    Every row is predicted by a classifier fitted on the other folds. A calibration map is fitted to these predictions
+    and applied to the predictions of a classifier fitted on all rows.
 
     Parameters
     ----------
-    estimator : any scikit-learn classifier, with probabilities or a decision function
-    method : "temperature", "platt", "beta" or "isotonic"
-        One number for all; and one for each class; two for each class; or any rising function of each.
-    cv : int or what scikit-learn takes for it
+    estimator : scikit-learn classifier
+        The classifier to calibrate, with ``predict_proba``, ``predict_log_proba`` or ``decision_function``.
+    method : {"temperature", "platt", "beta", "isotonic"}, default="temperature"
+        The calibration map. "temperature" scales all log probabilities by one number; "platt" also shifts each class;
+        "beta" scales and shifts each class; "isotonic" fits any rising function of each class's log-odds.
+    cv : int or scikit-learn splitter, default=5
+        The folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    estimator_ : classifier
+        The classifier fitted on all rows.
+    map_ : CalibrationMap
+        The fitted map, a function of log probabilities.
+    n_features_in_ : int
+        The number of columns.
+
+    References
+    ----------
+    .. [1] J. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized likelihood
+       methods", Advances in Large Margin Classifiers, 1999.
+    .. [2] M. Kull, T. Silva Filho and P. Flach, "Beta calibration", Proceedings of the 20th International Conference on
+       Artificial Intelligence and Statistics (AISTATS), 2017.
+    .. [3] V. Vovk and I. Petej, "Venn-Abers predictors", Proceedings of the 30th Conference on Uncertainty in
+       Artificial Intelligence (UAI), 2014.
 
     Examples
     --------
@@ -46,28 +71,31 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from priory import Scores
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> plain, mended = GaussianNB().fit(X[::2], y[::2]), Calibrated(GaussianNB()).fit(X[::2], y[::2])
-    >>> [round(Scores.of(y[1::2], m.predict_proba(X[1::2]), m.classes_).log_loss.value, 2) for m in (plain, mended)]
-    [0.62, 0.15]
+    >>> plain, calibrated = GaussianNB().fit(X[::2], y[::2]), Calibrated(GaussianNB()).fit(X[::2], y[::2])
+    >>> for model in (plain, calibrated):
+    ...     scores = Scores.of(y[1::2], model.predict_proba(X[1::2]), model.classes_)
+    ...     print(round(scores.log_loss.value, 2))
+    0.62
+    0.15
     """
 
     classes_: Array
-    estimator_: Any
+    estimator_: ClassifierMixin
     map_: CalibrationMap
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: ClassifierMixin,
         *,
         method: Literal["temperature", "platt", "isotonic", "beta"] = "temperature",
-        cv: Any = 5,
+        cv: int | BaseCrossValidator = 5,
     ) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the classifier on all rows, and the map on what it says of rows left out."""
+    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
+        """Fit the classifier on all rows, and the calibration map on out-of-fold predictions."""
         if self.method not in CALIBRATION_METHODS:
             raise DataError(f"method is {self.method!r}; use one of {', '.join(CALIBRATION_METHODS)}.")
         validate_data(self, X, skip_check_array=True)
@@ -80,63 +108,62 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         log_p = predict_out_of_fold(self.estimator, X, labels, self.cv)
         estimator = clone(self.estimator).fit(X, labels)
         self.map_ = fit_calibration_map(self.method, log_p, codes)
-        self.estimator_, self.classes_, self._out_of_fold_log_proba, self._class_codes = (
-            estimator,
-            classes,
-            log_p,
-            codes,
-        )
+        self.estimator_, self.classes_ = estimator, classes
+        self._out_of_fold_log_proba, self._class_codes = log_p, codes
         return self
 
-    def _uncalibrated_log_proba(self, X: Any) -> Array:
+    def _uncalibrated_log_proba(self, X: MatrixLike) -> Array:
+        """Return the log probabilities of the fitted classifier, (rows, classes)."""
         check_is_fitted(self)
-        answer = _find_prediction_method(self.estimator_)
+        method = _find_prediction_method(self.estimator_)
         with np.errstate(divide="ignore"):
-            return _convert_to_log_probabilities(getattr(self.estimator_, answer)(X), answer)
+            return _convert_to_log_probabilities(getattr(self.estimator_, method)(X), method)
 
-    def predict_log_proba(self, X: Any) -> Array:
-        told = self._uncalibrated_log_proba(X)
-        return self.map_(told)
+    def predict_log_proba(self, X: MatrixLike) -> Array:
+        """Return the calibrated log probability of each class."""
+        log_p = self._uncalibrated_log_proba(X)
+        return self.map_(log_p)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: MatrixLike) -> Array:
+        """Return the calibrated probability of each class."""
         return np.exp(self.predict_log_proba(X))
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: MatrixLike) -> Array:
+        """Return the most probable class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def interval(self, X: Any) -> tuple[Array, Array]:
-        """Venn-Abers bounds on each probability: narrow where many rows like it were seen, wide where few were."""
-        asked, seen = (
-            log_odds(replace_impossible(self._uncalibrated_log_proba(X))),
-            log_odds(replace_impossible(self._out_of_fold_log_proba)),
-        )
-        bounds = [venn_abers_bounds(seen[:, c], self._class_codes == c, asked[:, c]) for c in range(len(self.classes_))]
+    def interval(self, X: MatrixLike) -> tuple[Array, Array]:
+        """Return Venn-Abers bounds on each probability: narrow where there were many similar rows, wide where few.
+
+        Both bounds are (rows, classes).
+        """
+        queries = log_odds(replace_impossible(self._uncalibrated_log_proba(X)))
+        known = log_odds(replace_impossible(self._out_of_fold_log_proba))
+        bounds = [
+            venn_abers_bounds(known[:, c], self._class_codes == c, queries[:, c]) for c in range(len(self.classes_))
+        ]
         return np.column_stack([low for low, _ in bounds]), np.column_stack([high for _, high in bounds])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags
 
 
-def predict_out_of_fold(estimator: Any, X: Any, labels: Array, cv: Any = 5) -> Array:
-    """Log probabilities of each row from a model fitted on the other folds."""
-    fewest = int(np.unique(labels, return_counts=True)[1].min())
-    if isinstance(cv, int):
-        kind, most = (StratifiedKFold, fewest) if fewest > 1 else (KFold, len(labels))
-        folds = kind(min(cv, most), shuffle=True, random_state=0)
-    else:
-        folds = check_cv(cv, labels, classifier=True)
-    answer = _find_prediction_method(estimator)
-    with warnings.catch_warnings(), np.errstate(divide="ignore"):  # a class that a fold lacks is impossible to it
+def predict_out_of_fold(
+    estimator: ClassifierMixin, X: MatrixLike, labels: Array, cv: int | BaseCrossValidator = 5
+) -> Array:
+    """Return log probabilities (rows, classes), each row predicted by a classifier fitted on the other folds."""
+    method = _find_prediction_method(estimator)
+    with warnings.catch_warnings(), np.errstate(divide="ignore"):  # a class missing from a fold has probability 0
         warnings.filterwarnings("ignore", "Number of classes in training fold", RuntimeWarning)
-        told = cross_val_predict(estimator, X, labels, cv=folds, method=answer)
-    return _convert_to_log_probabilities(told, answer)
+        predictions = cross_val_predict(estimator, X, labels, cv=make_splitter(cv, labels, 0), method=method)
+    return _convert_to_log_probabilities(predictions, method)
 
 
-def _find_prediction_method(estimator: Any) -> str:
-    """The method that says most."""
+def _find_prediction_method(estimator: ClassifierMixin) -> str:
+    """Return the name of the most informative prediction method that the classifier has."""
     for name in PREDICTION_METHODS:
         if hasattr(estimator, name):
             return name
@@ -146,7 +173,7 @@ def _find_prediction_method(estimator: Any) -> str:
 
 
 def _convert_to_log_probabilities(predictions: Array, method: str) -> Array:
-    """Log probabilities of each class; a decision function is taken for log-odds."""
+    """Return log probabilities (rows, classes); a decision function is read as log-odds."""
     if method == "predict_proba":
         return log(predictions)
     if method == "predict_log_proba":

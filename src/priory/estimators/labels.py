@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: boo
     Labels that are not in ``classes`` join them, or raise an error if ``strict``.
     """
     labels = check_labels(y)
+    if classes is not None and len(labels) and len(classes):
+        _check_same_type(labels, classes)
     low = int(labels.min()) if labels.dtype.kind in "iu" and len(labels) else 0
     if labels.dtype.kind in "iu" and len(labels) and int(labels.max()) - low < 1 << 16:
-        group = np.subtract(
-            labels, low, dtype=np.int32, casting="unsafe"
-        )  # a counting sort: one pass over small integers
+        # a counting sort: one pass over small integers
+        group = np.subtract(labels, low, dtype=np.int32, casting="unsafe")
         place = np.flatnonzero(np.bincount(group))
         found = (place + low).astype(labels.dtype)
         if len(place) <= place[-1]:  # not every integer in between is a label
@@ -45,6 +47,10 @@ def check_labels(y: ArrayLike | None) -> Array:
     """Labels as a 1-D array: none missing, all of one type, and not continuous."""
     if y is None:
         raise DataError("requires y to be passed, but the target y is None.")
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+        raise DataError(f"y[{int(np.argmax(np.ma.getmaskarray(y)))}] is masked: the row has no label; leave it out.")
+    if isinstance(y, (list, tuple)) and len({_name_type(label) for label in y} - {"missing"}) > 1:
+        y = _make_object_labels(y)  # NumPy would turn 1 and "1" into the same label
     labels = column_or_1d(np.asarray(convert_to_numpy(y)), warn=True)
     if labels.dtype.kind == "O":
         labels = _check_object_labels(labels)
@@ -64,16 +70,43 @@ def check_labels(y: ArrayLike | None) -> Array:
 def _check_object_labels(labels: Array) -> Array:
     first: dict[str, int] = {}
     for row, label in enumerate(labels):
-        if label is None or label != label:
+        kind = _name_type(label)
+        if kind == "missing":
             raise DataError(f"Input y contains NaN: row {row} has no label; label it or leave it out.")
-        kind = "str" if isinstance(label, str) else "number" if isinstance(label, (int, float, np.number)) else ""
-        first.setdefault(kind or type(label).__name__, row)
+        first.setdefault(kind, row)
         if kind == "str" and not label.isascii() and _has_surrogate(label):
             raise DataError(f"y[{row}] holds a lone surrogate; it is not text: decode it first.")
     if len(first) > 1:
         found = " and ".join(f"{kind} (first in row {row})" for kind, row in first.items())
         raise KindError(f"y mixes labels of types {found}; use one type.")
-    return np.asarray(labels.tolist()) if "number" in first else labels
+    return np.asarray(labels.tolist()) if first.keys() & {"number", "bool"} else labels
+
+
+def _name_type(label: object) -> str:
+    """The type of a label, for people."""
+    if label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label):
+        return "missing"
+    if isinstance(label, str):
+        return "str"
+    if isinstance(label, (bool, np.bool_)):
+        return "bool"
+    return "number" if isinstance(label, (int, float, np.number)) else type(label).__name__
+
+
+def _make_object_labels(labels: Sequence[object]) -> Array:
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array
+
+
+def _check_same_type(labels: Array, classes: Array) -> None:
+    """Raise an error if labels and classes are not of the same type: NumPy would turn 5 into "5"."""
+    names = [_name_type(values.tolist()[0]) for values in (labels, classes)]
+    if names[0] != names[1]:
+        raise KindError(
+            f"y holds labels such as {labels.tolist()[0]!r} ({names[0]}), the classes are such as "
+            f"{classes.tolist()[0]!r} ({names[1]}); use one type."
+        )
 
 
 def _has_surrogate(text: str) -> bool:

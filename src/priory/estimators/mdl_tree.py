@@ -1,42 +1,82 @@
-"""A decision tree as short as it should be: tree size traded against exceptions, both in bits.
+"""A decision tree pruned by minimum description length: the bits of the tree plus the bits of its exceptions.
 
     L(tree) + L(labels | tree)
 
-To send the labels of rows that the receiver has without them, send the tree, then what the tree gets wrong. A node says
-in one bit whether it asks or answers. A question names its column and one of its thresholds. An answer is the adaptive
-code of its labels (`codelength.label_bits`): the first names the leaf and belongs to the tree, the others cost next to
-nothing until there is an exception. The code adds up over the nodes, so the shortest of all prunings is found in one
-pass from the leaves to the root.
+The labels of known rows are described by a tree and its exceptions. One bit says whether a node is a question or a
+leaf. A question names its column and one of its thresholds. A leaf is the adaptive code of its labels
+(`priory.hypotheses.description_length.label_bits`): the first label names the leaf and counts as part of the tree, and
+the others cost little until there is an exception. The description is a sum over the nodes, so the shortest of all
+prunings is found in one pass from the leaves to the root.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from priory.core.typing import Array
+from priory.core.typing import Array, MatrixLike, RandomState
 from priory.estimators.sklearn_compat import check_sklearn_sample_weight
 from priory.hypotheses.description_length import Bits, label_bits
 
-NODE_BITS = 1.0  # bits: does this node ask or answer?
+if TYPE_CHECKING:
+    from sklearn.tree._tree import Tree
+
+NODE_BITS = 1.0  # whether a node is a question or a leaf
 
 
 @final
 class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
-    """scikit-learn's tree, grown in full and pruned by description length.
+    """A scikit-learn decision tree, fully grown and then pruned to the shortest description.
 
-    ``bits_`` is the code of the tree and of its exceptions. Of the nodes of the grown ``tree_``, ``nodes_`` were kept,
-    ``asks_`` says which of them ask, and ``leaf_`` where each grown node ends. Probabilities are
-    ``(n_c + 1/k) / (n + 1)``, as the labels' code has them. Missing cells go the way scikit-learn's tree sends them;
-    ``random_state`` breaks its ties between columns.
+    The probabilities of a leaf with n rows, n_c of them of class c, are ``(n_c + 1/k) / (n + 1)`` for k classes, in
+    agreement with the code of its labels. Missing cells are handled as in scikit-learn's tree.
 
+    Parameters
+    ----------
+    random_state : int, RandomState or None, default=0
+        The seed with which scikit-learn's tree breaks ties between columns.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    bits_ : Bits
+        The description length: of the tree, and of its exceptions.
+    tree_ : sklearn.tree._tree.Tree
+        The tree before pruning.
+    nodes_ : ndarray of int
+        The nodes of ``tree_`` that were kept.
+    asks_ : ndarray of bool
+        Whether each node of ``tree_`` is a question of the pruned tree.
+    leaf_ : ndarray of int
+        The node of the pruned tree that replaces each node of ``tree_``.
+    counts_ : ndarray of shape (n_nodes, n_classes)
+        The number of rows of each class at each node.
+    ask_bits_, answer_bits_ : ndarray of shape (n_nodes,)
+        The bits of each node as a question and as a leaf.
+    missing_ : ndarray of shape (n_features,)
+        Whether each column had missing cells.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of str
+        The names of the columns, if the table has them.
+
+    References
+    ----------
+    .. [1] T. M. Mitchell, "Machine Learning", McGraw-Hill, 1997, section 6.6.
+    .. [2] J. R. Quinlan and R. L. Rivest, "Inferring decision trees using the minimum description length principle",
+       Information and Computation 80(3), 1989.
+
+    Examples
+    --------
     >>> x = np.arange(20.0)[:, None]
     >>> tree = MDLTreeClassifier().fit(x, ["low"] * 10 + ["high"] * 10)
     >>> print(tree.to_text(["x"]))
@@ -48,7 +88,7 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: Array
-    tree_: Any
+    tree_: Tree
     bits_: Bits
     counts_: Array
     missing_: Array
@@ -58,21 +98,22 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
     leaf_: Array
     nodes_: Array
 
-    def __init__(self, *, random_state: Any = 0) -> None:
+    def __init__(self, *, random_state: RandomState = 0) -> None:
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the tree and prune it."""
         table, labels = validate_data(self, X, y, dtype=np.float32, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         weight = check_sklearn_sample_weight(sample_weight, table, ensure_non_negative=True)
-        seen = weight > 0
+        used = weight > 0
         grown = DecisionTreeClassifier(criterion="entropy", random_state=self.random_state)
-        self.tree_ = grown.fit(table[seen], codes[seen], sample_weight=weight[seen]).tree_
+        self.tree_ = grown.fit(table[used], codes[used], sample_weight=weight[used]).tree_
         self.counts_ = np.zeros((self.tree_.node_count, len(self.classes_)))
         self.counts_[:, grown.classes_] = self.tree_.value[:, 0] * self.tree_.weighted_n_node_samples[:, None]
-        self.missing_ = np.isnan(table[seen]).any(axis=0)
-        self.ask_bits_ = compute_ask_bits(self.tree_, table[seen])
+        self.missing_ = np.isnan(table[used]).any(axis=0)
+        self.ask_bits_ = compute_ask_bits(self.tree_, table[used])
         self.answer_bits_ = NODE_BITS + label_bits(self.counts_)
         self.asks_, self.leaf_ = find_shortest_pruning(self.tree_, self.ask_bits_, self.answer_bits_)
         self.nodes_ = np.unique(self.leaf_)
@@ -83,37 +124,40 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
         )
         return self
 
-    def predict_proba(self, X: ArrayLike) -> Array:
+    def predict_proba(self, X: MatrixLike) -> Array:
+        """Return the probability of each class."""
         check_is_fitted(self)
         counts = self.counts_[self.apply(X)]
         return (counts + 1 / len(self.classes_)) / (counts.sum(axis=1, keepdims=True) + 1)
 
-    def predict(self, X: ArrayLike) -> Array:
+    def predict(self, X: MatrixLike) -> Array:
+        """Return the most probable class of each row."""
         check_is_fitted(self)
-        most = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[most])
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
-    def apply(self, X: ArrayLike) -> Array:
-        """The leaf of each row, as a node of ``tree_``."""
+    def apply(self, X: MatrixLike) -> Array:
+        """Return the leaf of each row, as a node of ``tree_``."""
         check_is_fitted(self)
         table = validate_data(self, X, dtype=np.float32, ensure_all_finite="allow-nan", reset=False)
         return np.asarray(self.leaf_[self.tree_.apply(table)])
 
     def get_n_leaves(self) -> int:
-        """Leaves left after pruning."""
+        """Return the number of leaves after pruning."""
         check_is_fitted(self)
         return int((~self.asks_[self.nodes_]).sum())
 
     def to_text(self, feature_names: Sequence[str] | None = None) -> str:
-        """The tree with the bits of each question and answer."""
+        """Return the tree as text, with the bits of each question and leaf."""
         check_is_fitted(self)
-        named = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        lines = self._format_lines(0, 0, named if feature_names is None else feature_names)
+        default_names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        lines = self._format_lines(0, 0, default_names if feature_names is None else feature_names)
         tree, exceptions = self.bits_
         total = f"tree {tree:.1f} bits + exceptions {exceptions:.1f} bits = {self.bits_.total:.1f} bits"
         return "\n".join([*lines, total])
 
     def _format_lines(self, node: int, depth: int, names: Sequence[str]) -> Iterator[str]:
+        """Yield the lines of a node and everything below it."""
         margin, tree = "    " * depth, self.tree_
         if not self.asks_[node]:
             counts = self.counts_[node]
@@ -128,43 +172,46 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
         yield from self._format_lines(tree.children_right[node], depth + 1, names)
 
     def _format_sides(self, node: int, name: str) -> tuple[str, str]:
-        """The two answers to a question; missing cells are spoken of where the column had some."""
+        """Return the two answers to a question; missing cells are mentioned if the column had some."""
         threshold = self.tree_.threshold[node]
         if np.isinf(threshold):
-            return f"{name} known", f"{name} missing"
+            return f"{name} present", f"{name} missing"
         low, high = f"{name} <= {threshold:g}", f"{name} > {threshold:g}"
         if not self.missing_[self.tree_.feature[node]]:
             return low, high
         return (f"{low} or missing", high) if self.tree_.missing_go_to_left[node] else (low, f"{high} or missing")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
 
-def find_shortest_pruning(tree: Any, ask_costs: Array, answer_costs: Array) -> tuple[Array, Array]:
-    """The shortest pruning: which nodes ask, and for each node the one of the pruned tree that stands for it."""
+def find_shortest_pruning(tree: Tree, ask_costs: Array, answer_costs: Array) -> tuple[Array, Array]:
+    """Return the shortest pruning: which nodes are questions, and the node that replaces each node.
+
+    Both arrays, and the costs, are (nodes,).
+    """
     inner = np.flatnonzero(tree.children_left >= 0)
     children = np.column_stack([tree.children_left, tree.children_right])
-    best, asks, standing = answer_costs.copy(), np.zeros(len(answer_costs), dtype=bool), np.arange(len(answer_costs))
-    for node in inner[::-1]:  # upwards: scikit-learn numbers a child after its parent
-        below = ask_costs[node] + best[children[node]].sum()
-        if below < best[node]:
-            best[node], asks[node] = below, True
-    for node in inner:  # downwards: below an answer nothing is left
-        if standing[node] != node or not asks[node]:
-            asks[node], standing[children[node]] = False, standing[node]
-    return asks, standing
+    best, asks, replacement = answer_costs.copy(), np.zeros(len(answer_costs), dtype=bool), np.arange(len(answer_costs))
+    for node in inner[::-1]:  # from the leaves up: a child has a higher number than its parent
+        cost = ask_costs[node] + best[children[node]].sum()
+        if cost < best[node]:
+            best[node], asks[node] = cost, True
+    for node in inner:  # from the root down: everything below a leaf is replaced by the leaf
+        if replacement[node] != node or not asks[node]:
+            asks[node], replacement[children[node]] = False, replacement[node]
+    return asks, replacement
 
 
-def compute_ask_bits(tree: Any, table: Array) -> Array:
-    """Bits of the question at each node: that it asks, which column, which threshold, and where missing cells go.
+def compute_ask_bits(tree: Tree, table: Array) -> Array:
+    """Return the bits of the question at each node: its kind, column and threshold, and where missing cells go.
 
-    A column of m values has m - 1 thresholds (one more if missing cells can be told from known ones), and a node of n
-    rows can use at most n - 1 of them.
+    A column with m values has m - 1 thresholds (one more if it has missing cells), and a node with n rows can use at
+    most n - 1 of them.
     """
-    feature = np.maximum(tree.feature, 0)  # a leaf's is -2, and its question is never counted
+    feature = np.maximum(tree.feature, 0)  # it is -2 for a leaf, whose question is never used
     known = [column[~np.isnan(column)] for column in table.T]
     thresholds = np.array([len(np.unique(column)) - 1 for column in known])[feature]
     missing = np.array([len(column) < len(table) for column in known])[feature]

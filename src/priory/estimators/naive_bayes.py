@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from priory.bag_of_words.hashed_counts import HashedCounts
 from priory.calibration.calibrator import CalibratableModel, Calibrator
 from priory.calibration.feature_encoding import TableEncoding
 from priory.calibration.smoothing_search import choose_smoothing
@@ -30,7 +31,7 @@ from priory.models.explanation import Ledgers
 from priory.models.family_choice import argmax_evidence
 from priory.models.model_statistics import ModelStatistics, add_empty_blocks, make_empty_statistics, observe_cells
 from priory.models.naive_bayes import Model
-from priory.models.schema import FamilyLike, Schema
+from priory.models.schema import ColumnBlock, FamilyLike, Schema
 from priory.models.table import Table
 from priory.models.table_reading import read_table
 
@@ -162,6 +163,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def _is_consistent(self) -> bool:
         """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
         schema, parts = self._schema, self.statistics_.parts
+        if not all(map(_has_declared_buckets, schema.blocks, parts)):
+            return False
         empty = make_empty_statistics(schema, self.statistics_.classes[:1])
         widths = [len(block.names) for block in schema.blocks]
         return (
@@ -344,6 +347,22 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         return reports
 
     @property
+    def column_kinds_(self) -> dict[str, str]:
+        """For each column "number", "label" or "text", or "empty" as long as it has had no value."""
+        kinds: dict[str, str] = dict.fromkeys(self._schema.names, "empty")
+        return kinds | {name: block.kind for block in self._schema.blocks for name in block.names}
+
+    @property
+    def categories_(self) -> dict[str, Array]:
+        """For each column of labels the labels that have been learned."""
+        return {
+            name: counts.values
+            for block, records in zip(self._schema.blocks, self._fitted_statistics().parts, strict=True)
+            if block.kind == "label"
+            for name, counts in zip(block.names, records[0], strict=True)
+        }
+
+    @property
     def inclusion_probability_(self) -> Array:
         """For each column the probability that it depends on the class; for a text, that any of its tokens does."""
         return np.array(list(self._model().inclusion_probability().values()))
@@ -366,3 +385,12 @@ def _check_not_empty(table: Table) -> None:
         raise DataError(f"0 feature(s) (shape=({table.rows}, 0)) while a minimum of 1 is required: X has no columns.")
     if not table.rows:
         raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
+
+
+def _has_declared_buckets(block: ColumnBlock, records: tuple[object, ...]) -> bool:
+    """Whether a column of hashed texts has counts for all buckets: no model file can allocate more than it holds."""
+    buckets = getattr(block.candidates[0], "buckets", None)
+    if buckets is None:
+        return True
+    [record] = records
+    return isinstance(record, HashedCounts) and len(record) == buckets

@@ -223,7 +223,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     def _predict_left_out(self, table: TableT, group: Array) -> Array:
         """log p(c | x) of learned rows, each from the uncorrected model without it."""
-        return log_normalise(self._model().leave_one_out(self._read_cells(table), group), self._log_prior())
+        model = self._model()
+        return log_normalise(model.leave_one_out(self._read_cells(table), group), model.leave_one_out_prior(group))
 
 
 def _split_rows(

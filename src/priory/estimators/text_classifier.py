@@ -1,49 +1,45 @@
-"""`TextClassifier`: from strings to a verdict at the speed of counting, every word accountable."""
+"""`TextClassifier`: naive Bayes straight from strings, with every word accounted for."""
 
 from __future__ import annotations
 
-import copy
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Literal, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from priory.bag_of_words import tokenizer as reading
-from priory.bag_of_words.averaged_models import get_averaged_bag
+from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
 from priory.bag_of_words.hashed_counts import HashedCounts
-from priory.bag_of_words.models import BAG_MODELS, BagOfWords, DocumentRows, TokenWeights, build_unit_rows
+from priory.bag_of_words.languages import load_stop_words
+from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_counts import TokenCounts
-from priory.bag_of_words.tokenizer import Tokenizer
-from priory.bag_of_words.vocabulary import (
-    FixedVocabulary,
-    GrowingVocabulary,
-    HashedVocabulary,
-    Vocabulary,
-    load_stop_words,
-)
+from priory.bag_of_words.tokenizer import Analyzer, Tokenizer
+from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, check_words_kept
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
-from priory.core.logspace import log_normalise
+from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.registration import list_record_types, register_estimator
 from priory.core.sharding import space_evenly
-from priory.core.typing import Array
-from priory.errors import DataError, StaleModelError
+from priory.core.typing import Array, Label
+from priory.errors import DataError
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
-from priory.models.class_prior import check_class_prior, log_class_prior
-from priory.models.evidence_terms import EvidenceTerms, measure_text_lengths
+from priory.models.class_prior import ClassPrior, check_class_prior
+from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers
 from priory.models.model_statistics import ModelStatistics
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines
 
 MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
+MAX_TEXTS_TO_CHOOSE_ALPHA = 500  # texts left out to choose alpha="loo", where leaving one out has a closed form
+MAX_TEXTS_TO_SUBTRACT = 100  # texts left out to choose alpha="loo", where each is left out by subtraction
 
 
 @dataclass(frozen=True)
@@ -67,41 +63,93 @@ class TextTable:
         "most": "max_tokens",
     },
 )
+@rename_parameters(
+    unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens", most="max_tokens"
+)
 class TextClassifier(SelfCalibratingClassifier[TextTable]):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
     Parameters
     ----------
     model : "binary", "multinomial", "bernoulli", "poisson" or "complement"
-        A token counts once a document, or as often as it occurs; as present or absent; as a rate; or by how badly the
-        document fits all other classes.
+        A token counts once for each document, or as often as it occurs; as present or absent; as a rate; or by how
+        badly the document fits all other classes.
     average : bool
         Average over all 2^V sets of tokens instead of using them all: a token counts as far as it matters. Not for
         "complement".
     alpha : float, "evidence" or "loo"
-        Virtual occurrences of every token; "evidence" takes as many as make what was seen most probable. "loo" lets
-        ``fit`` take as many as make texts most probable of their own class when they are left out (at most 500
-        of them); from then on that is as good as declared, whatever is learned or forgotten, until the next ``fit``.
-    ngrams, unit, lowercase, least, stem, extra, cjk
-        What a token is: see `priory.bag_of_words.tokenizer.Tokens`. The defaults are those of ``CountVectorizer()``.
+        Virtual occurrences of every token. "evidence" chooses the number under which the tokens seen are most
+        probable. "loo" lets ``fit`` choose the number under which texts are most probable of their own class when they
+        are left out (at most 500 of them); from then on it is as good as declared, until the next ``fit``.
+    ngram_range : (int, int)
+        The shortest and the longest n-grams of words (or of characters).
+    analyzer : "word", "char" or "char_wb"
+        Tokens are words, n-grams of characters, or n-grams of characters inside of words.
+    lowercase : bool
+        Whether texts are read in lower case.
+    min_token_length : int
+        The number of characters of the shortest word.
+    stem : str, optional
+        A language of the Snowball stemmer, such as "english". Needs PyStemmer.
+    extra_tokens : str
+        Characters that are tokens of their own, such as "!?".
+    cjk : bool
+        Whether runs of scripts without spaces are read as pairs of characters.
     stop_words : a language such as "en", or the words themselves, optional
-    vocabulary : the tokens to use, optional
-        Others are ignored, or share one slot if ``unknown`` is true.
+        Words to leave out.
+    vocabulary : iterable of str, optional
+        Use only these tokens. Others are ignored, or share one slot if ``unknown`` is true.
+    unknown : bool
+        Whether tokens that are not in ``vocabulary`` share a slot.
     min_df, max_df : int or float
-        Only tokens in at least / at most so many documents (a float: such a share of them).
+        Use only tokens in at least / at most this number of documents, or (a float) this share of them.
     max_features : int, optional
-        Only the tokens that occur most.
+        Use only the tokens that occur most often.
     buckets : int, optional
-        Hash the tokens into so many buckets instead of keeping them: fixed memory, no words to read in the model.
+        Hash the tokens into this number of buckets instead of keeping them: fixed memory, no words in the model.
     salt : int, optional
-        The key of the hash; by default drawn anew for each model. Models that are to be merged share it.
-    most : int, optional
-        Keep no more distinct tokens than this while learning; rare ones are dropped with a known error bound.
+        The key of the hash; by default a new random number for each model. Models that are to be merged share it.
+    max_tokens : int, optional
+        Keep at most this number of distinct tokens while learning; rare ones are dropped, with a known error bound.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
+        The class probabilities before a text is read.
     calibrate : "loo" or False
-        Correct the probabilities by what the model says of texts left out, or leave them as naive Bayes has them.
+        Correct the probabilities by the model's own answers to texts left out, or leave them as naive Bayes has them.
     refine : bool
-        Let a logistic regression over the tokens, centred on naive Bayes, correct it. Takes all texts, and longer.
+        Let a logistic regression over the tokens, centred on naive Bayes, correct it. Uses all texts, and takes longer.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the documents learned of each class.
+    vocabulary_ : list of str
+        The tokens in use.
+    counts_ : ndarray of shape (n_tokens, n_classes)
+        For each token (or bucket) the documents of each class that show it, or its occurrences.
+    alpha_ : float
+        The smoothing in use.
+    inclusion_probability_ : dict of str to float
+        For each token the probability that it depends on the class at all.
+    salt_ : int
+        The key of the hash.
+    statistics_ : ModelStatistics
+        Everything that was learned; it adds, subtracts and scales.
+    corrections_ : Corrections
+        What was fitted to correct the probabilities, if anything was.
+    stale_ : tuple of str
+        Corrections that were dropped because the model has changed since; ``refresh`` fits them again.
+    clock_ : float
+        The product of all decays so far.
+    n_features_in_ : int
+        Always 1: the text.
+
+    References
+    ----------
+    McCallum, A. and Nigam, K. (1998). A comparison of event models for naive Bayes text classification.
+    Rennie, J. D. M. et al. (2003). Tackling the poor assumptions of naive Bayes text classifiers.
+    Wang, S. and Manning, C. D. (2012). Baselines and bigrams: simple, good sentiment and topic classification.
 
     Examples
     --------
@@ -120,16 +168,16 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         model: str = "binary",
         *,
         average: bool = False,
-        alpha: Any = 1.0,
+        alpha: float | Literal["evidence", "loo"] = 1.0,
         ngram_range: tuple[int, int] = (1, 1),
-        analyzer: Any = "word",
+        analyzer: Analyzer = "word",
         lowercase: bool = True,
         min_token_length: int = 2,
         stem: str | None = None,
         extra_tokens: str = "",
         cjk: bool = False,
-        stop_words: Any = None,
-        vocabulary: Any = None,
+        stop_words: str | Iterable[str] | None = None,
+        vocabulary: Iterable[str] | None = None,
         unknown: bool = False,
         min_df: float = 1,
         max_df: float = 1.0,
@@ -137,8 +185,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         buckets: int | None = None,
         salt: int | None = None,
         max_tokens: int | None = None,
-        class_prior: Any = "estimated",
-        calibrate: Any = "loo",
+        class_prior: ClassPrior = "estimated",
+        calibrate: Literal["loo", False] = "loo",
         refine: bool = False,
     ) -> None:
         self.model = model
@@ -176,67 +224,62 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     # -- what was declared ---------------------------------------------------------------------------------------
 
     def _build_vocabulary(self) -> Vocabulary:
-        """Which tokens are remembered, as declared."""
-        span = (self.ngram_range[0], self.ngram_range[1])
-        stop = load_stop_words(self.stop_words)
-        tokens = Tokenizer(
-            self.lowercase, self.analyzer, self.min_token_length, span, stop, self.stem, self.extra_tokens, self.cjk
+        """Which tokens are used, as declared."""
+        tokenizer = Tokenizer(
+            lowercase=self.lowercase,
+            analyzer=self.analyzer,
+            min_token_length=self.min_token_length,
+            ngram_range=(self.ngram_range[0], self.ngram_range[1]),
+            stop_words=load_stop_words(self.stop_words),
+            stem=self.stem,
+            extra_tokens=self.extra_tokens,
+            cjk=self.cjk,
         )
-        grown = GrowingVocabulary(tokens, self.min_df, self.max_df, self.max_features, self.max_tokens)
-        if self.buckets is None and self.vocabulary is None:
-            return grown
-        if not grown.keeps_all_tokens or (self.buckets is not None and self.vocabulary is not None):
-            raise DataError(
-                "buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one."
-            )
-        if self.buckets is not None:
-            return HashedVocabulary(tokens, self.buckets, getattr(self, "salt_", 0))
-        return FixedVocabulary(tokens, tuple(self.vocabulary), self.unknown)
+        return build_vocabulary(
+            tokenizer,
+            min_df=self.min_df,
+            max_df=self.max_df,
+            max_features=self.max_features,
+            max_tokens=self.max_tokens,
+            vocabulary=self.vocabulary,
+            unknown=self.unknown,
+            buckets=self.buckets,
+            salt=getattr(self, "salt_", 0),
+        )
 
-    def _build_bag(self) -> BagOfWords:
-        return self._bag_class()(self.alpha_)
-
-    def _bag_class(self) -> type[BagOfWords]:
-        return get_averaged_bag(self.model) if self.average else BAG_MODELS[self.model]
-
-    @property
-    def alpha_(self) -> float:
-        """The smoothing in use: as declared, as the evidence asks, or as ``fit`` chose it by leaving texts out."""
-        if self.alpha == "evidence":
-            return self._bag_class().choose_alpha(self._counts_in_use())
-        return float(self.__dict__["alpha_"] if self.alpha == "loo" else self.alpha)
+    def _build_text_model(self) -> TextModel:
+        """The text model as declared; ``alpha="loo"`` is 1 until ``fit`` has chosen."""
+        alpha = self.__dict__.get("alpha_", 1.0) if self.alpha == "loo" else self.alpha
+        return TextModel(self.model, alpha, self.average, self._build_vocabulary())
 
     def _check_parameters(self) -> None:
-        if self.model not in BAG_MODELS:
-            raise DataError(f"model is {self.model!r}; use one of {', '.join(BAG_MODELS)}.")
-        number = isinstance(self.alpha, (int, float)) and np.isfinite(self.alpha) and self.alpha >= 0
-        if not number and self.alpha not in ("evidence", "loo"):
+        if not is_valid_alpha(self.alpha) and self.alpha not in ("evidence", "loo"):
             raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
-        if self.average and number and not self.alpha > 0:
-            raise DataError("averaging over sets of tokens needs a prior: use alpha above 0.")
-        self._bag_class()
-        self._build_vocabulary()
+        self._build_text_model()
 
     # -- learning ------------------------------------------------------------------------------------------------
 
     def _finish_fit(self, table: TextTable, group: Array, weight: Array | None) -> None:
         self.__dict__.pop("alpha_", None)
         if self.alpha == "loo":
-            if weight is not None:
-                raise DataError(
-                    "alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number."
-                )
-            rows = space_evenly(table.rows, 500 if self._build_vocabulary().keeps_all_tokens else 100)
-            some, own = TextTable([table.documents[i] for i in rows]), group[rows]
-
-            def honest(alpha: float) -> Array:
-                self.__dict__["alpha_"] = alpha
-                return self._predict_left_out(some, own)
-
-            self.__dict__["alpha_"] = choose_smoothing(honest, own)
+            self._choose_alpha(table, group, weight)
         super()._finish_fit(table, group, weight)
 
-    def _read(self, X: Any, reset: bool) -> TextTable:
+    def _choose_alpha(self, table: TextTable, group: Array, weight: Array | None) -> None:
+        """By leaving texts out: what was counted is the same under any alpha."""
+        if weight is not None:
+            raise DataError("alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number.")
+        quick = self._build_vocabulary().leaves_out_in_closed_form
+        rows = space_evenly(table.rows, MAX_TEXTS_TO_CHOOSE_ALPHA if quick else MAX_TEXTS_TO_SUBTRACT)
+        sample, own = TextTable([table.documents[i] for i in rows]), group[rows]
+
+        def predict_left_out(alpha: float) -> Array:
+            self.__dict__["alpha_"] = alpha
+            return self._predict_left_out(sample, own)
+
+        self.__dict__["alpha_"] = choose_smoothing(predict_left_out, own)
+
+    def _read(self, X: object, reset: bool) -> TextTable:
         self._check_parameters()
         texts = TextTable(check_documents(X))
         if reset:
@@ -246,43 +289,42 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
             self.salt_ = secrets.randbits(63) if self.salt is None else self.salt
         return texts
 
-    def _resolve_classes(self, classes: Any, is_first_call: bool) -> Array | None:
+    def _resolve_classes(self, classes: ArrayLike | None, is_first_call: bool) -> Array | None:
         if classes is not None:
             given = np.unique(np.asarray(classes))
             return given if is_first_call else np.union1d(self.classes_, given)
         return None if is_first_call else self.classes_
 
     def _observe(self, table: TextTable, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        documents = np.bincount(group, weight, minlength=len(classes)).astype(float)
-        once = BAG_MODELS[self.model].binary
-        return ModelStatistics(
-            classes, documents, self._build_vocabulary().count(table.documents, group, len(classes), weight, once)
-        )
+        return observe_documents(self._build_text_model(), table.documents, classes, group, weight)
 
     def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)
-        alike = (
-            self._build_vocabulary() == other._build_vocabulary()
-            and BAG_MODELS[self.model].binary == BAG_MODELS[other.model].binary
-        )
-        if not alike:
+        ours, theirs = self._build_text_model(), other._build_text_model()
+        if ours.vocabulary != theirs.vocabulary or ours.binary != theirs.binary:
             raise DataError("the models read texts differently; only models with the same tokens can be merged.")
 
     # -- what was learned ----------------------------------------------------------------------------------------
 
-    def _counts_in_use(self) -> Any:
-        """The counts of the tokens in use."""
-        vocabulary = self._build_vocabulary()
-        return self._fitted_statistics().derive(
-            "in use", lambda s: vocabulary.select_counts(s.parts, float(s.n.sum())), vocabulary
-        )
+    def _records(self) -> TextRecords:
+        """What was counted."""
+        return self._fitted_statistics().parts
+
+    def _counts_in_use(self) -> BagCounts:
+        """The counts of the tokens (or buckets) in use, in the order in which they are shown."""
+        model = self._build_text_model()
+        return model.vocabulary.sort_counts(model.select_counts(self._records()))
 
     def _token_counts(self) -> TokenCounts:
-        """The same, in a model that can spell them; sorted, or in the order they were declared."""
-        if self.buckets is not None:
-            raise StaleModelError("a hashed model keeps no words; leave out buckets to have them.")
-        used: TokenCounts = self._counts_in_use()
-        return used.sort_tokens() if self.vocabulary is None else used
+        """The counts of the tokens in use; a hashed model has no tokens."""
+        return check_words_kept(self._counts_in_use())
+
+    @property
+    def alpha_(self) -> float:
+        """The smoothing in use: as declared, chosen by the evidence, or chosen by ``fit`` by leaving texts out."""
+        if self.alpha == "loo":
+            return float(self.__dict__["alpha_"])
+        return self._build_text_model().choose_alpha(self._records())
 
     @property
     def vocabulary_(self) -> list[str]:
@@ -292,32 +334,25 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     @property
     def counts_(self) -> Array:
         """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
-        counts: Array = self._counts_in_use().counts if self.buckets is not None else self._token_counts().counts
-        return counts
+        return self._counts_in_use().counts
 
-    def _token_weights(self) -> TokenWeights:
-        by = (self.model, self.average, self.alpha, self.__dict__.get("alpha_"))
-        weights: TokenWeights = self._counts_in_use().derive(
-            "weights", lambda u: self._build_bag().compute_weights(u), *by
-        )
-        return weights
+    @property
+    def n_tokens_(self) -> int:
+        """The number of different tokens (or buckets) in use."""
+        return len(self._counts_in_use())
 
     @property
     def inclusion_probability_(self) -> dict[str, float]:
         """For each token the probability that it depends on the class at all."""
-        words = self._token_counts()
-        bag = get_averaged_bag(self.model)(self.alpha_)
-        return dict(zip(words.tokens(), bag.inclusion_probability(words).tolist(), strict=True))
+        self._token_counts()
+        return self._build_text_model().inclusion_probability(self._records())
 
-    def _log_prior(self) -> Array:
-        if not BAG_MODELS[self.model].uses_class_prior and len(self.classes_) > 1:
-            return np.zeros(len(self.classes_))
-        return log_class_prior(self.statistics_.n, check_class_prior(self.class_prior, self.classes_))
+    # -- calibrating ---------------------------------------------------------------------------------------------
 
-    # -- correcting ----------------------------------------------------------------------------------------------
-
-    def _model(self, statistics: ModelStatistics | None = None) -> ClassifierModel:
-        return ClassifierModel(self if statistics is None else _copy_with_statistics(self, statistics))
+    def _model(self, statistics: ModelStatistics | None = None) -> DocumentModel:
+        statistics = self.statistics_ if statistics is None else statistics
+        prior = check_class_prior(self.class_prior, statistics.classes)
+        return DocumentModel(self._build_text_model(), statistics, prior)
 
     def _read_cells(self, table: TextTable) -> list[Cells]:
         return [TextCells(table.documents)]
@@ -326,26 +361,10 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         members = [MemberSpec("naive", "columns" if self.refine else "")]
         return Calibrator(sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE, lambda *_: members)
 
-    def _estimated_log_prior(self) -> Array:
-        uses_prior = BAG_MODELS[self.model].uses_class_prior
-        return log_class_prior(self.statistics_.n, "estimated") if uses_prior else np.zeros(len(self.classes_))
+    # -- explaining ----------------------------------------------------------------------------------------------
 
-    def _encode_tokens(self, documents: DocumentBatch) -> csr_array:
-        words = self._counts_in_use()
-        indptr, ids, _ = reading.encode_documents(
-            documents, words.index(self.analyzer), self._build_vocabulary().tokens
-        )
-        return build_unit_rows(indptr, ids, words)
-
-    # -- answering -----------------------------------------------------------------------------------------------
-
-    def _score_documents(self, documents: DocumentBatch) -> Array:
-        weights, once = self._token_weights(), BAG_MODELS[self.model].binary
-        scores = self._build_vocabulary().score(documents, self._counts_in_use(), weights.table, once)
-        return np.asarray(scores + weights.constant)
-
-    def explain(self, X: Any) -> Ledgers:
-        """For each text the ledger of its tokens: what each said, how often, and in which places."""
+    def explain(self, X: object) -> Ledgers:
+        """For each text the ledger of its tokens: how much each counts for every class, how often, and where."""
         check_is_fitted(self, "statistics_")
         self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
@@ -358,9 +377,11 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         )
 
     def _explain_document(self, document: Document, text_weight: float, prior: Array, correction: Array) -> Ledger:
-        table, constant = (text_weight * weights for weights in self._token_weights())
-        place = self._counts_in_use().derive("places", lambda u: {token: j for j, token in enumerate(u.tokens())})
-        lines = make_token_lines(document, self._build_vocabulary().tokens, place, table, BAG_MODELS[self.model].binary)
+        model, records = self._build_text_model(), self._records()
+        table, constant = (text_weight * weights for weights in model.token_weights(records))
+        words = check_words_kept(model.select_counts(records))
+        row_of_token = words.derive("places", lambda w: {token: row for row, token in enumerate(w.tokens())})
+        lines = make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
         if constant.any():
             lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
         if not np.allclose(correction, 0.0, atol=1e-9):
@@ -368,102 +389,18 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         text = document if isinstance(document, str) else document.decode()
         return Ledger(tuple(self.classes_.tolist()), LedgerLine("prior", "", tuple(prior.tolist())), tuple(lines), text)
 
-    def evidence(self, label: Any, max_tokens: int = 20) -> list[TokenEvidence]:
-        """The tokens that speak most for a class: often seen there, and telling."""
+    @rename_arguments(most="max_tokens")
+    def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:
+        """The tokens that count most for a class: common there, and rare in other classes."""
         check_is_fitted(self, "statistics_")
         labels = self.classes_.tolist()
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
-        return find_strongest_tokens(self._token_counts(), self._build_bag(), labels.index(label), labels, max_tokens)
+        bag = self._build_text_model().build_bag(self._records())
+        return find_strongest_tokens(self._token_counts(), bag, labels.index(label), labels, max_tokens)
 
-    def _predict_left_out(self, table: TextTable, group: Array) -> Array:
-        if not self._can_leave_one_out():
-            return self._leave_one_out_by_subtraction(table, group)
-        prior = np.stack([self._log_prior_without_row(c) for c in range(len(self.classes_))])[group]
-        return log_normalise(self._score_left_out(table.documents, group) + prior, self._log_prior())
-
-    def _can_leave_one_out(self) -> bool:
-        return self._build_vocabulary().keeps_all_tokens and self.alpha_ > 0 and self.alpha != "evidence"
-
-    def _score_left_out(self, documents: DocumentBatch, group: Array) -> Array:
-        bag, words = self._build_bag(), self._counts_in_use()
-        indptr, ids, x = reading.encode_documents(
-            documents, words.index(self.analyzer), self._build_vocabulary().tokens
-        )
-        return bag.leave_one_out(words, DocumentRows(indptr, ids, np.ones(len(x)) if bag.binary else x, group, words))
-
-    def _leave_one_out_by_subtraction(self, texts: TextTable, group: Array) -> Array:
-        """By plain subtraction: where what is left out may change the vocabulary or the smoothing."""
-        answers = np.empty((texts.rows, len(self.classes_)))
-        for i, document in enumerate(texts.documents):
-            one = TextTable([document])
-            less = _copy_with_statistics(
-                self, self.statistics_ - self._observe(one, self.classes_, group[i : i + 1], None)
-            )
-            answers[i] = log_normalise(less._score_documents(one.documents) + less._log_prior(), less._log_prior())[0]
-        return answers
-
-    def _log_prior_without_row(self, c: int) -> Array:
-        one = np.zeros(len(self.classes_))
-        one[c] = 1.0
-        return _copy_with_statistics(self, ModelStatistics(self.classes_, self.statistics_.n - one, ()))._log_prior()
-
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
-
-
-def _copy_with_statistics(model: TextClassifier, seen: ModelStatistics) -> TextClassifier:
-    twin = copy.copy(model)
-    twin.statistics_ = seen
-    return twin
-
-
-class ClassifierModel:
-    """A text classifier as calibration sees it."""
-
-    n_parts = 1
-
-    def __init__(self, classifier: TextClassifier) -> None:
-        self._classifier = classifier
-
-    @property
-    def classes(self) -> Array:
-        return self._classifier.classes_
-
-    @property
-    def can_leave_one_out(self) -> bool:
-        return self._classifier._can_leave_one_out()
-
-    def log_prior(self) -> Array:
-        return self._classifier._log_prior()
-
-    def estimated_log_prior(self) -> Array:
-        return self._classifier._estimated_log_prior()
-
-    def log_joint(self, cells: Sequence[Cells]) -> Array:
-        return self._classifier._score_documents(cells[0].data) + self.log_prior()
-
-    def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
-        return self._make_terms(self._classifier._score_documents(cells[0].data), cells)
-
-    def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
-        return self._make_terms(self._classifier._score_left_out(cells[0].data, group), cells)
-
-    def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
-        return self._classifier._predict_left_out(TextTable(cells[0].data), group)
-
-    def _make_terms(self, scores: Array, cells: Sequence[Cells]) -> EvidenceTerms:
-        documents = cells[0].data
-        prior = np.repeat(self.estimated_log_prior()[None], len(documents), axis=0)
-        lengths = np.column_stack([np.ones(len(documents)), measure_text_lengths(documents)])
-        return EvidenceTerms(np.stack([prior, scores], axis=2), lengths)
-
-    def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:
-        return [self._classifier._encode_tokens(cells[0].data)]
-
-    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ClassifierModel:
-        part = self._classifier._observe(TextTable(cells[0].data), self.classes, group, weight)
-        return ClassifierModel(_copy_with_statistics(self._classifier, self._classifier.statistics_ - part))

@@ -1,4 +1,4 @@
-"""Curves of one class against the others, as the threshold on its probability falls: ROC, and precision and recall."""
+"""ROC and precision-recall curves of one class against the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from priory.evaluation.intervals import Interval, effective_sample_size, proport
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Points ``(x, y)``, the threshold at each of them, and the area below."""
+    """The points ``(x, y)`` of a curve, the threshold at each point, and the area under the curve."""
 
     x: Array
     y: Array
@@ -21,7 +21,9 @@ class Curve:
 
 
 def roc_curve(positive: Array, score: Array, weight: Array) -> Curve:
-    """The share of the class that is found (y) against the share of the others that is taken for it (x).
+    """Return the ROC curve: true positive rate (y) against false positive rate (x), as the threshold falls.
+
+    ``positive``, ``score`` and ``weight`` have one entry per row.
 
     >>> roc_curve(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8]), np.ones(4)).area.value
     0.75
@@ -34,19 +36,21 @@ def roc_curve(positive: Array, score: Array, weight: Array) -> Curve:
 
 
 def precision_recall_curve(positive: Array, score: Array, weight: Array) -> Curve:
-    """The share of the answers that is right (y) against the share of the class that is found (x).
+    """Return the precision (y) against the recall (x), as the threshold falls.
 
-    The area is the average precision: a sum of steps, since between two thresholds nothing can be chosen.
+    The area is the average precision: a sum of steps, because there is no threshold between two neighbouring scores.
     """
     thresholds, hits, misses = _count_hits_and_misses(positive, score, weight)
     x, y = _to_shares(hits), hits / (hits + misses)
     value = float(np.sum(np.diff(x, prepend=0.0) * y))
-    found = float(effective_sample_size(weight) / weight.sum() * hits[-1])
-    return Curve(np.r_[0.0, x], np.r_[1.0, y], np.r_[np.inf, thresholds], proportion_interval(value * found, found))
+    positives = float(effective_sample_size(weight) / weight.sum() * hits[-1])
+    return Curve(
+        np.r_[0.0, x], np.r_[1.0, y], np.r_[np.inf, thresholds], proportion_interval(value * positives, positives)
+    )
 
 
 def _count_hits_and_misses(positive: Array, score: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """For each distinct score from the top the weight of the class, and of the others, that reach it."""
+    """Return the distinct scores, falling, and the weight of positive and negative rows at or above each of them."""
     order = np.argsort(-score, kind="stable")
     order = order[weight[order] > 0]
     s, w, is_class = score[order], weight[order], positive[order] != 0
@@ -55,4 +59,5 @@ def _count_hits_and_misses(positive: Array, score: Array, weight: Array) -> tupl
 
 
 def _to_shares(counts: Array) -> Array:
+    """Divide cumulative counts by their total; NaN if that is zero."""
     return counts / counts[-1] if counts[-1] else np.full(len(counts), np.nan)

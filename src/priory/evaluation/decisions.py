@@ -1,8 +1,8 @@
-"""What to answer when mistakes differ in what they cost, and when to answer nothing at all."""
+"""Decisions: the answer with the lowest expected cost, or no answer at all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -15,7 +15,7 @@ from priory.errors import DataError
 
 
 class Abstain(Enum):
-    """No answer: let a person look."""
+    """No answer: the row is left to a person."""
 
     ABSTAIN = "abstain"
 
@@ -28,38 +28,59 @@ ABSTAIN = Abstain.ABSTAIN
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """An answer for each row, :data:`ABSTAIN` among them, and what it is expected to cost.
+    """The answer for each row, which may be :data:`ABSTAIN`, and its expected cost.
 
-    What it costs to withhold an answer is ``reject``, and nan if that was not said.
+    The cost of abstaining is ``reject``, or NaN if that was not given.
     """
 
     labels: list[Any]
-    cost: Array
+    cost: Array  # (rows,)
 
     @property
     def abstained(self) -> Array:
-        """Which rows were given no answer."""
+        """Whether each row was left without an answer."""
         return np.array([label is ABSTAIN for label in self.labels])
 
 
 def decide(
     probabilities: ArrayLike,
-    classes: Sequence[Any] | Array,
+    classes: Sequence[Hashable] | Array,
     *,
     cost: ArrayLike | None = None,
     reject: float | None = None,
     certainty: float | None = None,
 ) -> Decisions:
-    """The answer of least expected cost for each row of probabilities.
+    """Return the answer with the lowest expected cost for each row of probabilities.
 
-    ``cost[i][j]`` is what it costs to answer the j-th class when the i-th is true; without it every mistake costs 1.
-    An answer is withheld where it is expected to cost more than ``reject``, the cost of asking a person (Chow's rule),
-    or where no class has a probability of at least ``certainty``.
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_rows, n_classes)
+        The probability of each class.
+    classes : sequence of length n_classes
+        The classes, in the order of the columns.
+    cost : array-like of shape (n_classes, n_classes), default=None
+        ``cost[i][j]`` is the cost of answering class j when class i is true. By default every mistake costs 1.
+    reject : float, default=None
+        The cost of asking a person: no answer is given where every answer has a higher expected cost (Chow's rule).
+    certainty : float, default=None
+        No answer is given where no class has at least this probability.
 
-    A rare cancer occurs in 0.2 % of people: never to look for it is right 99.8 % of the time. But if missing one costs
-    as much as a thousand needless checks, even a risk of 1 in 200 is worth the check:
+    Returns
+    -------
+    Decisions
+        The answers, :data:`ABSTAIN` among them, and their expected costs.
 
-    >>> miss = [[0, 1], [1000, 0]]  # rows: healthy, ill; columns: let go, check
+    References
+    ----------
+    .. [1] C. K. Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory
+       16(1), 1970.
+
+    Examples
+    --------
+    A rare cancer occurs in 0.2 % of people: a test that never reports it is right 99.8 % of the time. But if missing a
+    case costs as much as a thousand unnecessary examinations, even a risk of 1 in 200 justifies one:
+
+    >>> miss = [[0, 1], [1000, 0]]  # rows: healthy, ill; columns: dismiss, examine
     >>> risk = [[0.995, 0.005], [0.9995, 0.0005]]
     >>> decide(risk, ["healthy", "ill"]).labels
     ['healthy', 'healthy']
@@ -72,13 +93,13 @@ def decide(
     p, names = np.asarray(probabilities, dtype=float), np.asarray(classes).tolist()
     k = len(names)
     if p.ndim != 2 or p.shape[1] != k:
-        raise DataError(f"probabilities have shape {p.shape}; give rows of {k}, one for each class.")
+        raise DataError(f"probabilities have shape {p.shape}; give a row of {k} for each case, one for each class.")
     costs = 1.0 - np.eye(k) if cost is None else np.asarray(cost, dtype=float)
     if costs.shape != (k, k) or not np.isfinite(costs).all():
         raise DataError(f"cost has shape {costs.shape}; give a finite number for each true class (row) and answer.")
-    expected = p @ costs
-    least = expected.min(axis=1)
-    withheld = (p.max(axis=1) < (certainty or 0)) | (least > (np.inf if reject is None else reject))
-    answers = zip(withheld, expected.argmin(axis=1), strict=True)
-    labels = [ABSTAIN if doubt else names[j] for doubt, j in answers]
-    return Decisions(labels, np.where(withheld, np.nan if reject is None else reject, least))
+    expected = p @ costs  # (rows, answers)
+    lowest = expected.min(axis=1)
+    abstained = (p.max(axis=1) < (certainty or 0)) | (lowest > (np.inf if reject is None else reject))
+    answers = zip(abstained, expected.argmin(axis=1), strict=True)
+    labels = [ABSTAIN if no_answer else names[j] for no_answer, j in answers]
+    return Decisions(labels, np.where(abstained, np.nan if reject is None else reject, lowest))

@@ -1,4 +1,4 @@
-"""A score with its uncertainty: the value, and an interval that covers the truth 95 times in 100."""
+"""Scores with their uncertainty: the value, and a 95 % confidence interval."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from scipy.special import ndtri
 
 from priory.core.typing import Array
 
-Z_95 = float(ndtri(0.975))  # 95 % of a normal distribution lie within Z deviations of its mean
+Z_95 = float(ndtri(0.975))  # 95 % of a normal distribution is within this many standard deviations of its mean
 
 
 class Interval(NamedTuple):
-    """A value between ``low`` and ``high``; formats as all three.
+    """A value and the bounds of its interval; formats as ``value [low, high]``.
 
     >>> f"{Interval(0.8, 0.75, 0.84):.1%}"
     '80.0% [75.0%, 84.0%]'
@@ -32,21 +32,21 @@ class Interval(NamedTuple):
 
 
 def proportion_interval(successes: float, trials: float) -> Interval:
-    """Wilson's interval: never empty and never outside [0, 1], also where all or none succeed.
+    """Return a proportion with Wilson's interval, which is not empty even if all trials or none succeed.
 
     >>> f"{proportion_interval(10, 10):.3f}"
     '1.000 [0.722, 1.000]'
     """
     if trials == 0:
         return Interval(math.nan, 0.0, 1.0)
-    p = min(successes / trials, 1.0)  # sums of weights are rounded
+    p = min(successes / trials, 1.0)  # rounding of weights may exceed 1
     middle = (p + Z_95**2 / (2 * trials)) / (1 + Z_95**2 / trials)
     reach = Z_95 / (1 + Z_95**2 / trials) * math.sqrt(p * (1 - p) / trials + Z_95**2 / (4 * trials**2))
     return Interval(p, max(0.0, min(p, middle - reach)), min(1.0, max(p, middle + reach)))
 
 
 def mean_interval(values: Array, weight: Array) -> Interval:
-    """The mean of what was measured row by row, and where it would lie by the central limit.
+    """Return the weighted mean of values per row, with an interval by the central limit theorem.
 
     >>> f"{mean_interval(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4)):.2f}"
     '2.50 [1.23, 3.77]'
@@ -61,10 +61,10 @@ def mean_interval(values: Array, weight: Array) -> Interval:
 
 
 def roc_area_interval(value: float, positives: float, negatives: float) -> Interval:
-    """The area under a ROC curve: Newcombe's interval, all θ that lie within Z of their own deviations.
+    """Return the area under a ROC curve with Newcombe's interval.
 
-    The deviation is Hanley & McNeil's, taken at θ and not at the value: the interval is not empty where no pair is
-    in the wrong order.
+    The interval holds every area θ that is within Z_95 of its own standard errors of the value. The standard error is
+    that of Hanley and McNeil at θ rather than at the value, so that the interval is not empty for a perfect ranking.
 
     >>> f"{roc_area_interval(1.0, 10, 10):.2f}"
     '1.00 [0.80, 1.00]'
@@ -79,7 +79,7 @@ def roc_area_interval(value: float, positives: float, negatives: float) -> Inter
 
 
 def effective_sample_size(weight: Array) -> float:
-    """How many rows of equal weight know as much: (Σ w)² / Σ w².
+    """Return the number of equally weighted rows that carry as much information: (Σ w)² / Σ w².
 
     >>> effective_sample_size(np.array([1.0, 1.0, 0.0]))
     2.0

@@ -1,10 +1,10 @@
-"""Scores written out: a table for a terminal, a dictionary for JSON."""
+"""Scores as a table of text and as a dictionary for JSON."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from priory.core.terminal_width import display_width, pad_to_width
 from priory.evaluation.intervals import Interval
@@ -13,7 +13,9 @@ from priory.models.explanation import format_value
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores
 
-OVERALL_SCORES = {  # the scores of all rows together, and how they are written
+ScoreValue: TypeAlias = "bool | int | float | str | dict[str, ScoreValue] | None"  # as JSON has it
+
+OVERALL_SCORES = {  # the scores over all rows: title and number format
     "accuracy": ("accuracy", ".1%"),
     "log_loss": ("log loss", ".3f"),
     "brier": ("Brier score", ".3f"),
@@ -22,10 +24,10 @@ OVERALL_SCORES = {  # the scores of all rows together, and how they are written
 
 
 def format_scores(scores: Scores) -> str:
-    """The scores beside the base rate, the verdict, and the classes (the worst of them if there are many)."""
+    """Return the scores next to those of the base rate, the verdict, and the classes (the worst if there are many)."""
     overall: list[tuple[str, ...]] = [(f"{len(scores.truth)} rows", "score", "95 % interval", "base rate")]
     for name, (title, form) in OVERALL_SCORES.items():
-        score, base = getattr(scores, name), scores.beside(name)
+        score, base = getattr(scores, name), scores.base_score(name)
         interval = f"{score.low:{form}} to {score.high:{form}}"
         overall.append((title, f"{score.value:{form}}", interval, "" if base is None else f"{base:{form}}"))
     worst = scores.worst()
@@ -38,7 +40,7 @@ def format_scores(scores: Scores) -> str:
 
 
 def scores_to_dict(scores: Scores) -> dict[str, Any]:
-    """Lists, numbers and strings; what is infinite or undefined is None."""
+    """Return the scores as lists, numbers and strings; infinite or undefined values become None."""
     return {
         "rows": len(scores.truth),
         "classes": [_to_json_value(label) for label in scores.classes],
@@ -53,7 +55,7 @@ def scores_to_dict(scores: Scores) -> dict[str, Any]:
 
 
 def align_text_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Columns of equal width: the first begins at the left, the others end at the right.
+    """Return one line per row, with the first column aligned left and the others aligned right.
 
     >>> print("\\n".join(align_text_columns([("class", "rows"), ("a", "12")])))
     class  rows
@@ -68,16 +70,17 @@ def align_text_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     ]
 
 
-def _to_json_value(value: Any) -> Any:
+def _to_json_value(value: object) -> ScoreValue:
+    """Return the value as JSON has it: an interval as a dictionary, an infinite number as None."""
     if isinstance(value, Interval):
         return _to_json_value(value._asdict())
     if isinstance(value, dict):
-        return {name: _to_json_value(inner) for name, inner in value.items()}
+        return {str(name): _to_json_value(inner) for name, inner in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
 def _format_score(score: float) -> str:
-    """A score of a class; where there is no row to judge by there is none."""
+    """Return the score of a class; without any rows it is undefined."""
     return "undefined" if math.isnan(score) else f"{score:.3f}"

@@ -1,12 +1,13 @@
-"""What a model's probabilities are worth: each score with its interval, and always beside the base rate."""
+"""Scores of predicted probabilities, each with its interval and next to the score of the base rate."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,9 +17,7 @@ from priory.core.logspace import log, x_log_y
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.evaluation import curves
-from priory.evaluation import score_table as scorecard
-from priory.evaluation.curves import Curve
+from priory.evaluation.curves import Curve, precision_recall_curve, roc_curve
 from priory.evaluation.intervals import Interval, effective_sample_size, mean_interval, proportion_interval
 from priory.evaluation.reliability import (
     N_RELIABILITY_BINS,
@@ -26,14 +25,22 @@ from priory.evaluation.reliability import (
     calibration_error,
     compute_reliability_bins,
 )
+from priory.evaluation.score_table import OVERALL_SCORES, format_scores, scores_to_dict
 from priory.models.explanation import format_value, import_pandas
 
-MAX_WORST_CLASSES = 10  # classes shown
-PROBABILITY_ROW_TOLERANCE = 1e-6  # rows of probabilities sum to one up to this
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_WORST_CLASSES = 10  # shown in a table
+PROBABILITY_ROW_TOLERANCE = 1e-6  # how far from one the probabilities of a row may sum
 
 
 class BaseRate(NamedTuple):
-    """What is reached without looking: always the commonest class, or always the shares of the classes."""
+    """The scores of a model that ignores the data.
+
+    Its accuracy is that of always answering the most common class; its log loss and Brier score are those of always
+    predicting the shares of the classes.
+    """
 
     label: Any
     accuracy: float
@@ -42,7 +49,7 @@ class BaseRate(NamedTuple):
 
 
 class ClassScores(NamedTuple):
-    """One class against all others."""
+    """The scores of one class against all others."""
 
     label: Any
     rows: float
@@ -55,8 +62,54 @@ class ClassScores(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Probabilities judged by what was true.
+    """Scores of predicted probabilities, given the true classes; create them with :meth:`of`.
 
+    Every score comes with a 95 % confidence interval. The *base rate* is the score of always answering the most common
+    class.
+
+    Parameters
+    ----------
+    classes : tuple of length n_classes
+        The classes.
+    truth : ndarray of shape (n_rows,)
+        The index of each row's true class.
+    log_probabilities : ndarray of shape (n_rows, n_classes)
+        The logarithms of the predicted probabilities.
+    weight : ndarray of shape (n_rows,)
+        How many times each row counts.
+
+    Attributes
+    ----------
+    accuracy, log_loss, brier, calibration_error : Interval
+        The scores over all rows.
+    per_class : tuple of ClassScores
+        Precision, recall, F1, ROC area and average precision of each class.
+    confusion : ndarray of shape (n_classes, n_classes)
+        The number of rows of each true class (row) and answer (column).
+    base : BaseRate
+        The scores of the base rate.
+    gain : dict {score: Interval}
+        How much better than the base rate the model is.
+    verdict : str
+        Whether the model beats the base rate, in one sentence.
+    bayes_rate : Interval
+        The error of the best possible classifier, if the probabilities are right.
+    certainty : ndarray of shape (n_rows,)
+        The probability of each row's answer.
+    answer : ndarray of shape (n_rows,)
+        The index of each row's most probable class.
+    surprise : ndarray of shape (n_rows,)
+        ``-log p(truth)`` of each row.
+
+    References
+    ----------
+    .. [1] E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the American
+       Statistical Association 22, 1927 (intervals of proportions).
+    .. [2] J. A. Hanley and B. J. McNeil, "The meaning and use of the area under a receiver operating characteristic
+       (ROC) curve", Radiology 143, 1982.
+
+    Examples
+    --------
     >>> scores = Scores.of(["spam", "ham", "ham"], [[0.2, 0.8], [0.9, 0.1], [0.4, 0.6]], ["ham", "spam"])
     >>> scores.confusion.tolist()  # a row for each true class, a column for each answer
     [[1.0, 1.0], [0.0, 1.0]]
@@ -65,15 +118,24 @@ class Scores:
     """
 
     classes: tuple[Any, ...]
-    truth: Array  # the place of each row's label among the classes
+    truth: Array
     log_probabilities: Array
     weight: Array
 
     @classmethod
     def of(
-        cls, y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, weight: Any = None, *, logs: bool = False
+        cls,
+        y: ArrayLike,
+        probabilities: ArrayLike,
+        classes: ArrayLike,
+        weight: ArrayLike | None = None,
+        *,
+        logs: bool = False,
     ) -> Scores:
-        """Judge, for each label, a row of probabilities (``logs``: of their logarithms) in the order of ``classes``."""
+        """Return the scores of a row of probabilities for each label, with columns in the order of ``classes``.
+
+        With ``logs`` the probabilities are given as logarithms.
+        """
         labels, names, given = np.asarray(y), np.asarray(classes), np.asarray(probabilities, dtype=float)
         if given.shape != (len(labels), len(names)) or not given.size:
             raise DataError(
@@ -84,12 +146,14 @@ class Scores:
         wrong = ~(np.abs(p.sum(axis=1) - 1) <= PROBABILITY_ROW_TOLERANCE) | (p < 0).any(axis=1)
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise DataError(f"row {row} of the probabilities is {p[row].tolist()}; give numbers from 0 that sum to 1.")
+            raise DataError(
+                f"row {row} of the probabilities is {p[row].tolist()}; give numbers of at least 0 that sum to 1."
+            )
         rows = check_sample_weight(weight, len(labels))
         rows = np.ones(len(labels)) if rows is None else rows
         return cls(tuple(names.tolist()), _find_classes(labels, names), given if logs else log(given), rows)
 
-    # -- what was answered ---------------------------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------------------------------------
 
     @cached_property
     def certainty(self) -> Array:
@@ -98,17 +162,17 @@ class Scores:
 
     @cached_property
     def answer(self) -> Array:
-        """The place of the most probable class of each row."""
+        """The index of the most probable class of each row."""
         return self.log_probabilities.argmax(axis=1)
 
     @cached_property
     def surprise(self) -> Array:
-        """-ln p(truth) of each row: the larger, the worse the mistake."""
+        """``-log p(truth)`` of each row: the larger, the worse the mistake."""
         return -self.log_probabilities[np.arange(len(self.truth)), self.truth]
 
     @cached_property
     def confusion(self) -> Array:
-        """For each true class (row) and each answer (column) the weight of the rows."""
+        """The weight of the rows of each true class (row) and each answer (column)."""
         k = len(self.classes)
         return np.bincount(self.truth * k + self.answer, self.weight, minlength=k * k).reshape(k, k)
 
@@ -121,49 +185,50 @@ class Scores:
 
     @cached_property
     def rows(self) -> float:
-        """How many rows of equal weight know as much."""
+        """The number of equally weighted rows that carry as much information."""
         return effective_sample_size(self.weight)
 
     @cached_property
     def accuracy(self) -> Interval:
-        """The share of the answers that is right."""
+        """The share of right answers."""
         return self._proportion(np.trace(self.confusion), self.weight.sum())
 
     @cached_property
     def log_loss(self) -> Interval:
-        """The mean of -ln p(truth): infinite if the truth was once called impossible."""
+        """The mean of ``-log p(truth)``: infinite if a true class was given probability zero."""
         return self._mean_loss(self.surprise)
 
     @cached_property
     def brier(self) -> Interval:
-        """The mean squared distance of the probabilities from the truth; with two classes half of it, by custom."""
+        """The mean squared distance of probabilities from the truth; half of it, by convention, with two classes."""
         return self._mean_loss(self._squared_error(np.exp(self.log_probabilities)))
 
     @cached_property
     def calibration_error(self) -> Interval:
-        """How far certainty and success lie apart, on average over the bins of :meth:`compute_reliability_bins`."""
+        """The average gap between certainty and accuracy over the bins of :meth:`reliability`."""
         return calibration_error(self.reliability(), self.rows)
 
     def reliability(self, bins: int = N_RELIABILITY_BINS) -> list[ReliabilityBin]:
-        """How often the answers are right among rows of about the same certainty."""
+        """Return the accuracy among rows of similar certainty, in bins."""
         return compute_reliability_bins(self.certainty, self.answer == self.truth, self.weight, bins)
 
     @cached_property
     def bayes_rate(self) -> Interval:
-        """The error of the best classifier if the probabilities are the true ones: the mean of 1 - max p."""
+        """The error of the best possible classifier if the probabilities are right: the mean of ``1 - max p``."""
         return self._mean_loss(1 - self.certainty)
 
-    def roc(self, label: Any) -> Curve:
-        """The share of a class that is found against the share of the others that is taken for it."""
-        return self._compute_curve(curves.roc_curve, label)
+    def roc(self, label: Hashable) -> Curve:
+        """Return the ROC curve of one class against the others."""
+        return self._compute_curve(roc_curve, label)
 
-    def precision_recall(self, label: Any) -> Curve:
-        """The share of the answers that is right against the share of a class that is found."""
-        return self._compute_curve(curves.precision_recall_curve, label)
+    def precision_recall(self, label: Hashable) -> Curve:
+        """Return the precision-recall curve of one class against the others."""
+        return self._compute_curve(precision_recall_curve, label)
 
     @cached_property
     def per_class(self) -> tuple[ClassScores, ...]:
-        """Each class against all others."""
+        """The scores of each class against all others."""
+        # (classes,): rows with this answer, rows of this class, and rows that are both
         answered, true, both = self.confusion.sum(axis=0), self.confusion.sum(axis=1), np.diag(self.confusion)
         return tuple(
             ClassScores(
@@ -178,11 +243,11 @@ class Scores:
             for c, label in enumerate(self.classes)
         )
 
-    # -- beside the base rate ------------------------------------------------------------------------------------
+    # -- comparison with the base rate ---------------------------------------------------------------------------------
 
     @cached_property
     def base(self) -> BaseRate:
-        """The scores of always the same answer."""
+        """The scores of always giving the same answer."""
         p = self.shares
         brier = np.average(self._squared_error(np.broadcast_to(p, self.log_probabilities.shape)), weights=self.weight)
         label = self.classes[int(p.argmax())]
@@ -190,67 +255,73 @@ class Scores:
 
     @cached_property
     def gain(self) -> dict[str, Interval]:
-        """By how much the model is better than the base rate, row by row: above nought is better."""
+        """How much better than the base rate the model is, compared row by row; positive is better."""
         right = (self.answer == self.truth) - 1.0 * (self.truth == self.shares.argmax())
         surprise = -log(self.shares)[self.truth] - self.surprise
         return {"accuracy": mean_interval(right, self.weight), "log_loss": mean_interval(surprise, self.weight)}
 
     @cached_property
     def verdict(self) -> str:
-        """One sentence: whether the model beats the base rate, beyond what chance explains."""
+        """One sentence: whether the model beats the base rate by more than chance."""
         base = f"always answering {format_value(self.base.label)}: {self.base.accuracy:.1%} right"
         match self.gain["accuracy"].low > 0, self.gain["log_loss"].low > 0:
             case True, True:
                 return f"Beats the base rate ({base}), in accuracy and in log loss."
             case True, False:
-                return f"Right more often than the base rate ({base}), but its probabilities are no better."
+                return f"More accurate than the base rate ({base}), but its probabilities are no better."
             case False, True:
-                return f"Right no more often than the base rate ({base}), but its probabilities say more."
+                return f"No more accurate than the base rate ({base}), but its probabilities are better."
             case _:
                 return f"Does not beat the base rate ({base}): it may not be worth using."
 
-    # -- for people and programs ---------------------------------------------------------------------------------
+    # -- output --------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as lists, numbers and strings for JSON; what is infinite or undefined is None."""
-        return scorecard.scores_to_dict(self)
+        """Return everything as lists, numbers and strings for JSON; infinite or undefined values become None."""
+        return scores_to_dict(self)
 
-    def to_frame(self) -> Any:
-        """A pandas DataFrame: a row for each score, its interval, and the base rate."""
-        rows = [
-            {"score": n, **getattr(self, n)._asdict(), "base_rate": self.beside(n)} for n in scorecard.OVERALL_SCORES
-        ]
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas DataFrame with one row per score: its value, its interval, and the base rate."""
+        rows = [{"score": n, **getattr(self, n)._asdict(), "base_rate": self.base_score(n)} for n in OVERALL_SCORES]
         return import_pandas().DataFrame(rows).set_index("score")
 
-    def beside(self, name: str) -> float | None:
-        """The score that the base rate has, where it has one."""
+    def base_score(self, name: str) -> float | None:
+        """Return the score of the base rate, or None for a score that it does not have."""
         return getattr(self.base, name, None)
 
+    def beside(self, name: str) -> float | None:
+        """Return `base_score`, which replaces this method."""
+        warnings.warn("Scores.beside is now Scores.base_score.", FutureWarning, stacklevel=2)
+        return self.base_score(name)
+
     def worst(self, max_classes: int = MAX_WORST_CLASSES) -> list[ClassScores]:
-        """All classes in their order, or the ``most`` of lowest F1, the worst first, if there are more."""
+        """Return all classes in order, or with more than ``max_classes`` those of lowest F1, the worst first."""
         if len(self.per_class) <= max_classes:
             return list(self.per_class)
         return sorted(self.per_class, key=lambda one: -1.0 if math.isnan(one.f1.value) else one.f1.value)[:max_classes]
 
     def __str__(self) -> str:
-        return scorecard.format_scores(self)
+        return format_scores(self)
 
-    # -- arithmetic ----------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------
 
     def _proportion(self, part: float, whole: float) -> Interval:
+        """Return ``part / whole`` with its interval; both are weights of rows."""
         per_row = self.rows / float(self.weight.sum())
         return proportion_interval(float(part) * per_row, float(whole) * per_row)
 
     def _mean_loss(self, values: Array) -> Interval:
+        """Return the mean of non-negative values, (rows,), with its interval."""
         loss = mean_interval(values, self.weight)
         return loss._replace(low=max(0.0, loss.low))
 
     def _squared_error(self, p: Array) -> Array:
+        """Return the Brier score of each row of probabilities, (rows, classes)."""
         squares = (p**2).sum(axis=1) - 2 * p[np.arange(len(p)), self.truth] + 1
         return squares / 2 if len(self.classes) == 2 else squares
 
-    def _compute_curve(self, kind: Callable[[Array, Array, Array], Curve], label: Any) -> Curve:
-        """A curve of one class. Of two, the log-odds are the score: they tell apart what rounds to certainty."""
+    def _compute_curve(self, kind: Callable[[Array, Array, Array], Curve], label: Hashable) -> Curve:
+        """Return a curve of one class; with two classes the log-odds are the score, which do not saturate near 1."""
         c, lp = _find_class(label, self.classes), self.log_probabilities
         two = len(self.classes) == 2
         curve = kind(self.truth == c, lp[:, c] - lp[:, 1 - c] if two else lp[:, c], self.weight)
@@ -259,18 +330,18 @@ class Scores:
 
 
 def _find_classes(labels: Array, classes: Array) -> Array:
-    """The place of each label among the classes."""
+    """Return the index of each label among the classes."""
     found, group = np.unique(labels, return_inverse=True)
     names = classes.tolist()
     return np.array([_find_class(label, names) for label in found.tolist()], dtype=np.intp)[group]
 
 
-def _find_class(label: Any, classes: Sequence[Any]) -> int:
+def _find_class(label: Hashable, classes: Sequence[Hashable]) -> int:
     if label not in classes:
-        raise DataError(f"no class {label!r}; the probabilities are of {list(classes[:10])}.")
+        raise DataError(f"no class {label!r}; the probabilities are for {list(classes[:10])}.")
     return classes.index(label)
 
 
 def _f1_from_jaccard(jaccard: Interval) -> Interval:
-    """F1 grows with the share j of hits among all rows that are of the class or were taken for it: 2j / (1 + j)."""
+    """Return F1 = 2j / (1 + j) from j, the share of hits among rows that are or were predicted as the class."""
     return Interval(*(2 * j / (1 + j) for j in jaccard))

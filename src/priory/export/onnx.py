@@ -17,7 +17,8 @@ import priory
 from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError
 from priory.estimators.naive_bayes import NaiveBayes
-from priory.families import Bernoulli, Family, Gaussian, Histogram, Poisson
+from priory.families import Bernoulli, Gaussian, Histogram, Poisson
+from priory.families.base import ArrayFamily
 from priory.families.bernoulli import BernoulliStatistics
 from priory.families.gaussian import Moments
 from priory.families.poisson import MAX_EXACT_COUNT, PoissonStatistics
@@ -118,7 +119,7 @@ def _build_model_proto(onnx: ModuleType, graph: OnnxGraph, columns: int, labels:
     return proto
 
 
-# -- log p(x | c): (rows, classes) --------------------------------------------------------------------------------------
+# -- log p(x | c): (rows, classes) -------------------------------------------------------------------------------------
 
 
 def _export_table(fitted: NaiveBayes, graph: OnnxGraph) -> str:
@@ -149,7 +150,13 @@ def _bernoulli_terms(
     return graph.sum_columns(graph("Where", graph("Equal", cells, 1.0), yes, known))
 
 
-def _poisson_terms(graph: OnnxGraph, x: str, family: Family, statistics: PoissonStatistics, estimate: str) -> str:
+def _poisson_terms(
+    graph: OnnxGraph,
+    x: str,
+    family: ArrayFamily[PoissonStatistics, Array],
+    statistics: PoissonStatistics,
+    estimate: str,
+) -> str:
     """x log θ - θ; log x! is the same for all classes and left out."""
     if estimate == "predictive":
         raise DataError("a rate that is integrated out cannot be exported to ONNX: set_params(estimate='mean') first.")

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priory import plots
 from priory.calibration.calibration_maps import fit_calibration_map
-from priory.core.typing import Array, Label
+from priory.core.typing import Array, Label, MatrixLike
 from priory.errors import MissingDependencyError, PrioryError
 from priory.estimators.calibrated import predict_out_of_fold
 from priory.estimators.sklearn_compat import take_table_rows
@@ -102,7 +102,7 @@ def evaluate_out_of_sample(model: FittedClassifier, X: TableRows, y: ArrayLike) 
         return model.evaluate(X, y), "each predicted by the model without it"
     if hasattr(model, "leave_one_out"):
         return _score_leave_one_out(model, X, y), "each predicted by the model without it"
-    log_p = predict_out_of_fold(model, X, np.asarray(y))
+    log_p = predict_out_of_fold(model, cast(MatrixLike, X), np.asarray(y))
     return Scores.of(y, log_p, model.classes_, logs=True), "each fifth predicted by a model of the other four fifths"
 
 
@@ -139,7 +139,7 @@ def _describe_overall(scores: Scores) -> dict[str, Any]:
         "mood": "good" if all(better) else "fair" if any(better) else "bad",
         "overall": [
             {"title": title, **_format_interval(getattr(scores, name), form)}
-            | {"base": "" if scores.beside(name) is None else f"{scores.beside(name):{form}}"}
+            | {"base": "" if scores.base_score(name) is None else f"{scores.base_score(name):{form}}"}
             for name, (title, form) in OVERALL_SCORES.items()
         ],
     }
@@ -285,6 +285,9 @@ def _take_rows(X: TableRows, rows: ArrayLike) -> TableRows:
     """Some rows of a table of any kind."""
     if isinstance(X, Mapping):
         return {name: [column[row] for row in np.asarray(rows)] for name, column in X.items()}
+    if hasattr(X, "take") and hasattr(X, "schema"):  # a pyarrow table, which scikit-learn 1.6 cannot index
+        arrow: TableRows = X.take(rows)
+        return arrow
     taken: TableRows = take_table_rows(X, rows)
     return taken
 

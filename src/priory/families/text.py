@@ -3,41 +3,93 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, Literal, Self, final
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from priory.bag_of_words import token_counts as counting
-from priory.bag_of_words import tokenizer as reading
-from priory.bag_of_words.averaged_models import get_averaged_bag
-from priory.bag_of_words.models import BAG_MODELS, BagOfWords, DocumentRows, build_unit_rows
-from priory.bag_of_words.token_counts import TokenCounts
+from priory.bag_of_words.bag_counts import BagCounts
+from priory.bag_of_words.documents import DocumentBatch, find_nonempty_documents
+from priory.bag_of_words.languages import load_stop_words
+from priory.bag_of_words.text_model import TextModel, TextRecords
+from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer
+from priory.bag_of_words.vocabulary import build_vocabulary
+from priory.core.deprecation import rename_parameters
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
-from priory.families import dirichlet
 from priory.families.base import ColumnFamily
 from priory.families.registry import register_family
 
+TextStatistics = BagCounts | OccurrencesAndPresence
 
-@register_family("text", auto_rank=1)
+
+@register_family("text", auto_rank=1, former_names={"tokens": "tokenizer"})
 @final
+@rename_parameters(tokens="tokenizer")
 @dataclass(frozen=True)
-class Text(ColumnFamily):
-    """One column of texts; ``model``, ``alpha`` and ``tokens`` as `priory.TextClassifier` has them.
+class Text(ColumnFamily[TextStatistics, DocumentBatch]):
+    """One column of texts, explained by a bag of words.
 
-    Scripts without spaces are read in pairs of characters.
+    Parameters
+    ----------
+    model : "binary", "multinomial", "bernoulli", "poisson" or "complement"
+        A token counts once for each document, or as often as it occurs; as present or absent; as a rate; or by how
+        badly the document fits all other classes.
+    alpha : float or "evidence"
+        Virtual occurrences of every token; "evidence" chooses the number under which the tokens are most probable.
+    tokenizer : Tokenizer
+        What a token is. By default words as ``CountVectorizer()`` finds them, and scripts without spaces in pairs of
+        characters.
+    average : bool
+        Average over all sets of tokens: each token counts as far as it matters. Not for "complement".
+    stop_words : a language such as "en", or the words themselves, optional
+        Words to leave out, instead of those of the tokenizer.
+    min_df, max_df : int or float
+        Use only tokens in at least / at most this number of documents, or (a float) this share of them.
+    max_features : int, optional
+        Use only the tokens that occur most often.
+    max_tokens : int, optional
+        Keep at most this number of distinct tokens while learning; rare ones are dropped.
+    vocabulary : sequence of str, optional
+        Use only these tokens. Others are ignored, or share one slot if ``unknown`` is true.
+    unknown : bool
+        Whether tokens that are not in ``vocabulary`` share a slot.
+    buckets : int, optional
+        Hash the tokens into this number of buckets instead of keeping them: fixed memory, no words in the model.
+    salt : int
+        The key of the hash. Models that are to be merged share it; keep it secret if texts may be crafted to collide.
 
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    McCallum, A. and Nigam, K. (1998). A comparison of event models for naive Bayes text classification.
+    Weinberger, K. et al. (2009). Feature hashing for large scale multitask learning.
+
+    Examples
+    --------
     >>> seen = Text().observe(["win cash", "lunch?"], np.array([0, 1]), 2)
     >>> Text().log_likelihood(seen, ["win lunch"], "predictive").round(3).tolist()
     [[[-2.526], [-2.079]]]
     """
 
     model: str = "binary"
-    alpha: float = 1.0
-    tokens: Tokenizer = field(default_factory=lambda: Tokenizer(cjk=True))
-    average: bool = False  # over all sets of tokens
+    alpha: float | Literal["evidence"] = 1.0
+    tokenizer: Tokenizer = field(default_factory=lambda: Tokenizer(cjk=True))
+    average: bool = False
+    stop_words: frozenset[str] | None = None
+    min_df: float = 1
+    max_df: float = 1.0
+    max_features: int | None = None
+    max_tokens: int | None = None
+    vocabulary: tuple[str, ...] | None = None
+    unknown: bool = False
+    buckets: int | None = None
+    salt: int = 0
 
     accepted_values: ClassVar[str] = "texts"
     column_kind: ClassVar[ColumnKind] = "text"
@@ -46,58 +98,96 @@ class Text(ColumnFamily):
     def with_alpha(cls, alpha: float) -> Self:
         return cls(alpha=alpha)
 
-    def observe(self, x: Any, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> TokenCounts:
+    def __post_init__(self) -> None:
+        # Lists and languages are accepted; what is kept can be hashed, compared and saved.
+        object.__setattr__(self, "stop_words", load_stop_words(self.stop_words))
+        object.__setattr__(self, "vocabulary", None if self.vocabulary is None else tuple(self.vocabulary))
+        self.build_model()
+
+    def build_model(self, estimate: str = "predictive") -> TextModel:
+        """The text model that was declared; maximum likelihood ("ml") has no smoothing."""
+        if self.average and estimate == "ml":
+            raise DataError("averaging over sets of tokens needs a prior: use another estimate than 'ml'.")
+        tokenizer = self.tokenizer
+        if self.stop_words is not None:
+            tokenizer = replace(tokenizer, stop_words=self.stop_words)
+        vocabulary = build_vocabulary(
+            tokenizer,
+            min_df=self.min_df,
+            max_df=self.max_df,
+            max_features=self.max_features,
+            max_tokens=self.max_tokens,
+            vocabulary=self.vocabulary,
+            unknown=self.unknown,
+            buckets=self.buckets,
+            salt=self.salt,
+        )
+        return TextModel(self.model, 0.0 if estimate == "ml" else self.alpha, self.average, vocabulary)
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def observe(
+        self, x: DocumentBatch, group: Array | None = None, groups: int = 1, weight: Array | None = None
+    ) -> TextStatistics:
         classes = np.zeros(len(x), dtype=np.int32) if group is None else group
-        return counting.count_tokens(x, classes, groups, self.tokens, weight, binary=BAG_MODELS[self.model].binary)
+        return _join_records(self.build_model().count(x, classes, groups, weight))
 
     @classmethod
-    def empirical_prior(cls, statistics: TokenCounts) -> Self:
+    def empirical_prior(cls, statistics: TextStatistics) -> Self:
+        """The default text model: its smoothing does not depend on the data."""
         return cls()
 
     def with_token_averaging(self) -> Text:
-        """This column with every token counted as far as it matters."""
+        """This column averaged over all sets of tokens."""
         return replace(self, average=True)
 
-    def _bag(self, estimate: str) -> BagOfWords:
-        kind, alpha = get_averaged_bag(self.model) if self.average else BAG_MODELS[self.model], self.alpha
-        if self.average and (estimate == "ml" or not alpha > 0):
-            raise DataError("averaging over sets of tokens needs a prior: use alpha above 0, and not estimate='ml'.")
-        return kind(0.0 if estimate == "ml" else alpha)
+    def inclusion_probability(self, statistics: TextStatistics) -> dict[str, float]:
+        """For each token (or bucket) the probability that it depends on the class."""
+        return self.build_model().inclusion_probability(_split_record(statistics))
 
-    def inclusion_probability(self, statistics: TokenCounts) -> dict[str, float]:
-        """For each token the probability that it depends on the class."""
-        words = statistics.sort_tokens()
-        return dict(
-            zip(
-                words.tokens(),
-                get_averaged_bag(self.model)(self.alpha).inclusion_probability(words).tolist(),
-                strict=True,
-            )
-        )
+    # -- answering -----------------------------------------------------------------------------------------------
 
-    def log_likelihood(self, statistics: TokenCounts, x: Any, estimate: str) -> Array:
+    def log_likelihood(self, statistics: TextStatistics, x: DocumentBatch, estimate: str) -> Array:
         return self.score(statistics, x, estimate)[:, :, None]
 
-    def score(self, statistics: TokenCounts, x: Any, estimate: str) -> Array:
-        """A text without a single known word says nothing."""
-        bag = self._bag(estimate)
-        table, constant = statistics.derive("weights", bag.compute_weights, bag)
-        index = statistics.index(self.tokens.analyzer)
-        scores = reading.score_documents(x, index, table, self.tokens, binary=bag.binary)
-        return scores + constant * np.array([[bool(text)] for text in x]) if constant.any() else scores
+    def score(self, statistics: TextStatistics, x: DocumentBatch, estimate: str) -> Array:
+        """log p(text | class): (texts, classes). An empty text is a missing one, and says nothing."""
+        return _zero_where_empty(self.build_model(estimate).score(_split_record(statistics), x), x)
 
-    def leave_one_out(self, statistics: TokenCounts, x: Any, group: Array, estimate: str) -> Array:
-        """The terms of each text from the record that has not seen it."""
-        bag = self._bag(estimate)
-        indptr, ids, times = reading.encode_documents(x, statistics.index(self.tokens.analyzer), self.tokens)
-        rows = DocumentRows(indptr, ids, np.ones(len(times)) if bag.binary else times, group, statistics)
-        return bag.leave_one_out(statistics, rows)[:, :, None] * np.array([[[bool(text)]] for text in x])
+    def leaves_out_in_closed_form(self, estimate: str) -> bool:
+        """Whether leaving a text out is quick: it touches the counts of its own tokens only."""
+        return self.build_model(estimate).leaves_out_in_closed_form
 
-    def rows(self, statistics: TokenCounts, x: Any) -> csr_array:
-        """Texts as sparse rows of their tokens."""
-        indptr, ids, _ = reading.encode_documents(x, statistics.index(self.tokens.analyzer), self.tokens)
-        return build_unit_rows(indptr, ids, statistics)
+    def leave_one_out(self, statistics: TextStatistics, x: DocumentBatch, group: Array, estimate: str) -> Array:
+        """The terms (texts, classes, 1) of learned texts, each from the record without it."""
+        scores = self.build_model(estimate).leave_one_out(_split_record(statistics), x, group)
+        return _zero_where_empty(scores, x)[:, :, None]
 
-    def evidence(self, statistics: TokenCounts) -> Array:
-        """Of the tokens, as drawn one by one by each class."""
-        return np.array([dirichlet.log_evidence(np.asarray(max(self.alpha, 1e-3)), statistics.counts.T).sum()])
+    def rows(self, statistics: TextStatistics, x: DocumentBatch) -> csr_array:
+        """The texts as sparse rows of unit length over their tokens."""
+        return self.build_model().encode(_split_record(statistics), x)
+
+    def evidence(self, statistics: TextStatistics) -> Array:
+        """Log evidence of the column: of its tokens, as drawn one by one by each class."""
+        return np.array([self.build_model().log_evidence(_split_record(statistics))])
+
+
+def _join_records(records: TextRecords) -> TextStatistics:
+    """One record of a column: the counts, with the documents that show each token if they are counted apart."""
+    if len(records) == 1:
+        return records[0]
+    occurrences, presence = records
+    assert isinstance(occurrences, TokenCounts)
+    assert isinstance(presence, TokenCounts)
+    return OccurrencesAndPresence(occurrences.n, occurrences, presence)
+
+
+def _split_record(statistics: TextStatistics) -> TextRecords:
+    if isinstance(statistics, OccurrencesAndPresence):
+        return (statistics.occurrences, statistics.presence)
+    return (statistics,)
+
+
+def _zero_where_empty(scores: Array, x: DocumentBatch) -> Array:
+    """The scores (texts, classes), zero for the texts that are empty."""
+    return np.where(find_nonempty_documents(x)[:, None], scores, 0.0)

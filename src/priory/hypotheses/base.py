@@ -1,9 +1,9 @@
-"""What every hypothesis space can do: learn, forget, merge, and answer with one hypothesis or with all of them.
+"""What every hypothesis space can do: learn, forget, merge, and predict with one hypothesis or with all of them.
 
     posterior = prior + statistics(data)
 
-The prior and the likelihood are declared; ``seen`` is the record of what was observed, and everything a space says is
-computed from the two when it is asked.
+The prior and the likelihood are declared; ``seen`` holds the statistics of everything observed. Every answer is
+computed from the two when it is requested.
 """
 
 from __future__ import annotations
@@ -11,133 +11,143 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
 from priory.core.statistics import Statistics
-from priory.core.typing import Array
+from priory.core.typing import Array, Seed
 from priory.errors import DataError, NotLearnedError, PrioryWarning
 from priory.hypotheses.description_length import to_bits
 
-Seed = int | np.random.Generator | None
+# Log probabilities that differ by less than this, relatively, differ only by the rounding of a sum.
+POSTERIOR_TIE_TOLERANCE = 1e-12
+MAX_NAMES_IN_MESSAGE = 5
 
-POSTERIOR_TIE_TOLERANCE = (
-    1e-12  # log probabilities nearer than this, relatively, differ by the order of a sum and nothing else
-)
+HypothesisT = TypeVar("HypothesisT")
+NameT = TypeVar("NameT", bound=Hashable)
 
 
-class HypothesisSpace(ABC):
-    """A space of hypotheses with a prior, and the record of what was seen."""
+class HypothesisSpace(ABC, Generic[HypothesisT]):
+    """A space of hypotheses with a prior, and the statistics of what was observed."""
 
-    seen: Any
+    seen: Statistics
 
     # -- learning --------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def observe(self, observations: Sequence[Any]) -> Statistics:
-        """The statistics of some observations."""
+    def observe(self, observations: Sequence[object]) -> Statistics:
+        """Return the statistics of some observations, without learning them."""
 
-    @abstractmethod
     def clone_unfitted(self) -> Self:
-        """The same space before anything was seen."""
+        """Return the same space before anything was observed."""
+        blank = copy.copy(self)
+        blank.seen = self.observe([])
+        return blank
 
-    def update(self, observation: Any) -> Self:
+    def update(self, observation: object) -> Self:
         """Learn one observation."""
         return self.update_many([observation])
 
-    def update_many(self, observations: Iterable[Any]) -> Self:
-        """Learn several; all of them or, on an error, none."""
+    def update_many(self, observations: Iterable[object]) -> Self:
+        """Learn several observations: all of them or, on an error, none."""
         self.seen = self.seen + self.observe(list(observations))
         return self
 
-    def forget(self, observation: Any) -> Self:
-        """As if this observation had never been made."""
+    def forget(self, observation: object) -> Self:
+        """Forget one observation, as if it had never been made."""
         return self.forget_many([observation])
 
-    def forget_many(self, observations: Iterable[Any]) -> Self:
-        """As if none of these had been made; an error if one of them was not."""
-        given = list(observations)
+    def forget_many(self, observations: Iterable[object]) -> Self:
+        """Forget several observations, as if they had never been made; an error if one of them was not."""
+        forgotten = list(observations)
         try:
-            self.seen = self.seen - self.observe(given)
+            self.seen = self.seen - self.observe(forgotten)
         except NotLearnedError as error:
-            raise NotLearnedError(f"cannot forget {given!r}: not all of it was observed.", error.index) from None
+            message = f"cannot forget {forgotten!r}: not all of it was observed."
+            raise NotLearnedError(message, error.index) from None
         return self
 
     def __add__(self, other: Self) -> Self:
-        """This space after what both have seen: the prior counts once."""
+        """Return this space after the observations of both; the prior counts once."""
         if not self.has_same_declaration(other):
-            raise DataError("cannot merge two spaces with different hypotheses or priors: declare both alike.")
+            raise DataError("cannot merge spaces with different hypotheses or priors: declare both in the same way.")
         both = copy.copy(self)
         both.seen = self.seen + other.seen
         if both.log_evidence == -np.inf:
-            raise DataError("cannot merge: each hypothesis is ruled out by what one of the two spaces has seen.")
+            raise DataError("cannot merge: the observations of the two spaces together rule out every hypothesis.")
         return both
 
     @abstractmethod
     def has_same_declaration(self, other: Self) -> bool:
-        """Whether the other space has the same hypotheses and prior, so that the two records can be added."""
+        """Return whether the other space has the same hypotheses and prior, so that the two can be merged."""
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
-    def posterior(self) -> Any:
-        """What is believed after what was seen."""
+    def posterior(self) -> object:
+        """The distribution over the hypotheses given the observations."""
 
     @abstractmethod
-    def ml(self) -> Any:
-        """The hypothesis that makes what was seen most probable."""
+    def ml(self) -> HypothesisT:
+        """Return the maximum-likelihood hypothesis: the one that makes the observations most probable."""
 
     @abstractmethod
-    def map(self) -> Any:
-        """The most probable hypothesis after what was seen."""
+    def map(self) -> HypothesisT:
+        """Return the maximum a posteriori (MAP) hypothesis: the most probable one given the observations."""
 
     @abstractmethod
-    def predict_proba(self, given: Any = None) -> dict[Any, float]:
-        """The probability of each outcome: the vote of all hypotheses, weighed by the posterior."""
+    def predict_proba(self, given: object = None) -> Mapping[Hashable, float]:
+        """Return the probability of each outcome: the vote of all hypotheses, weighted by the posterior."""
 
     @property
     @abstractmethod
     def log_evidence(self) -> float:
-        """Log probability of everything seen, whatever the hypothesis: ``log P(D)``."""
+        """Log probability of all observations, averaged over the prior: ``log P(D)``."""
 
     @property
     @abstractmethod
-    def bits(self) -> Any:
-        """Description length: of a hypothesis, and of what was seen under it."""
+    def bits(self) -> object:
+        """Description length: of a hypothesis, and of the observations given that hypothesis."""
 
     @abstractmethod
-    def gibbs(self, random_state: Seed = None, given: Any = None) -> Any:
-        """The classification by one hypothesis drawn from the posterior."""
+    def gibbs(self, random_state: Seed = None, given: object = None) -> Hashable:
+        """Return the outcome predicted by one hypothesis drawn from the posterior."""
 
     @property
     def evidence(self) -> float:
-        """``P(D)``."""
+        """``P(D)``: probability of all observations, averaged over the prior."""
         return float(np.exp(self.log_evidence))
 
     @property
     def evidence_bits(self) -> float:
-        """``-log2 P(D)``: what was seen, sent without naming a hypothesis."""
+        """``-log2 P(D)``: description length of the observations without naming a hypothesis."""
         return float(to_bits(self.log_evidence))
 
-    def predict(self, given: Any = None) -> Any:
-        """The Bayes-optimal classification: the outcome with the largest vote."""
+    def predict(self, given: object = None) -> Hashable:
+        """Return the Bayes-optimal prediction: the outcome with the largest vote."""
         votes = self.predict_proba(given)
         return choose_first_tied(find_best_names(list(votes), np.array(list(votes.values()))), "outcomes")
 
 
-def find_best_names(names: Sequence[Any], scores: Array) -> list[Any]:
-    """Every name with the largest score, up to rounding."""
+def find_best_names(names: Sequence[NameT], scores: Array) -> list[NameT]:
+    """Return every name with the largest score, up to rounding."""
     top = float(np.max(scores))
-    near = top if np.isinf(top) else top - POSTERIOR_TIE_TOLERANCE * max(1.0, abs(top))
-    return [name for name, score in zip(names, scores, strict=True) if score >= near]
+    threshold = top if np.isinf(top) else top - POSTERIOR_TIE_TOLERANCE * max(1.0, abs(top))
+    return [name for name, score in zip(names, scores, strict=True) if score >= threshold]
 
 
-def choose_first_tied(tied: Sequence[Any], noun: str) -> Any:
-    """The first of the best; a tie is said aloud."""
+def choose_first_tied(tied: Sequence[NameT], noun: str) -> NameT:
+    """Return the first of the best; warn if there are several."""
     if len(tied) > 1:
-        names = ", ".join(map(repr, tied[:5])) + (", ..." if len(tied) > 5 else "")
-        warnings.warn(f"{len(tied)} {noun} tie ({names}): answering the first.", PrioryWarning, stacklevel=3)
+        message = f"{len(tied)} {noun} tie ({join_names(tied)}): answering the first."
+        warnings.warn(message, PrioryWarning, stacklevel=3)
     return tied[0]
+
+
+def join_names(names: Sequence[Hashable]) -> str:
+    """Return the first few names, separated by commas."""
+    more = ", ..." if len(names) > MAX_NAMES_IN_MESSAGE else ""
+    return ", ".join(map(repr, names[:MAX_NAMES_IN_MESSAGE])) + more

@@ -1,82 +1,109 @@
-"""A continuous space of hypotheses: every share θ from 0 to 1, with a Beta prior.
-
-A manufacturer mixes cherry and lime as it likes; seven cherries and three limes were drawn:
-
->>> bag = Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3)
->>> bag.ml(), bag.map(), round(bag.predict_proba()["cherry"], 4)
-(0.7, 0.7, 0.6667)
->>> round(bag.evidence, 8)  # 7! 3! / 11!
-0.00075758
-"""
+"""A continuous space of hypotheses: every proportion θ from 0 to 1, with a Beta prior."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Hashable, Sequence
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priory.core.logspace import log, x_log_y
+from priory.core.typing import Array, Seed
 from priory.errors import DataError
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
-from priory.hypotheses.base import HypothesisSpace, Seed
+from priory.hypotheses.base import HypothesisSpace
 from priory.hypotheses.description_length import Bits, to_bits
 
 
 @final
-class Continuum(HypothesisSpace):
-    """Hypotheses ``h_θ``: the first outcome has probability θ, the second ``1 - θ``, and ``θ ~ prior``."""
+class Continuum(HypothesisSpace[float]):
+    """A continuum of hypotheses about two outcomes: the first has probability θ, the second ``1 - θ``.
+
+    Parameters
+    ----------
+    outcomes : pair of hashables, default=(1, 0)
+        The two outcomes; the first one has probability θ.
+    prior : Bernoulli, default=Bernoulli(1, 1)
+        The Beta prior of θ, given as a Bernoulli family: ``Bernoulli(a, b)`` means ``θ ~ Beta(a, b)``. The default is
+        uniform.
+
+    Attributes
+    ----------
+    outcomes : tuple of two hashables
+        The outcomes as declared.
+    prior : Bernoulli
+        The prior as declared.
+    seen : BernoulliStatistics
+        The counts of what was observed.
+    posterior : Bernoulli
+        The Beta distribution of θ given the observations.
+    evidence, log_evidence : float
+        The probability of the observations averaged over the prior, and its logarithm.
+    bits : Bits
+        The description length of the observations, in two parts.
+
+    References
+    ----------
+    .. [1] T. M. Mitchell, "Machine Learning", McGraw-Hill, 1997, chapter 6.
+    .. [2] S. Russell and P. Norvig, "Artificial Intelligence: A Modern Approach", chapter "Learning Probabilistic
+       Models" (the candy bags).
+
+    Examples
+    --------
+    A manufacturer mixes cherry and lime candies in an unknown proportion; seven cherries and three limes were drawn:
+
+    >>> bag = Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3)
+    >>> bag.ml(), bag.map(), round(bag.predict_proba()["cherry"], 4)
+    (0.7, 0.7, 0.6667)
+    >>> round(bag.evidence, 8)  # 7! 3! / 11!
+    0.00075758
+    """
+
+    seen: BernoulliStatistics
 
     def __init__(self, outcomes: tuple[Hashable, Hashable] = (1, 0), prior: Bernoulli | None = None) -> None:
         if len(set(outcomes)) != 2:
             raise DataError(f"outcomes {outcomes!r}: give two different ones, the first with probability θ.")
         self.outcomes = tuple(outcomes)
         self.prior = Bernoulli(1.0, 1.0) if prior is None else prior
-        self.seen: BernoulliStatistics = self.observe([])
+        self.seen = self.observe([])
 
-    def observe(self, observations: Sequence[Any]) -> BernoulliStatistics:
+    def observe(self, observations: Sequence[object]) -> BernoulliStatistics:
         for i, observation in enumerate(observations):
             if observation not in self.outcomes:
                 first, second = self.outcomes
                 raise DataError(f"observation {i}: {observation!r} is neither {first!r} nor {second!r}.")
-        yes = sum(observation == self.outcomes[0] for observation in observations)
-        return BernoulliStatistics(np.asarray(float(len(observations))), np.asarray(float(yes)), np.asarray(0.0))
-
-    def clone_unfitted(self) -> Self:
-        blank = copy.copy(self)
-        blank.seen = self.observe([])
-        return blank
+        successes = sum(observation == self.outcomes[0] for observation in observations)
+        return BernoulliStatistics(np.asarray(float(len(observations))), np.asarray(float(successes)), np.asarray(0.0))
 
     def has_same_declaration(self, other: Self) -> bool:
         return (self.outcomes, self.prior.a, self.prior.b) == (other.outcomes, other.prior.a, other.prior.b)
 
     @property
     def posterior(self) -> Bernoulli:
-        """The Beta belief about θ after what was seen."""
+        """The Beta distribution of θ given the observations."""
         return self.prior + self.seen
 
     def ml(self) -> float:
-        """The share among what was seen."""
+        """Return the maximum-likelihood θ: the observed proportion of the first outcome."""
         if self.seen.n == 0:
-            raise DataError(
-                "nothing was observed: every θ explains nothing equally well. Observe something, or ask map()."
-            )
+            raise DataError("no observations: every θ has the same likelihood; observe something, or use map().")
         return float(self.prior.ml(self.seen))
 
     def map(self) -> float:
-        """The most probable θ."""
+        """Return the most probable θ given the observations."""
         return float(self.posterior.mode())
 
-    def log_density(self, theta: Any) -> Any:
-        """Log posterior density at θ."""
+    def log_density(self, theta: ArrayLike) -> Array:
+        """Return the log posterior density at θ."""
         belief, at = self.posterior, np.asarray(theta, dtype=float)
-        return x_log_y(belief.a - 1, log(at)) + x_log_y(belief.b - 1, log(1 - at)) - belief.log_normaliser()
+        return np.asarray(x_log_y(belief.a - 1, log(at)) + x_log_y(belief.b - 1, log(1 - at)) - belief.log_normaliser())
 
-    def predict_proba(self, given: Any = None) -> dict[Hashable, float]:
-        """The integral of θ over the posterior: Laplace's rule of succession under a flat prior."""
-        share = float(self.posterior.mean())
-        return {self.outcomes[0]: share, self.outcomes[1]: 1 - share}
+    def predict_proba(self, given: object = None) -> dict[Hashable, float]:
+        """Return the probability of each outcome: the posterior mean of θ (Laplace's rule under a uniform prior)."""
+        mean = float(self.posterior.mean())
+        return {self.outcomes[0]: mean, self.outcomes[1]: 1 - mean}
 
     @property
     def log_evidence(self) -> float:
@@ -84,14 +111,14 @@ class Continuum(HypothesisSpace):
 
     @property
     def bits(self) -> Bits:
-        """The data under the MAP hypothesis, and what it costs not to have known θ; in all, ``-log2 P(D)``."""
-        yes, no = self.seen.successes, self.seen.n - self.seen.successes
-        known = float(to_bits(x_log_y(yes, log(self.map())) + x_log_y(no, log(1 - self.map()))))
-        return Bits(self.evidence_bits - known, known)
+        """The extra bits for not knowing θ, and the bits of the data given the MAP value of θ; -log2 P(D) in all."""
+        successes, failures = self.seen.successes, self.seen.n - self.seen.successes
+        data = float(to_bits(x_log_y(successes, log(self.map())) + x_log_y(failures, log(1 - self.map()))))
+        return Bits(self.evidence_bits - data, data)
 
     def draw(self, random_state: Seed = None) -> float:
-        """A θ drawn from the posterior."""
+        """Return a θ drawn from the posterior."""
         return float(self.posterior.draw(np.random.default_rng(random_state), 1)[0])
 
-    def gibbs(self, random_state: Seed = None, given: Any = None) -> Hashable:
+    def gibbs(self, random_state: Seed = None, given: object = None) -> Hashable:
         return self.outcomes[0] if self.draw(random_state) > 0.5 else self.outcomes[1]

@@ -1,32 +1,35 @@
-"""Description length in bits: the shortest code for what has probability p is ``-log2 p`` bits long.
+"""Description length in bits: an event of probability p is best encoded in ``-log2 p`` bits.
 
-Three ways to send the data, from one table of log probabilities:
+Three codes for the same data:
 
-    two-part      name the hypothesis, then the data under it      L(h) + L(D|h)            MDL, which is MAP in bits
-    mixture       never name it: all hypotheses, weighed           -log2 P(D)               the evidence in bits
+    two-part      name the hypothesis, then the data given it      L(h) + L(D|h)            MDL, which is MAP in bits
+    mixture       average over all hypotheses                      -log2 P(D)               the evidence in bits
     prequential   predict each observation from those before it    Σ -log2 P(x_t | x_<t)    the same, by the chain rule
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.logspace import log
-from priory.core.typing import Array
+from priory.core.typing import Array, Classifier, FittedClassifier, MatrixLike
 from priory.errors import DataError
 from priory.families import dirichlet
 
 LOG_2 = math.log(2)
 
+ObservationT = TypeVar("ObservationT", contravariant=True)
+StatisticsT = TypeVar("StatisticsT")
+
 
 class Bits(NamedTuple):
-    """A two-part code: the bits that name the hypothesis, and those of the data once it is known."""
+    """A two-part code: the bits that name the hypothesis, and the bits of the data given that hypothesis."""
 
     hypothesis: float
     data: float
@@ -36,16 +39,23 @@ class Bits(NamedTuple):
         return self.hypothesis + self.data
 
 
-class OnlineLearner(Protocol):
-    """What the prequential code asks: predict one observation, then learn it. Every family does."""
+class OnlineLearner(Protocol[ObservationT, StatisticsT]):
+    """What the prequential code needs: predict one observation, then learn it. Every family can do this."""
 
-    def log_predictive(self, x: Any, /) -> Any: ...
-    def observe(self, x: Any, /) -> Any: ...
-    def __add__(self, statistics: Any, /) -> Self: ...
+    def log_predictive(self, x: ObservationT, /) -> ArrayLike: ...
+    def observe(self, x: Sequence[ObservationT], /) -> StatisticsT: ...
+    def __add__(self, statistics: StatisticsT, /) -> Self: ...
+
+
+class FamilyWithEvidence(Protocol[StatisticsT]):
+    """A family whose parameters can be integrated out."""
+
+    def observe(self, x: ArrayLike, /) -> StatisticsT: ...
+    def log_evidence(self, statistics: StatisticsT, /) -> ArrayLike: ...
 
 
 def to_bits(log_probability: ArrayLike) -> Array:
-    """``-log2 p`` from ``log p``.
+    """Return ``-log2 p`` from ``log p``.
 
     >>> to_bits(np.log([0.5, 0.125])).tolist()
     [1.0, 3.0]
@@ -54,9 +64,9 @@ def to_bits(log_probability: ArrayLike) -> Array:
 
 
 def two_part(log_prior: float, log_likelihood: float) -> Bits:
-    """The code that names a hypothesis of probability ``P(h)`` and then data of probability ``P(D | h)``.
+    """Return the two-part code of a hypothesis of probability ``P(h)`` and data of probability ``P(D | h)``.
 
-    The bag of three limes and a quarter cherries:
+    Three limes from a bag with prior probability 0.2 and three quarters of limes:
 
     >>> [round(b, 3) for b in two_part(math.log(0.2), 3 * math.log(0.75))]
     [2.322, 1.245]
@@ -65,7 +75,7 @@ def two_part(log_prior: float, log_likelihood: float) -> Bits:
 
 
 def parametric(log_likelihood: float, parameters: int, rows: float) -> Bits:
-    """The two-part code of a model with real parameters: each is worth stating to ``½ log2 n`` bits, not more.
+    """Return the two-part code of a model with real parameters, each of which is stated with ``½ log2 n`` bits.
 
     >>> parametric(math.log(2**-100), parameters=3, rows=1024)
     Bits(hypothesis=15.0, data=100.0)
@@ -73,8 +83,8 @@ def parametric(log_likelihood: float, parameters: int, rows: float) -> Bits:
     return Bits(0.5 * parameters * math.log2(max(rows, 1.0)), float(to_bits(log_likelihood)))
 
 
-def mixture(family: Any, x: ArrayLike) -> float:
-    """Bits of the data with the parameters integrated out: ``-log2`` of the family's evidence.
+def mixture(family: FamilyWithEvidence[StatisticsT], x: ArrayLike) -> float:
+    """Return the bits of the data with the parameters integrated out: ``-log2`` of the family's evidence.
 
     >>> from priory.families.bernoulli import Bernoulli
     >>> round(mixture(Bernoulli(1, 1), [1, 1, 0]), 4)  # log2 12
@@ -83,10 +93,10 @@ def mixture(family: Any, x: ArrayLike) -> float:
     return float(np.sum(to_bits(family.log_evidence(family.observe(x)))))
 
 
-def prequential(learner: OnlineLearner, observations: Iterable[Any]) -> float:
-    """Bits of the observations, each predicted from those before it.
+def prequential(learner: OnlineLearner[ObservationT, StatisticsT], observations: Iterable[ObservationT]) -> float:
+    """Return the bits of the observations, each predicted from those before it.
 
-    Heads, heads, tails are predicted with 1/2, 2/3 and 1/4, whose product is the evidence 1/12:
+    Heads, heads, tails are predicted with probabilities 1/2, 2/3 and 1/4, whose product is the evidence 1/12:
 
     >>> from priory.families.bernoulli import Bernoulli
     >>> round(prequential(Bernoulli(1, 1), [1, 1, 0]), 4)
@@ -99,45 +109,47 @@ def prequential(learner: OnlineLearner, observations: Iterable[Any]) -> float:
     return total
 
 
-def prequential_labels(model: Any, x: Any, y: ArrayLike, classes: ArrayLike, starts: Iterable[int]) -> float:
-    """Bits of the labels ``y`` under any model with ``fit`` and ``predict_proba``, refitted at each of ``starts``.
+def prequential_labels(model: Classifier, x: Array, y: ArrayLike, classes: ArrayLike, starts: Iterable[int]) -> float:
+    """Return the bits of the labels ``y`` under a classifier that is fitted again at each of ``starts``.
 
-    The rows before the first start are sent with a uniform code, ``log2 k`` bits each; then each block is predicted by
-    the model fitted on all rows before it.
+    The labels before the first start are encoded uniformly, with ``log2 k`` bits each. Each block between two starts is
+    then predicted by the classifier fitted on all rows before it.
     """
-    labels, known = np.asarray(y), np.asarray(classes)
+    labels, all_classes = np.asarray(y), np.asarray(classes)
     edges = [*starts, len(labels)]
     if not edges[:-1] or edges[0] < 1 or any(a >= b for a, b in pairwise(edges)):
         raise DataError(
             f"starts {edges[:-1]} for {len(labels)} rows: give increasing row numbers from 1 to {len(labels) - 1}."
         )
-    total = edges[0] * math.log2(len(known))
+    total = edges[0] * math.log2(len(all_classes))
     for start, stop in pairwise(edges):
         fitted = model.fit(x[:start], labels[:start])
-        total += float(to_bits(label_log_probabilities(fitted, x[start:stop], labels[start:stop], known, start)).sum())
+        log_p = label_log_probabilities(fitted, x[start:stop], labels[start:stop], all_classes, start)
+        total += float(to_bits(log_p).sum())
     return total
 
 
-def label_log_probabilities(model: Any, x: Any, y: Array, classes: Array, rows: float) -> Array:
-    """Log probability of each label under a model fitted on ``rows`` rows, which may not know all the classes.
+def label_log_probabilities(model: FittedClassifier, x: MatrixLike, y: Array, classes: Array, rows: float) -> Array:
+    """Return the log probability of each label under a model fitted on ``rows`` rows.
 
-    What the model says is taken for ``rows`` observations, and one is added for all the classes together: a model that
-    calls impossible what then happens pays ``log2 (rows + 1) + log2 k`` bits, not infinitely many.
+    The model may not know all the classes. Its prediction counts as ``rows`` observations, and one more is shared by
+    all the classes: a model that gives a label probability zero pays ``log2 (rows + 1) + log2 k`` bits for it, not
+    infinitely many.
     """
-    column = {label: j for j, label in enumerate(model.classes_)}
-    where = np.array([column.get(label, -1) for label in y])
-    said = np.where(where < 0, 0.0, model.predict_proba(x)[np.arange(len(y)), where])
-    return log((rows * said + 1 / len(classes)) / (rows + 1))
+    column_of = {label: j for j, label in enumerate(model.classes_)}
+    column = np.array([column_of.get(label, -1) for label in y])  # (rows,): -1 for a class that the model lacks
+    p = np.where(column < 0, 0.0, model.predict_proba(x)[np.arange(len(y)), column])
+    return log((rows * p + 1 / len(classes)) / (rows + 1))
 
 
 def label_bits(counts: ArrayLike) -> Array:
-    """Bits of a sequence of labels of which only these counts (…, classes) matter: the Dirichlet(1/k) evidence.
+    """Return the bits of a sequence of labels, given the counts (..., classes): the Dirichlet(1/k) evidence.
 
-    The prior is worth one observation. The first label then costs ``log2 k`` bits, which names the label; the rest of a
-    pure sequence is almost free, and each exception is paid for.
+    The prior counts as one observation. The first label then costs ``log2 k`` bits, which names the label; further
+    labels of the same class cost little, and each exception costs more.
 
     >>> label_bits([[1, 0], [4, 0], [3, 1], [2, 2]]).round(2).tolist()
     [1.0, 1.87, 4.68, 5.42]
     """
-    seen = np.asarray(counts, dtype=float)
-    return to_bits(dirichlet.log_evidence(np.asarray(1 / seen.shape[-1]), seen))
+    n = np.asarray(counts, dtype=float)
+    return to_bits(dirichlet.log_evidence(np.asarray(1 / n.shape[-1]), n))

@@ -1,24 +1,8 @@
-"""A finite space of hypotheses: Bayes' rule over a handful of explanations, each with a prior.
-
-Five kinds of bags of candies; the first three drawn are lime:
-
->>> share = {"h1": 0.0, "h2": 0.25, "h3": 0.5, "h4": 0.75, "h5": 1.0}
->>> bags = Hypotheses(
-...     prior={"h1": 0.1, "h2": 0.2, "h3": 0.4, "h4": 0.2, "h5": 0.1},
-...     likelihood={h: {"lime": p, "cherry": 1 - p} for h, p in share.items()},
-... ).update_many(["lime"] * 3)
->>> {h: round(p, 3) for h, p in bags.posterior.items()}
-{'h1': 0.0, 'h2': 0.013, 'h3': 0.211, 'h4': 0.355, 'h5': 0.421}
->>> bags.map(), round(bags.predict_proba()["lime"], 3), bags.predict()
-('h5', 0.796, 'lime')
->>> bags.forget("lime").map()
-'h4'
-"""
+"""A finite space of hypotheses: Bayes' rule over a number of explanations, each with a prior probability."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
@@ -27,28 +11,29 @@ import numpy as np
 from priory.core.logspace import log, log_normalise, log_sum_exp, x_log_y
 from priory.core.probability import check_distribution
 from priory.core.statistics import Statistics
-from priory.core.typing import Array
+from priory.core.typing import Array, FittedClassifier, Seed
 from priory.errors import DataError, NotLearnedError
-from priory.hypotheses.base import HypothesisSpace, Seed, choose_first_tied, find_best_names
+from priory.hypotheses.base import HypothesisSpace, NameT, choose_first_tied, find_best_names, join_names
 from priory.hypotheses.description_length import Bits, two_part
-from priory.hypotheses.likelihoods import HypothesisName, Outcome, build_likelihood
+from priory.hypotheses.likelihoods import build_likelihood
 
 
 @dataclass(frozen=True, eq=False)
 class HypothesisStatistics(Statistics):
-    """What was seen, as it bears on each hypothesis.
+    """The log likelihood of the observations under each hypothesis.
 
-    An observation that a hypothesis calls impossible is counted, not added as minus infinity: what was ruled out comes
-    back, exactly, when the observation that did it is forgotten. Forgetting what was never seen is noticed where
-    outcomes can be counted; elsewhere only if too many would go, too many impossible ones, or the wrong one last.
+    An observation that is impossible under a hypothesis is counted rather than added as minus infinity, so that a
+    hypothesis that was ruled out comes back, exactly, when that observation is forgotten. Forgetting something that was
+    never observed is detected where outcomes can be counted. Elsewhere it is detected only if too many observations, or
+    too many impossible ones, would be forgotten, or if the last one to be forgotten differs from what was learned.
     """
 
-    count_fields: ClassVar[tuple[str, ...]] = ("n", "impossible", "tally")
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "impossible_counts", "outcome_counts")
 
-    n: Array  # observations
-    log_likelihood: Array  # for each hypothesis, of the observations it holds possible
-    impossible_counts: Array  # for each hypothesis, the observations it holds impossible
-    outcome_counts: Array  # of each outcome, where outcomes can be counted
+    n: Array  # (): the number of observations
+    log_likelihood: Array  # (hypotheses,): of the observations that are possible under the hypothesis
+    impossible_counts: Array  # (hypotheses,): the number of observations that are impossible under it
+    outcome_counts: Array  # (outcomes,): the number of times that each outcome was observed, if that can be counted
 
     def check_subtraction(self, total: HypothesisStatistics, part: HypothesisStatistics) -> HypothesisStatistics:
         left: HypothesisStatistics = super().check_subtraction(total, part)
@@ -57,43 +42,94 @@ class HypothesisStatistics(Statistics):
         return left
 
     def data_log_likelihood(self) -> Array:
-        """``log P(D | h)`` of each hypothesis."""
+        """Return ``log P(D | h)`` of each hypothesis."""
         return np.asarray(self.log_likelihood + x_log_y(self.impossible_counts, -np.inf))
 
 
 @final
-class Hypotheses(HypothesisSpace):
-    """A prior ``{hypothesis: probability}`` and a likelihood for each hypothesis.
+class Hypotheses(HypothesisSpace[NameT]):
+    """A finite set of hypotheses, each with a prior probability and a likelihood.
 
-    The likelihood is a table ``{hypothesis: {observation: p}}``, a function of the observation for each hypothesis
-    (``logs=True`` if it gives logarithms), or a fitted model with ``predict_proba`` for each; what is observed then is
-    a pair ``(row, label)``. Without a prior all hypotheses are equally probable. ``outcomes`` lists what functions can
-    be asked to predict.
+    Parameters
+    ----------
+    prior : mapping {hypothesis: probability}, default=None
+        The prior probability of each hypothesis. Without it, all hypotheses are equally probable.
+    likelihood : mapping {hypothesis: ...}
+        For each hypothesis one of: a table ``{observation: probability}``; a function of the observation that returns
+        its probability or density; a fitted classifier with ``predict_proba``, in which case an observation is a pair
+        ``(row, label)``.
+    outcomes : sequence, default=()
+        With functions as likelihoods: the outcomes that can be predicted.
+    logs : bool, default=False
+        Whether the functions return logarithms.
+
+    Attributes
+    ----------
+    names : list
+        The hypotheses, in the order of the prior.
+    log_prior : ndarray of shape (n_hypotheses,)
+        The logarithm of the prior.
+    likelihood : Likelihood
+        The likelihood as declared; ``likelihood.outcomes`` are the outcomes that can be predicted.
+    seen : HypothesisStatistics
+        The statistics of what was observed.
+    posterior : dict {hypothesis: probability}
+        The probability of each hypothesis given the observations.
+    possible : list
+        The hypotheses that have not been ruled out.
+    evidence, log_evidence : float
+        The probability of the observations averaged over the prior, and its logarithm.
+    bits : dict {hypothesis: Bits}
+        The description length of each hypothesis, and of the observations given it.
+
+    References
+    ----------
+    .. [1] T. M. Mitchell, "Machine Learning", McGraw-Hill, 1997, chapter 6.
+    .. [2] S. Russell and P. Norvig, "Artificial Intelligence: A Modern Approach", chapter "Learning Probabilistic
+       Models" (the candy bags).
+
+    Examples
+    --------
+    There are five kinds of candy bags, with different shares of limes; the first three candies drawn are lime:
+
+    >>> share = {"h1": 0.0, "h2": 0.25, "h3": 0.5, "h4": 0.75, "h5": 1.0}
+    >>> bags = Hypotheses(
+    ...     prior={"h1": 0.1, "h2": 0.2, "h3": 0.4, "h4": 0.2, "h5": 0.1},
+    ...     likelihood={h: {"lime": p, "cherry": 1 - p} for h, p in share.items()},
+    ... ).update_many(["lime"] * 3)
+    >>> {h: round(p, 3) for h, p in bags.posterior.items()}
+    {'h1': 0.0, 'h2': 0.013, 'h3': 0.211, 'h4': 0.355, 'h5': 0.421}
+    >>> bags.map(), round(bags.predict_proba()["lime"], 3), bags.predict()
+    ('h5', 0.796, 'lime')
+    >>> bags.forget("lime").map()
+    'h4'
     """
+
+    seen: HypothesisStatistics
 
     def __init__(
         self,
-        prior: Mapping[HypothesisName, float] | None = None,
-        likelihood: Mapping[HypothesisName, Any] | None = None,
+        prior: Mapping[NameT, float] | None = None,
+        likelihood: Mapping[NameT, Mapping[Any, float] | Callable[[Any], float] | FittedClassifier] | None = None,
         *,
-        outcomes: Sequence[Outcome] = (),
+        outcomes: Sequence[Hashable] = (),
         logs: bool = False,
     ) -> None:
         if not likelihood:
             raise DataError("no likelihood: give a table, functions or models, one for each hypothesis.")
-        given = {name: 1 / len(likelihood) for name in likelihood} if prior is None else dict(prior)
-        if set(given) != set(likelihood):
-            odd = ", ".join(sorted(map(repr, set(given) ^ set(likelihood))))
+        weights = {name: 1 / len(likelihood) for name in likelihood} if prior is None else dict(prior)
+        if set(weights) != set(likelihood):
+            odd = ", ".join(sorted(map(repr, set(weights) ^ set(likelihood))))
             raise DataError(f"{odd} has a prior or a likelihood but not both: give both for each hypothesis.")
-        self.names = list(given)
+        self.names = list(weights)
         self.likelihood = build_likelihood({name: likelihood[name] for name in self.names}, logs, outcomes)
-        self.log_prior = log(check_distribution("the prior", list(given.values())))
+        self.log_prior = log(check_distribution("the prior", list(weights.values())))
         self.seen = self.observe([])
 
     # -- learning --------------------------------------------------------------------------------------------------
 
-    def observe(self, observations: Sequence[Any]) -> HypothesisStatistics:
-        terms = self.likelihood.log_likelihood(observations)
+    def observe(self, observations: Sequence[object]) -> HypothesisStatistics:
+        terms = self.likelihood.log_likelihood(observations)  # (observations, hypotheses)
         ruled_out = np.isneginf(terms)
         return HypothesisStatistics(
             np.asarray(float(len(observations))),
@@ -102,51 +138,47 @@ class Hypotheses(HypothesisSpace):
             self.likelihood.outcome_counts(observations),
         )
 
-    def update_many(self, observations: Any) -> Self:
-        given = list(observations)
-        before, left = self.seen, self.possible
-        super().update_many(given)
+    def update_many(self, observations: Iterable[object]) -> Self:
+        new = list(observations)
+        seen_before, possible_before = self.seen, self.possible
+        super().update_many(new)
         if not self.possible:
-            self.seen = before
-            raise DataError(self._format_contradiction(left, given))
+            self.seen = seen_before
+            raise DataError(self._format_contradiction(possible_before, new))
         return self
 
-    def _format_contradiction(self, left: list[HypothesisName], observations: list[Any]) -> str:
-        """Which observation left no hypothesis standing."""
-        column = [self.names.index(name) for name in left]
-        standing = np.logical_and.accumulate(~np.isneginf(self.likelihood.log_likelihood(observations)[:, column]))
-        i = int(np.argmin(standing.any(axis=1)))
-        before = [name for name, stands in zip(left, standing[i - 1], strict=True) if stands] if i else left
-        names = ", ".join(map(repr, before[:5])) + (", ..." if len(before) > 5 else "")
+    def _format_contradiction(self, possible: list[NameT], observations: list[object]) -> str:
+        """Return the message that says which observation ruled out the last possible hypotheses."""
+        columns = [self.names.index(name) for name in possible]
+        log_p = self.likelihood.log_likelihood(observations)[:, columns]
+        # (observations, possible hypotheses): whether a hypothesis agrees with every observation so far
+        consistent = np.logical_and.accumulate(~np.isneginf(log_p))
+        i = int(np.argmin(consistent.any(axis=1)))
+        last = [name for name, agrees in zip(possible, consistent[i - 1], strict=True) if agrees] if i else possible
         return (
-            f"observation {i}: {observations[i]!r} is impossible under all that was still possible ({names}); "
-            "nothing was learned. Give some hypothesis a probability above 0 for it."
+            f"observation {i}: {observations[i]!r} is impossible under every hypothesis that was still possible "
+            f"({join_names(last)}); nothing was learned. Give some hypothesis a probability above 0 for it."
         )
 
-    def clone_unfitted(self) -> Self:
-        blank = copy.copy(self)
-        blank.seen = self.observe([])
-        return blank
-
     def has_same_declaration(self, other: Self) -> bool:
-        alike = self.names == other.names and list(self.likelihood.outcomes) == list(other.likelihood.outcomes)
-        return alike and np.array_equal(self.log_prior, other.log_prior)
+        same_names = self.names == other.names and list(self.likelihood.outcomes) == list(other.likelihood.outcomes)
+        return same_names and np.array_equal(self.log_prior, other.log_prior)
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
     @property
     def log_joint(self) -> Array:
-        """``log P(D, h) = log P(h) + log P(D | h)``."""
+        """``log P(D, h) = log P(h) + log P(D | h)`` of each hypothesis."""
         return np.asarray(self.log_prior + self.seen.data_log_likelihood())
 
     @property
-    def posterior(self) -> dict[HypothesisName, float]:
-        """``P(h | D)``."""
+    def posterior(self) -> dict[NameT, float]:
+        """``P(h | D)``: the probability of each hypothesis given the observations."""
         return dict(zip(self.names, np.exp(log_normalise(self.log_joint)).tolist(), strict=True))
 
     @property
-    def possible(self) -> list[HypothesisName]:
-        """The hypotheses not ruled out: the version space, if each hypothesis is certain of what it says."""
+    def possible(self) -> list[NameT]:
+        """The hypotheses not ruled out: the version space, if every hypothesis predicts with certainty."""
         return [name for name, joint in zip(self.names, self.log_joint, strict=True) if joint > -np.inf]
 
     @property
@@ -154,8 +186,8 @@ class Hypotheses(HypothesisSpace):
         return float(log_sum_exp(self.log_joint))
 
     @property
-    def bits(self) -> dict[HypothesisName, Bits]:
-        """Bits to name each hypothesis, and of the data under it. The shortest total is the MAP hypothesis.
+    def bits(self) -> dict[NameT, Bits]:
+        """The bits that name each hypothesis, and those of the data given it; the MAP hypothesis has the least in all.
 
         >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
         >>> coin = Hypotheses({"fair": 0.75, "two-headed": 0.25}, faces)
@@ -165,43 +197,46 @@ class Hypotheses(HypothesisSpace):
         pairs = zip(self.log_prior, self.seen.data_log_likelihood(), strict=True)
         return {name: two_part(*pair) for name, pair in zip(self.names, pairs, strict=True)}
 
-    def ml_set(self) -> list[HypothesisName]:
-        """Every hypothesis under which the data are most probable."""
+    def ml_set(self) -> list[NameT]:
+        """Return every hypothesis under which the observations are most probable."""
         return find_best_names(self.names, self.seen.data_log_likelihood())
 
-    def map_set(self) -> list[HypothesisName]:
-        """Every hypothesis that is most probable: the brute-force MAP learner."""
+    def map_set(self) -> list[NameT]:
+        """Return every hypothesis that is most probable given the observations: the brute-force MAP learner."""
         return find_best_names(self.names, self.log_joint)
 
-    def ml(self) -> HypothesisName:
-        """``argmax P(D | h)``; a tie is warned of, and ``ml_set`` has all of it."""
+    def ml(self) -> NameT:
+        """Return ``argmax P(D | h)``; a tie raises a warning, and ``ml_set`` returns all tied hypotheses."""
         return choose_first_tied(self.ml_set(), "hypotheses")
 
-    def map(self) -> HypothesisName:
-        """``argmax P(h | D)``; a tie is warned of, and ``map_set`` has all of it."""
+    def map(self) -> NameT:
+        """Return ``argmax P(h | D)``; a tie raises a warning, and ``map_set`` returns all tied hypotheses."""
         return choose_first_tied(self.map_set(), "hypotheses")
 
-    def votes(self, given: Any = None) -> Array:
-        """``P(outcome | h)``: a row for each outcome, a column for each hypothesis."""
+    def votes(self, given: object = None) -> Array:
+        """Return ``P(outcome | h)`` as (outcomes, hypotheses)."""
         outcomes = self.likelihood.outcomes
         if len(outcomes) == 0:
-            raise DataError("nothing to choose from: declare Hypotheses(..., outcomes=[...]) to predict.")
-        asked = list(outcomes) if given is None else [(given, outcome) for outcome in outcomes]
-        return np.exp(self.likelihood.log_likelihood(asked))
+            raise DataError("no outcomes to predict: declare them with Hypotheses(..., outcomes=[...]).")
+        observations = list(outcomes) if given is None else [(given, outcome) for outcome in outcomes]
+        return np.exp(self.likelihood.log_likelihood(observations))
 
-    def predict_proba(self, given: Any = None) -> dict[Outcome, float]:
-        """``P(outcome | D) = Σ P(outcome | h) P(h | D)``; ``given`` is the row of a ``(row, label)`` observation."""
-        mixed = self.votes(given) @ np.array(list(self.posterior.values()))
+    def predict_proba(self, given: object = None) -> dict[Hashable, float]:
+        """Return ``P(outcome | D) = Σ P(outcome | h) P(h | D)``.
+
+        ``given`` is the row of a ``(row, label)`` observation; the outcomes are then its possible labels.
+        """
+        mixed = self.votes(given) @ np.array(list(self.posterior.values()))  # (outcomes,)
         return dict(zip(self.likelihood.outcomes, mixed.tolist(), strict=True))
 
-    def draw(self, random_state: Seed = None) -> HypothesisName:
-        """A hypothesis drawn from the posterior."""
-        chance = np.array(list(self.posterior.values()))
-        return self.names[int(np.random.default_rng(random_state).choice(len(chance), p=chance / chance.sum()))]
+    def draw(self, random_state: Seed = None) -> NameT:
+        """Return a hypothesis drawn from the posterior."""
+        p = np.array(list(self.posterior.values()))
+        return self.names[int(np.random.default_rng(random_state).choice(len(p), p=p / p.sum()))]
 
-    def gibbs(self, random_state: Seed = None, given: Any = None) -> Outcome:
-        """What a hypothesis drawn from the posterior holds most probable; a tie is drawn, too."""
+    def gibbs(self, random_state: Seed = None, given: object = None) -> Hashable:
+        """Return the most probable outcome under a hypothesis drawn from the posterior; ties are broken at random."""
         rng = np.random.default_rng(random_state)
-        held = self.votes(given)[:, self.names.index(self.draw(rng))]
-        tied = find_best_names(self.likelihood.outcomes, held)
+        p = self.votes(given)[:, self.names.index(self.draw(rng))]  # (outcomes,)
+        tied = find_best_names(self.likelihood.outcomes, p)
         return tied[int(rng.integers(len(tied)))]

@@ -34,17 +34,9 @@ def read_audit_data(
     pipeline: BaseEstimator | None,
 ) -> AuditData:
     """The inputs of `audit` as columns that hold the training rows first and the test rows after them."""
-    first, second = _read_table(train), None if test is None else _read_table(test)
-    sides = [first] if second is None else [first, second]
-    if not all(side.rows for side in sides):
-        raise DataError("a table has no rows; there is nothing to audit.")
-    side_columns = [name for name in (target, groups, time) if isinstance(name, str)]
-    for name in side_columns:
-        if name not in first.names:
-            raise DataError(f"the table has no column {name!r}; it has {', '.join(map(repr, first.names[:10]))}.")
-    names = [name for name in first.names if name not in side_columns and all(name in side.names for side in sides)]
-    if second is not None and not names:
-        raise DataError(f"train and test have no column in common: {first.names[:5]} and {second.names[:5]}.")
+    sides = [_read_table(train), *([] if test is None else [_read_table(test)])]
+    first = sides[0]
+    names = _find_audited_columns(sides, [name for name in (target, groups, time) if isinstance(name, str)])
     label = _read_side_column("target", target, sides)
     prose = [name for name in names if _is_prose_column(first, first.names.index(name))]
     columns = tuple(_join_column(name, sides) for name in names if name not in prose)
@@ -52,7 +44,7 @@ def read_audit_data(
     classes, group = ((), None) if label is None else _encode_classes(label, first.rows)
     return AuditData(
         first.rows,
-        0 if second is None else second.rows,
+        sum(side.rows for side in sides[1:]),
         columns,
         {name: [str(text) for side in sides for text in side.texts(side.names.index(name))] for name in prose},
         classes,
@@ -64,6 +56,20 @@ def read_audit_data(
         pipeline=pipeline,
         raw_features=(features[0], features[1]),
     )
+
+
+def _find_audited_columns(sides: Sequence[Table], side_columns: Sequence[str]) -> list[str]:
+    """The columns that all tables have, except target, groups and time, which the first table must have."""
+    if not all(side.rows for side in sides):
+        raise DataError("a table has no rows; there is nothing to audit.")
+    first, last = sides[0], sides[-1]
+    for name in side_columns:
+        if name not in first.names:
+            raise DataError(f"the table has no column {name!r}; it has {', '.join(map(repr, first.names[:10]))}.")
+    names = [name for name in first.names if name not in side_columns and name in last.names]
+    if len(sides) > 1 and not names:
+        raise DataError(f"train and test have no column in common: {first.names[:5]} and {last.names[:5]}.")
+    return names
 
 
 def _read_table(source: TableLike) -> Table:

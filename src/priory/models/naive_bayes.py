@@ -15,10 +15,10 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from priory.bag_of_words.token_counts import TokenCounts
 from priory.core.typing import Array
 from priory.families import Text
-from priory.families.base import ColumnFamily
+from priory.families.base import AnyFamily
+from priory.families.text import TextStatistics
 from priory.models.cells import Cells, TextCells, take_rows
 from priory.models.class_prior import log_class_prior
 from priory.models.evidence_terms import EvidenceTerms, measure_text_lengths
@@ -55,8 +55,13 @@ class Model:
 
     @property
     def can_leave_one_out(self) -> bool:
-        """Whether rows are left out one by one; with many rows a whole fold at a time is as fair, and faster."""
-        return bool(self.statistics.n.sum() <= MAX_ROWS_TO_LEAVE_ONE_OUT)
+        """Whether rows are left out one by one.
+
+        With many rows, or texts that are not left out in closed form, a whole fold at a time is as fair, and faster.
+        """
+        texts = [family for block in self.schema.blocks for family in block.candidates if isinstance(family, Text)]
+        quick = all(text.leaves_out_in_closed_form(self.estimate) for text in texts)
+        return quick and bool(self.statistics.n.sum() <= MAX_ROWS_TO_LEAVE_ONE_OUT)
 
     def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
         """The statistics of rows, over the classes of this model."""
@@ -78,7 +83,7 @@ class Model:
 
     # -- the families --------------------------------------------------------------------------------------------
 
-    def compute_evidence(self) -> list[list[tuple[ColumnFamily, Array]]]:
+    def compute_evidence(self) -> list[list[tuple[AnyFamily, Array]]]:
         """For each block, each candidate with its prior and its log evidence of every column."""
         blocks = []
         for block, records in zip(self.schema.blocks, self.statistics.parts, strict=True):
@@ -160,7 +165,7 @@ class Model:
         return {
             self.schema.blocks[choice.block].names[0]: choice.family.inclusion_probability(choice.statistics)
             for choice in self._derive("chosen", self._best_choices)
-            if isinstance(choice.family, Text) and isinstance(choice.statistics, TokenCounts)
+            if isinstance(choice.family, Text) and isinstance(choice.statistics, TextStatistics)
         }
 
     # -- answers -------------------------------------------------------------------------------------------------
@@ -201,7 +206,7 @@ class Model:
         encoded = []
         for block, records, x in zip(self.schema.blocks, self.statistics.parts, cells, strict=False):
             family = family_with_prior(block.candidates[0], records[0])
-            if isinstance(family, Text):
+            if isinstance(family, Text) and isinstance(x, TextCells):
                 encoded.append(family.rows(records[0], x.data))
         return encoded
 
@@ -209,21 +214,24 @@ class Model:
 
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
         """(rows, classes): log p(c, x) of each row, from the model that has not learned it (rows of weight one)."""
-        # (classes, classes): the prior with one row less of each class
-        prior = np.stack([log_class_prior(n, self.class_prior) for n in self.statistics.n - np.eye(len(self.classes))])
-        joint = prior[group]
+        joint = self.leave_one_out_prior(group)
         step = max(1, LEAVE_ONE_OUT_CHUNK_CELLS // (len(self.schema.names) * len(self.classes)))
         for start in range(0, len(group), step):
             part = slice(start, start + step)
             joint[part] += self.leave_one_out_terms(take_rows(cells, part), group[part]).sum(axis=2)
         return joint
 
+    def leave_one_out_prior(self, group: Array) -> Array:
+        """(rows, classes): log p(c), with one row less of each row's own class."""
+        counts = self.statistics.n - np.eye(len(self.classes))
+        return np.stack([log_class_prior(n, self.class_prior) for n in counts])[group]
+
     def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
         """(rows, classes, columns): log p(x_j | c), from the model that has not learned the row."""
         terms = np.zeros((len(group), len(self.classes), len(self.schema.names)))
         blocks = zip(self.schema.blocks, self.schema.find_places(), self.statistics.parts, cells, strict=False)
         for block, places, records, x in blocks:
-            if block.kind == "text":
+            if isinstance(x, TextCells):
                 family = family_with_prior(block.candidates[0], records[0])
                 assert isinstance(family, Text)
                 text = family.with_token_averaging() if self.average else family

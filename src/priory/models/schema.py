@@ -15,14 +15,14 @@ from priory.core.registration import register_record
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError, KindError
 from priory.families import Text
-from priory.families.base import ColumnFamily
+from priory.families.base import AnyFamily, ColumnFamily
 from priory.families.registry import auto_candidates, families_by_name, is_registered_family
 from priory.families.value_counts import CategoricalCells
 from priory.models.cells import Cells, LabelCells, NumberCells, TextCells
 from priory.models.records import BlockRecord
 from priory.models.table import Table
 
-Candidate = type[ColumnFamily] | ColumnFamily  # a class takes its prior from the data; an instance is a declared prior
+Candidate = type[AnyFamily] | AnyFamily  # a class takes its prior from the data; an instance is a declared prior
 FamilyLike = str | Candidate  # "auto", the name of a family, a class or an instance
 
 
@@ -156,19 +156,19 @@ def _resolve_candidates(
     return counted, chosen
 
 
-def _family_class(candidate: Candidate) -> type[ColumnFamily]:
+def _family_class(candidate: Candidate) -> type[AnyFamily]:
     return candidate if isinstance(candidate, type) else type(candidate)
 
 
-def matches_candidate(family: ColumnFamily, candidate: Candidate) -> bool:
+def matches_candidate(family: AnyFamily, candidate: Candidate) -> bool:
     return type(family) is _family_class(candidate)
 
 
-def instantiate_family(candidate: Candidate) -> ColumnFamily:
+def instantiate_family(candidate: Candidate) -> AnyFamily:
     """A family that can observe: the statistics do not depend on the prior."""
     return candidate() if isinstance(candidate, type) else candidate
 
 
-def family_with_prior(candidate: Candidate, statistics: BlockRecord) -> ColumnFamily:
+def family_with_prior(candidate: Candidate, statistics: BlockRecord) -> AnyFamily:
     """The candidate with its declared prior, or the one it takes from the data."""
     return candidate.empirical_prior(statistics) if isinstance(candidate, type) else candidate

@@ -15,6 +15,8 @@ from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families.value_counts import CategoricalCells, encode_values
 
+MAX_EXACT_INTEGER = 1 << 53  # every whole number up to here is a float
+
 
 @dataclass(frozen=True)
 class Column:
@@ -126,6 +128,8 @@ class Table:
             if self.matrix is not None
             else [c.numbers[:, None] for c in self.columns if c.numbers is not None]
         )
+        if self.matrix is not None:
+            check_exact_integers(self.matrix, self.names)
         if all(_has_no_infinity(block) for block in blocks):
             return
         for place, name in enumerate(self.names):
@@ -144,6 +148,25 @@ class Table:
             if missing.any():
                 row = int(np.argmax(missing))
                 raise DataError(f"row {row}, column {name!r} is missing (NaN); fill it, or set missing='ignore'.")
+
+
+def check_exact_integers(block: Array, names: Sequence[str]) -> None:
+    """Raise an error if whole numbers (rows, columns) are too large to be floats: neighbours would become one value."""
+    if block.dtype.kind not in "iu" or block.dtype.itemsize < 8 or not block.size:
+        return
+    if max(abs(int(block.min())), abs(int(block.max()))) <= MAX_EXACT_INTEGER:
+        return
+    for row, position in np.argwhere((block > MAX_EXACT_INTEGER) | (block < -MAX_EXACT_INTEGER)):
+        check_exact_integer(int(block[row, position]), int(row), names[position])
+
+
+def check_exact_integer(value: int, row: int, name: str) -> None:
+    """Raise an error if a whole number cannot be held by a float exactly."""
+    if abs(value) > MAX_EXACT_INTEGER and abs(value) < 1 << 1000 and int(float(value)) != value:
+        raise DataError(
+            f"row {row}, column {name!r} holds {value}, which a float cannot hold exactly; "
+            "pass it as a string if it is an identifier, or scale it."
+        )
 
 
 def _has_no_infinity(block: Array) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.families.value_counts import encode_values, find_missing
-from priory.models.table import Column, Table
+from priory.models.table import MAX_EXACT_INTEGER, Column, Table, check_exact_integer, check_exact_integers
 
 
 def read_table(X: object) -> Table:
@@ -31,18 +31,30 @@ def read_table(X: object) -> Table:
             "X is a sparse matrix; a table of columns is dense: call .toarray(), or use priory.naive_bayes."
         )
     if isinstance(X, Mapping):
-        return _table_from_columns({str(name): np.asarray(values) for name, values in X.items()})
+        return _table_from_columns({str(name): _fill_mask(values) for name, values in X.items()})
     if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
         names = dict.fromkeys(str(name) for row in X for name in row)
         return _table_from_columns({name: _make_object_array([row.get(name) for row in X]) for name in names})
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise KindError("X is a lazy frame, whose rows are not there yet; call .collect() first.")
     if isinstance(frame, nw.DataFrame):
         return _table_from_frame(frame)
     return _table_from_array(X)
 
 
+def _fill_mask(cells: object) -> Array:
+    """Cells as an array, with the masked ones missing."""
+    if not isinstance(cells, np.ma.MaskedArray):
+        return np.asarray(cells)
+    is_number = cells.dtype.kind in "biuf"
+    filled = np.array(cells.data, dtype=float if is_number else object)
+    filled[np.ma.getmaskarray(cells)] = np.nan if is_number else None
+    return filled
+
+
 def _table_from_array(X: object) -> Table:
-    cells = np.asarray(X) if not isinstance(X, list) else _array_from_rows(X)
+    cells = _array_from_rows(X) if isinstance(X, list) else _fill_mask(X)
     if np.iscomplexobj(cells):
         raise DataError(
             "Complex data not supported: X holds complex numbers; give real and imaginary parts as columns."
@@ -82,10 +94,13 @@ def _table_from_frame(frame: nw.DataFrame[Any]) -> Table:
 
 
 def _column_from_series(series: nw.Series[Any], name: str) -> Column:
+    series = _decode_series(series)
     kind = series.dtype
+    if kind.is_integer():
+        _check_exact(series, name)
     if kind.is_numeric() or kind == nw.Boolean:
         return Column("number", np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float))
-    if kind == nw.Unknown or len(series) == int(series.is_null().sum()):
+    if len(series) == int(series.is_null().sum()):
         return Column("empty")
     if kind in (nw.String, nw.Categorical, nw.Enum):
         return Column("label", labels=_encode_series(series))
@@ -93,7 +108,33 @@ def _column_from_series(series: nw.Series[Any], name: str) -> Column:
         cells = _make_object_array(series.to_list())
         cells[series.is_null().to_numpy()] = None
         return _column_from_array(cells, name)
-    raise KindError(f"column {name!r} holds {kind}; turn it into a number or a string, or leave it out.")
+    held = series.to_native().dtype if kind == nw.Unknown and hasattr(series.to_native(), "dtype") else kind
+    held = series.to_native().type if kind == nw.Unknown and hasattr(series.to_native(), "type") else held
+    raise KindError(f"column {name!r} holds {held}; turn it into a number or a string, or leave it out.")
+
+
+def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
+    """The series without an encoding that only saves space: pandas' sparse and Arrow's run-end encoding."""
+    native = series.to_native()
+    if series.dtype != nw.Unknown:
+        return series
+    if hasattr(native, "sparse") and hasattr(native.sparse, "to_dense"):
+        return nw.from_native(native.sparse.to_dense(), series_only=True)
+    if "run_end_encoded" in str(getattr(native, "type", "")):
+        import pyarrow as pa
+        import pyarrow.compute
+
+        return nw.from_native(pa.chunked_array(map(pyarrow.compute.run_end_decode, native.chunks)), series_only=True)
+    return series
+
+
+def _check_exact(series: nw.Series[Any], name: str) -> None:
+    """Raise an error if a whole number is too large to be a float: neighbours would become one value."""
+    if max(abs(int(series.min() or 0)), abs(int(series.max() or 0))) <= MAX_EXACT_INTEGER:
+        return
+    for row, value in enumerate(series.to_list()):
+        if value is not None:
+            check_exact_integer(int(value), row, name)
 
 
 def _encode_series(series: nw.Series[Any]) -> tuple[Array, Array]:
@@ -115,6 +156,7 @@ def _encode_series(series: nw.Series[Any]) -> tuple[Array, Array]:
 def _column_from_array(cells: Array, name: str) -> Column:
     """A column of Python objects, or of a NumPy type, read by the types it holds."""
     if cells.dtype.kind in "biuf":
+        check_exact_integers(cells[:, None], [name])
         return Column("number", cells.astype(float))
     if cells.dtype.kind in "US":
         return Column("label", labels=encode_values(cells.astype(object)))
@@ -156,6 +198,8 @@ def _check_cell_kind(value: object, row: int, name: str) -> str:
 
 
 def _convert_to_float(value: SupportsFloat, row: int, name: str) -> float:
+    if isinstance(value, int):
+        check_exact_integer(value, row, name)
     try:
         return float(value)
     except OverflowError:

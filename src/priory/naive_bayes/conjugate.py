@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,8 +21,8 @@ from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
-from priory.families import Bernoulli, Family, Gamma, Poisson
-from priory.families.base import ESTIMATES
+from priory.families import Bernoulli, Gamma, Poisson
+from priory.families.base import ESTIMATES, ArrayFamily
 from priory.families.bernoulli import BernoulliStatistics
 from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE, GammaParameters, GammaStatistics
 from priory.families.poisson import MAX_EXACT_COUNT, PoissonStatistics
@@ -77,9 +77,9 @@ class ConjugateClassifier(BaseClassifier[Array]):
 class FamilyNB(ConjugateClassifier, Generic[ParametersT]):
     """Naive Bayes with the same family for every column."""
 
-    prior: Family | None
+    prior: ArrayFamily[Any, ParametersT] | None
 
-    _family: ClassVar[type[Family]]
+    _family: ClassVar[type[ArrayFamily[Any, Any]]]
 
     def _read(self, X: object, reset: bool) -> Array:
         if not (self.prior is None or isinstance(self.prior, self._family)):
@@ -87,7 +87,7 @@ class FamilyNB(ConjugateClassifier, Generic[ParametersT]):
         x = super()._read(X, reset)
         return x.astype(float, copy=False) if x.dtype.kind == "f" else x
 
-    def _family_with_prior(self) -> Family:
+    def _family_with_prior(self) -> ArrayFamily[Any, ParametersT]:
         """The family with its declared prior, or the one it takes from the data."""
         record: Statistics = self._fitted_statistics().parts[0]
         return self.prior or record.derive("prior", self._family.empirical_prior)
@@ -95,8 +95,7 @@ class FamilyNB(ConjugateClassifier, Generic[ParametersT]):
     def _point_estimate(self) -> ParametersT:
         """The point estimate; the posterior mean if the parameters are integrated out."""
         estimate = "mean" if self.estimate == "predictive" else self.estimate
-        parameters: ParametersT = self._family_with_prior().parameters(self._fitted_statistics().parts[0], estimate)
-        return parameters
+        return self._family_with_prior().parameters(self._fitted_statistics().parts[0], estimate)
 
     def _column_log_likelihoods(self, block: Array) -> Array:
         """log p(x_j | c): (rows, classes, columns)."""

@@ -7,13 +7,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from priory.core.column_kernels import score_gaussian
+from priory.core.logspace import LOG_TWO_PI
 from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
 from priory.estimators.labels import convert_to_numpy
 from priory.families.base import nan_where_zero
-from priory.families.gaussian import LOG_TWO_PI, MIN_VARIANCE_SHARE, Gaussian, Moments
+from priory.families.gaussian import MIN_VARIANCE_SHARE, Gaussian, Moments
 from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.array_libraries import convert_like, empty_like, find_array_library, is_single_precision

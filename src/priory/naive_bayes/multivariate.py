@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
+from priory.core.logspace import LOG_TWO_PI
 from priory.core.registration import register_estimator
 from priory.core.sharding import score_shards, split_rows
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import nan_where_zero
-from priory.families.gaussian import LOG_TWO_PI, MAX_ABS_Z, MIN_VARIANCE_SHARE
+from priory.families.gaussian import MAX_ABS_Z, MIN_VARIANCE_SHARE
 from priory.families.multivariate_gaussian import MultivariateGaussian, Scatter
 from priory.naive_bayes.conjugate import ConjugateClassifier
 from priory.naive_bayes.discrete import MAX_MULTIPLICATIONS_AT_ONCE
@@ -110,11 +111,12 @@ class GaussianBayes(ConjugateClassifier):
         belief = prior + scatter
         if self.covariance == "class":
             return belief
-        pooled = prior.scale + (belief.scale - prior.scale).sum(axis=0)
+        scale = np.asarray(belief.scale)
+        pooled = prior.scale + (scale - prior.scale).sum(axis=0)
         return replace(
             belief,
             degrees=np.full(len(scatter.n), prior.degrees + scatter.n.sum()),
-            scale=np.broadcast_to(pooled, belief.scale.shape),
+            scale=np.broadcast_to(pooled, scale.shape),
         )
 
     def _mean_and_covariance(self) -> tuple[Array, Array]:
@@ -165,8 +167,8 @@ class GaussianBayes(ConjugateClassifier):
         if self.estimate == "predictive":
             belief = self._posterior()
             strength = np.asarray(belief.strength)
-            centre, spread = belief.location, belief.scale * ((strength + 1) / strength)[:, None, None]
-            power = (belief.degrees + 1) / 2
+            centre, spread = np.asarray(belief.location), belief.scale * ((strength + 1) / strength)[:, None, None]
+            power = (np.asarray(belief.degrees) + 1) / 2
             base = gammaln(power) - gammaln(power - d / 2) - d / 2 * np.log(np.pi)
         else:
             centre, spread = self._mean_and_covariance()

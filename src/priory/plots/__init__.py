@@ -1,4 +1,7 @@
-"""Figures, one function each (extra ``plots``). A figure is returned, not shown: ``figure.savefig("bags.png")``."""
+"""Figures: every function returns a matplotlib figure, to be saved with ``figure.savefig("bags.png")``.
+
+They need matplotlib: ``pip install 'priory[plots]'``.
+"""
 
 from priory.plots.evaluation import (
     confusion_matrix,

@@ -1,4 +1,4 @@
-"""An empty figure to draw on. ``Figure``, not pyplot: nothing global, no window, no display needed."""
+"""Empty figures to draw on, created without pyplot: no global state, no window, and no display needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INK_COLOUR, BLUE, RED = "#333333", "#2f6db5", "#c0392b"
 
 
 def create_axes(x_label: str, y_label: str, title: str = "") -> tuple[Figure, Axes]:
-    """A figure with one pair of axes."""
+    """Return a figure with one pair of axes."""
     figure = create_figure(6, 4)
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
@@ -28,6 +28,7 @@ def create_axes(x_label: str, y_label: str, title: str = "") -> tuple[Figure, Ax
 
 
 def create_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of this size in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -38,12 +39,12 @@ def create_figure(width: float, height: float) -> Figure:
 
 
 def render_inline_svg(draw: Callable[[], Figure], title: str) -> str:
-    """A figure as SVG to stand in a page: its ink is that of the page, its text is text, the same bytes each time."""
-    create_figure(1, 1)  # says what to install
+    """Return a figure as SVG for an HTML page, with the text colour of the page; the same bytes every time."""
+    create_figure(1, 1)  # raises if matplotlib is not installed
     import matplotlib
 
     with matplotlib.rc_context(_SVG_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # the reader's fonts will have it
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # the reader's fonts may have it
         file = io.StringIO()
         draw().savefig(file, format="svg", transparent=True, metadata={"Date": None})
     picture = file.getvalue()

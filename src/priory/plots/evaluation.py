@@ -1,8 +1,8 @@
-"""Figures of judgement: what a model gets right, whether its probabilities hold, and which evidence moved it."""
+"""Figures of an evaluation: what a model gets right, how reliable its probabilities are, and its evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,20 +14,20 @@ from priory.plots.canvas import BLUE, INK_COLOUR, RED, create_axes, create_figur
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAX_EVIDENCE_BARS = 15  # lines of evidence shown
-MAX_ANNOTATED_CLASSES = 15  # a confusion matrix of more classes has no numbers in its cells
+MAX_EVIDENCE_BARS = 15
+MAX_ANNOTATED_CLASSES = 15  # with more classes, the cells of a confusion matrix have no numbers
 RELIABILITY_STYLES = (
     ("#8e5bb5", "^", ":"),
     ("#2a9d5c", "D", "-."),
     (RED, "s", "--"),
     (BLUE, "o", "-"),
-)  # the last is the best
+)  # colour, marker and line; a single model has the last style
 
 
 def confusion_matrix(scores: Scores) -> Figure:
-    """How many rows of each class (down) were given which answer (across); the darker, the larger its share."""
+    """Plot the number of rows of each true class (down) and answer (across); darker means a larger share."""
     counts, k = scores.confusion, len(scores.classes)
-    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)  # (classes, answers)
     size = min(3.2 + 0.42 * k, 9.0)
     figure = create_figure(size + 0.8, size)
     axes = figure.add_subplot()
@@ -48,24 +48,27 @@ def confusion_matrix(scores: Scores) -> Figure:
 
 
 def reliability_diagram(scores: Scores | Mapping[str, Scores], bins: int = 10) -> Figure:
-    """How often answers are right against how certain they were, and how many rows were how certain.
+    """Plot the share of right answers against their certainty, and the number of rows at each certainty.
 
-    Several judgements, say before and after calibration, are given by name. On the diagonal, certainty is honest.
+    Several scores can be compared, for example ``{"before": ..., "after": ...}``. A perfectly calibrated model is on
+    the diagonal.
     """
-    several = scores if isinstance(scores, Mapping) else {"": scores}
+    by_name = scores if isinstance(scores, Mapping) else {"": scores}
     figure = create_figure(5, 5)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
     above.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-    wide, lowest = 0.9 / bins / len(several), 1.0
-    for n, (name, one) in enumerate(several.items()):
-        colour, mark, line = RELIABILITY_STYLES[(n - len(several)) % len(RELIABILITY_STYLES)]
-        seen = one.reliability(bins)
-        right = np.array([b.accuracy.value for b in seen])
-        reach = np.abs([[b.accuracy.low for b in seen] - right, [b.accuracy.high for b in seen] - right])
+    wide, lowest = 0.9 / bins / len(by_name), 1.0
+    for n, (name, one) in enumerate(by_name.items()):
+        colour, mark, line = RELIABILITY_STYLES[(n - len(by_name)) % len(RELIABILITY_STYLES)]
+        filled = one.reliability(bins)
+        right = np.array([b.accuracy.value for b in filled])
+        reach = np.abs([[b.accuracy.low for b in filled] - right, [b.accuracy.high for b in filled] - right])
         title = f"{_format_label(name)}: calibration error {one.calibration_error.value:.1%}".removeprefix(": ")
-        above.errorbar([b.certainty for b in seen], right, reach, c=colour, marker=mark, ls=line, lw=1.5, label=title)
-        below.bar([b.low + 0.05 / bins + (n + 0.5) * wide for b in seen], [b.rows for b in seen], wide, color=colour)
-        lowest = min(lowest, seen[0].low)
+        above.errorbar([b.certainty for b in filled], right, reach, c=colour, marker=mark, ls=line, lw=1.5, label=title)
+        below.bar(
+            [b.low + 0.05 / bins + (n + 0.5) * wide for b in filled], [b.rows for b in filled], wide, color=colour
+        )
+        lowest = min(lowest, filled[0].low)
     above.set(xlim=(lowest - 0.01, 1.01), ylim=(-0.02, 1.02), ylabel="share of right answers")
     below.set(xlabel="certainty", ylabel="rows")
     figure.legend(frameon=False, loc="outside upper left")
@@ -75,7 +78,7 @@ def reliability_diagram(scores: Scores | Mapping[str, Scores], bins: int = 10) -
 
 
 def score_histogram(scores: Scores, bins: int = 20) -> Figure:
-    """How many rows were answered with which certainty, the wrong ones in red."""
+    """Plot the number of rows at each certainty, with wrong answers in red."""
     figure, axes = create_axes("certainty of the answer", "rows")
     right = scores.answer == scores.truth
     edges = np.arange(min(int(scores.certainty.min() * bins), bins - 1), bins + 1) / bins
@@ -88,7 +91,10 @@ def score_histogram(scores: Scores, bins: int = 20) -> Figure:
 
 
 def evidence_bars(evidence: Ledger | Sequence[tuple[Any, ...]]) -> Figure:
-    """The weight of each piece of evidence in decibans: of one row's ledger, or of a class's strongest tokens."""
+    """Plot the weight of each piece of evidence: of one row's ledger, or of the strongest tokens of a class.
+
+    Weights are in decibans, which are 10 * log10 of an odds ratio.
+    """
     if isinstance(evidence, Ledger):
         first, second, *_ = (*evidence.ranked(), evidence.ranked()[0])
         names = [_format_line(line) for line in evidence.entries()]
@@ -101,8 +107,8 @@ def evidence_bars(evidence: Ledger | Sequence[tuple[Any, ...]]) -> Figure:
     figure = create_figure(6, 0.9 + 0.28 * len(bars))
     axes = figure.add_subplot()
     weights = np.array([weight for _, weight in bars])
-    drawn = axes.barh(range(len(bars)), weights, color=np.where(weights > 0, BLUE, RED), height=0.7)
-    axes.bar_label(drawn, [f"{weight:+.1f}" for weight in weights], padding=3, fontsize=9)
+    container = axes.barh(range(len(bars)), weights, color=np.where(weights > 0, BLUE, RED), height=0.7)
+    axes.bar_label(container, [f"{weight:+.1f}" for weight in weights], padding=3, fontsize=9)
     axes.set_yticks(range(len(bars)), [name for name, _ in bars])
     axes.axvline(0, color=INK_COLOUR, linewidth=1)
     axes.margins(x=0.12, y=0.02)
@@ -114,13 +120,13 @@ def evidence_bars(evidence: Ledger | Sequence[tuple[Any, ...]]) -> Figure:
 
 
 def learning_curve(scores_by_rows: Mapping[int, Scores], score: str = "log_loss") -> Figure:
-    """A score against the number of rows learned, with its interval; dashed, the base rate."""
+    """Plot a score and its interval against the number of training rows; the base rate is dashed."""
     sizes = sorted(scores_by_rows)
     values = np.array([getattr(scores_by_rows[size], score) for size in sizes])
-    figure, axes = create_axes("rows learned", score.replace("_", " "))
+    figure, axes = create_axes("training rows", score.replace("_", " "))
     axes.fill_between(sizes, values[:, 1], values[:, 2], color=BLUE, alpha=0.2, linewidth=0, label="95 % interval")
     axes.plot(sizes, values[:, 0], color=BLUE, marker="o", label="model")
-    base = [scores_by_rows[size].beside(score) for size in sizes]
+    base = [scores_by_rows[size].base_score(score) for size in sizes]
     if None not in base:
         axes.plot(sizes, np.array(base, dtype=float), color=RED, linestyle="--", label="base rate")
     axes.set_xscale("log")
@@ -131,8 +137,8 @@ def learning_curve(scores_by_rows: Mapping[int, Scores], score: str = "log_loss"
 
 
 def roc_curves(scores: Scores) -> Figure:
-    """The share of a class that is found against the share of the others that is taken for it."""
-    figure, axes = create_axes("share of the others taken for it", "share of the class found")
+    """Plot the ROC curve of each class (of the six worst if there are more): true against false positive rate."""
+    figure, axes = create_axes("false positive rate", "true positive rate")
     figure.set_size_inches(5, 5)
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)
     worst = sorted(scores.worst(6), key=lambda one: -one.roc_area.value)
@@ -144,13 +150,13 @@ def roc_curves(scores: Scores) -> Figure:
     return figure
 
 
-def _format_label(name: Any) -> str:
-    """A label as it is: a dollar sign begins no formula."""
+def _format_label(name: Hashable) -> str:
+    """Return a label as text in which a dollar sign does not start a formula."""
     return format_value(name).replace("$", r"\$")
 
 
 def _format_line(line: LedgerLine) -> str:
-    """A token with the number of its places if it has several; a column with its value; the prior alone."""
+    """Return a token with its number of occurrences, a column with its value, or just the name of the prior."""
     if line.spans or line.value == "":
         return _format_label(line.name) + (f" × {len(line.spans)}" if len(line.spans) > 1 else "")
     return f"{_format_label(line.name)} = {_format_label(line.value)}"

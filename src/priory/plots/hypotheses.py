@@ -1,28 +1,27 @@
-"""Figures of hypothesis spaces: what is believed as observations come in."""
+"""Figures of hypothesis spaces: how probabilities change as observations come in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy.special import betaincinv
 
-from priory.hypotheses.base import HypothesisSpace
-from priory.hypotheses.continuum import Continuum
-from priory.hypotheses.finite import Hypotheses
+from priory.hypotheses import Continuum, Hypotheses
+from priory.hypotheses.base import HypothesisSpace, NameT
 from priory.plots.canvas import create_axes, create_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SpaceT = TypeVar("SpaceT", bound=HypothesisSpace)
+SpaceT = TypeVar("SpaceT", bound=HypothesisSpace[Any])
 
 CURVE_MARKERS = "osD^v*Px"
 
 
-def posterior_curves(space: Hypotheses, observations: Sequence[Any]) -> Figure:
-    """The posterior probability of each hypothesis against the number of observations."""
+def posterior_curves(space: Hypotheses[NameT], observations: Sequence[object]) -> Figure:
+    """Plot the posterior probability of each hypothesis against the number of observations."""
     curves = [list(state.posterior.values()) for state in _replay_observations(space, observations)]
     figure, axes = create_axes("number of observations", "posterior probability of the hypothesis")
     for j, name in enumerate(space.names):
@@ -32,17 +31,17 @@ def posterior_curves(space: Hypotheses, observations: Sequence[Any]) -> Figure:
     return figure
 
 
-def next_outcome_curve(space: HypothesisSpace, observations: Sequence[Any], outcome: Any) -> Figure:
-    """The probability that the next observation is ``outcome``, against the number of observations."""
+def next_outcome_curve(space: HypothesisSpace[Any], observations: Sequence[object], outcome: Hashable) -> Figure:
+    """Plot the probability that the next observation is ``outcome`` against the number of observations."""
     curve = [state.predict_proba()[outcome] for state in _replay_observations(space, observations)]
-    figure, axes = create_axes("number of observations", f"probability that the next is {outcome}")
+    figure, axes = create_axes("number of observations", f"probability that the next one is {outcome}")
     axes.plot(curve, marker="o", color="C0")
     axes.set_ylim(min(0.4, *curve), 1.02)
     return figure
 
 
 def belief(space: Continuum) -> Figure:
-    """The posterior density of θ, with its ML, MAP and mean values marked; the prior is dashed."""
+    """Plot the posterior density of θ, with the ML, MAP and mean values marked; the prior is dashed."""
     figure, axes = create_axes("θ", "density")
     theta = np.linspace(0.001, 0.999, 999)
     axes.plot(theta, np.exp(space.clone_unfitted().log_density(theta)), "--", color="0.6", label="prior")
@@ -58,13 +57,13 @@ def belief(space: Continuum) -> Figure:
     return figure
 
 
-def belief_curve(space: Continuum, observations: Sequence[Any], mass: float = 0.9) -> Figure:
-    """The belief about θ against the number of observations: its mean, its mode, and the middle ``mass`` of it."""
+def belief_curve(space: Continuum, observations: Sequence[object], mass: float = 0.9) -> Figure:
+    """Plot the posterior of θ against the number of observations: mean, mode, and the central ``mass`` of it."""
     beliefs = [state.posterior for state in _replay_observations(space, observations)]
     mean, mode = np.array([(b.mean(), b.mode()) for b in beliefs], dtype=float).T
     low, high = np.array([betaincinv(b.a, b.b, [(1 - mass) / 2, (1 + mass) / 2]) for b in beliefs]).T
     figure, axes = create_axes("number of observations", f"θ = P({space.outcomes[0]})")
-    axes.fill_between(np.arange(len(mean)), low, high, alpha=0.2, linewidth=0, label=f"middle {mass:.0%}")
+    axes.fill_between(np.arange(len(mean)), low, high, alpha=0.2, linewidth=0, label=f"central {mass:.0%}")
     axes.plot(mean, marker="o", label="mean")
     axes.plot(mode, marker="s", linestyle="none", color="C3", label="MAP")
     axes.set_ylim(-0.02, 1.02)
@@ -73,22 +72,26 @@ def belief_curve(space: Continuum, observations: Sequence[Any], mass: float = 0.
 
 
 def version_space(
-    space: Hypotheses, inputs: Sequence[Any], examples: Sequence[tuple[Any, Any]] = (), outcome: Any = "+"
+    space: Hypotheses[NameT],
+    inputs: Sequence[object],
+    examples: Sequence[tuple[object, object]] = (),
+    outcome: Hashable = "+",
 ) -> Figure:
-    """What each hypothesis says of each input, those still possible on top and dark, and below it their vote.
+    """Plot which inputs each hypothesis predicts to be ``outcome``, and below that the vote of all hypotheses.
 
-    For hypotheses about labelled inputs, observed as ``(input, label)``; ``examples`` are written above the vote.
+    The hypotheses that are still possible are at the top and dark, those ruled out are below the line and faded. For
+    hypotheses about labelled inputs, observed as ``(input, label)``; ``examples`` are marked above the vote.
     """
     possible = space.possible
     order = possible + [name for name in space.names if name not in possible]
     row, column = list(space.likelihood.outcomes).index(outcome), [space.names.index(name) for name in order]
-    says = np.array([space.votes(x)[row, column] for x in inputs]).T
+    p = np.array([space.votes(x)[row, column] for x in inputs]).T  # (hypotheses, inputs)
     faded = np.where(np.arange(len(order)) < len(possible), 1.0, 0.3)[:, None]
     figure = create_figure(6, 6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    above.imshow(says * faded, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
+    above.imshow(p * faded, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
     above.axhline(len(possible) - 0.5, color="C3", linewidth=1)
-    above.set(ylabel=f"hypotheses: {len(possible)} of {len(order)} possible", yticks=[])
+    above.set(ylabel=f"hypotheses ({len(possible)} of {len(order)} possible)", yticks=[])
     below.bar(np.arange(len(inputs)), [space.predict_proba(x)[outcome] for x in inputs], color="C0")
     below.axhline(0.5, color="0.6", linewidth=1, linestyle="--")
     for x, label in examples:
@@ -98,8 +101,8 @@ def version_space(
     return figure
 
 
-def _replay_observations(space: SpaceT, observations: Sequence[Any]) -> Iterator[SpaceT]:
-    """The space before anything was seen, and after each observation."""
+def _replay_observations(space: SpaceT, observations: Sequence[object]) -> Iterator[SpaceT]:
+    """Yield the space before anything was observed, and after each observation."""
     state = space.clone_unfitted()
     yield state
     for observation in observations:

@@ -1,13 +1,13 @@
-"""Figures of regression: prior lines, posterior lines, predictive bands, probabilities of a class."""
+"""Figures of regression: lines drawn from prior and posterior, predictive bands, and class probabilities."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.typing import Array
+from priory.core.typing import Array, RandomState
 from priory.plots.canvas import BLUE, INK_COLOUR, RED, create_axes
 
 if TYPE_CHECKING:
@@ -15,28 +15,38 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+class Lines(Protocol):
+    """Draws of lines, such as `priory.regression.linear_regression.LineDraws`."""
+
+    @property
+    def intercept(self) -> Array: ...
+
+    @property
+    def coef(self) -> Array: ...
+
+
 class LineModel(Protocol):
-    """What a regression in one column can be asked, such as `priory.BayesianLinearRegression`."""
+    """A regression on one column, such as `priory.BayesianLinearRegression`."""
 
-    def predict(self, X: Any) -> Any: ...
+    def predict(self, X: Array) -> Array: ...
 
-    def predict_interval(self, X: Any, level: float) -> tuple[Array, Array]: ...
+    def predict_interval(self, X: Array, level: float) -> tuple[Array, Array]: ...
 
-    def sample_lines(self, size: int, *, prior: bool, random_state: Any) -> Any: ...
+    def sample_lines(self, size: int, *, prior: bool, random_state: RandomState) -> Lines: ...
 
 
-def prior_lines(model: LineModel, x: ArrayLike, size: int = 40, random_state: Any = 0) -> Figure:
-    """Lines thought plausible before any row was seen."""
-    figure, axes = create_axes("x", "y", "Before the data: lines drawn from the prior")
+def prior_lines(model: LineModel, x: ArrayLike, size: int = 40, random_state: RandomState = 0) -> Figure:
+    """Plot lines drawn from the prior."""
+    figure, axes = create_axes("x", "y", "Lines drawn from the prior")
     _draw_lines(axes, model, np.asarray(x, dtype=float), size, True, random_state)
     return figure
 
 
 def posterior_lines(
-    model: LineModel, x: ArrayLike, X: ArrayLike, y: ArrayLike, size: int = 40, random_state: Any = 0
+    model: LineModel, x: ArrayLike, X: ArrayLike, y: ArrayLike, size: int = 40, random_state: RandomState = 0
 ) -> Figure:
-    """Lines still plausible after the rows (X, y), and their mean."""
-    figure, axes = create_axes("x", "y", "After the data: lines drawn from the posterior")
+    """Plot lines drawn from the posterior, their mean, and the rows (X, y)."""
+    figure, axes = create_axes("x", "y", "Lines drawn from the posterior")
     grid = np.asarray(x, dtype=float)
     _draw_lines(axes, model, grid, size, False, random_state)
     axes.plot(grid, model.predict(grid[:, None]), color=RED, linewidth=2, label="mean")
@@ -53,8 +63,11 @@ def predictive_band(
     level: float = 0.9,
     frequentist: tuple[str, ArrayLike] | None = None,
 ) -> Figure:
-    """Where new rows lie with probability ``level``; ``frequentist`` is the name and height of a rival line."""
-    figure, axes = create_axes("x", "y", f"Prediction: {level:.0%} of new rows lie in the band")
+    """Plot the band that holds new rows with probability ``level``, and the rows (X, y).
+
+    ``frequentist`` is the name of another line for comparison, and its height at ``x``.
+    """
+    figure, axes = create_axes("x", "y", f"Prediction: the band holds {level:.0%} of new rows")
     grid = np.asarray(x, dtype=float)
     low, high = model.predict_interval(grid[:, None], level)
     axes.fill_between(grid, low, high, color=BLUE, alpha=0.2, linewidth=0, label=f"{level:.0%} band")
@@ -67,8 +80,8 @@ def predictive_band(
 
 
 def class_probability(x: ArrayLike, curves: dict[str, ArrayLike], X: ArrayLike, d: ArrayLike) -> Figure:
-    """P(d = 1 | x) by several methods, over the examples (X, d) that they learned from."""
-    figure, axes = create_axes("x", "y", "The probability of class 1")
+    """Plot P(d = 1 | x) by several methods, and the examples (X, d) that they were fitted to."""
+    figure, axes = create_axes("x", "y", "Probability of class 1")
     for (name, p), style in zip(curves.items(), ("--", "-.", "-", ":"), strict=False):
         axes.plot(x, p, linestyle=style, linewidth=2, label=name)
     axes.scatter(np.ravel(X), d, color=INK_COLOUR, s=18, zorder=3, label="data")
@@ -77,6 +90,6 @@ def class_probability(x: ArrayLike, curves: dict[str, ArrayLike], X: ArrayLike, 
     return figure
 
 
-def _draw_lines(axes: Axes, model: LineModel, x: Array, size: int, prior: bool, random_state: Any) -> None:
+def _draw_lines(axes: Axes, model: LineModel, x: Array, size: int, prior: bool, random_state: RandomState) -> None:
     lines = model.sample_lines(size, prior=prior, random_state=random_state)
     axes.plot(x, lines.intercept + x[:, None] * lines.coef[:, 0], color=BLUE, alpha=0.3, linewidth=1)

@@ -1,12 +1,13 @@
-"""What linear regression remembers of its rows: how many, and the sums and products of the columns.
+"""The sufficient statistics of linear regression: the number of rows, and the sums and cross products of the columns.
 
     n,  Σ z,  Σ z z'        with  z = (y, x) - origin,  the target first
 
-Sums about an origin near the data keep 15 digits where raw products keep none (mean 1e8, sd 1). The origin does not
-change a result beyond rounding; ``+`` puts both records about one origin and over the same terms.
+Sums about an origin near the data keep 15 digits where raw products keep none (mean 1e8, standard deviation 1). The
+origin does not change a result beyond rounding; ``+`` brings both records to one origin and to the same terms.
 
-A missing cell has its own term: its value is nought *about the origin*, and its flag is 1. So what a missing cell is
-taken for (the mean of the cells present) is a function of the record, and is forgotten with the rows.
+A column with missing cells has a second term, a flag: a missing cell has z = 0 and its flag is 1. The value that
+replaces a missing cell (the mean of the cells present) is therefore a function of the statistics, and is forgotten
+together with the rows.
 
 >>> seen = accumulate_products([[1.0], [2.0], [np.nan], [4.0]], [1.0, 2.0, 3.0, 4.0])
 >>> [f"{t.column} {t.kind}" for t in seen.terms], seen.centre().round(3).tolist()
@@ -29,16 +30,15 @@ from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 
-PRODUCT_BLOCK_ROWS = 1 << 12  # rows whose products are taken at once: they stay in the cache
-MIN_COLUMN_SPREAD, MAX_CELL_MAGNITUDE = 1e-150, 1e150  # the square of anything beyond is nought or infinite
-FORGOTTEN_SPREAD_TOLERANCE = (
-    1e-9  # of the products: a forgotten part may not hold more spread than this beyond what was learned
-)
+PRODUCT_BLOCK_ROWS = 1 << 12  # rows multiplied at once: they stay in the cache
+MIN_COLUMN_SPREAD, MAX_CELL_MAGNITUDE = 1e-150, 1e150  # beyond these the square underflows or overflows
+FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # relative to the products: how far below zero rounding may push a variance
+FAR_ORIGIN_RATIO = 1e-6  # of the products: with less scatter than this the origin is too far from the rows
 
 
 @register_record("Term", reveals="the values of its columns that are labels")
 class Term(NamedTuple):
-    """One column of the design: a column's ``value``, its ``missing`` flag, or one ``level`` of a category."""
+    """One column of the design matrix: a column's ``value``, its ``missing`` flag, or one ``level`` of a category."""
 
     column: Hashable
     kind: str = "value"
@@ -52,14 +52,17 @@ class Term(NamedTuple):
 @register_record("Products", axes={"n": "", "first": "p", "second": "pp", "origin": "p"})
 @dataclass(frozen=True, eq=False)
 class CrossProducts(Statistics):
-    """Rows seen, and the sums and products of target and terms about the origin."""
+    """The number of rows, and the sums and products of target and terms about the origin.
+
+    All arrays have the target first, then the terms: their size is ``1 + terms``, called ``width`` below.
+    """
 
     frame_fields: ClassVar[tuple[str, ...]] = ("origin", "terms")
 
-    n: Array
-    first: Array
-    second: Array
-    origin: Array  # of the target, then of each term; only values have one: levels and flags are counted from nought
+    n: Array  # (): the total weight of the rows
+    first: Array  # (width,): Σ z
+    second: Array  # (width, width): Σ z z'
+    origin: Array  # (width,): zero for levels and flags
     terms: tuple[Term, ...]
 
     def find_fault(self) -> str | None:
@@ -68,7 +71,7 @@ class CrossProducts(Statistics):
         return None
 
     def find_missing_flags(self) -> list[tuple[int, int]]:
-        """Where a value stands, and where its flag does."""
+        """Return the positions of each value that has a missing flag, and of that flag."""
         place = {term: i for i, term in enumerate(self.terms, start=1)}
         return [
             (i, place[term.missing_flag])
@@ -77,19 +80,20 @@ class CrossProducts(Statistics):
         ]
 
     def rebase(self, origin: Array) -> CrossProducts:
-        """The same rows about another origin: ``z' = z + shift`` in every cell that is present."""
+        """Return the statistics of the same rows about another origin: ``z' = z + shift`` in every cell present."""
         if (self.origin == origin).all():
             return self
         shift = np.where(self.count_present() > 0, self.origin - origin, 0.0)
+        # (1, z') = step @ (1, z), so the moments of (1, z'), (1 + width, 1 + width), are step @ moments @ step.T
         step = np.eye(1 + len(shift))
         step[1:, 0] = shift
         for value, flag in self.find_missing_flags():
-            step[1 + value, 1 + flag] = -shift[value]
+            step[1 + value, 1 + flag] = -shift[value]  # a missing cell stays at zero
         moved = step @ np.block([[self.n, self.first], [self.first[:, None], self.second]]) @ step.T
         return replace(self, first=moved[0, 1:], second=(moved[1:, 1:] + moved[1:, 1:].T) / 2, origin=origin)
 
     def add_terms(self, terms: Iterable[Term]) -> CrossProducts:
-        """The same rows over more terms, nought in each of the new ones."""
+        """Return the statistics of the same rows with more terms, which are zero in every row."""
         new = tuple(dict.fromkeys([*self.terms, *terms]))[len(self.terms) :]
         if not new:
             return self
@@ -103,6 +107,7 @@ class CrossProducts(Statistics):
         )
 
     def reorder_terms(self, terms: tuple[Term, ...]) -> CrossProducts:
+        """Return the same statistics with the terms in another order."""
         if terms == self.terms:
             return self
         place = {term: i for i, term in enumerate(self.terms, start=1)}
@@ -110,7 +115,7 @@ class CrossProducts(Statistics):
         return CrossProducts(self.n, self.first[order], self.second[np.ix_(order, order)], self.origin[order], terms)
 
     def align(self, other: CrossProducts) -> tuple[CrossProducts, CrossProducts]:
-        """Over all terms of both, about the origin of the record with more cells."""
+        """Return both records over the terms of both, each column about the origin of the record with more cells."""
         ours, theirs = ({t.column for t in r.terms if t.kind == "value"} for r in (self, other))
         if ours != theirs:
             raise DataError(
@@ -123,37 +128,43 @@ class CrossProducts(Statistics):
 
     def check_subtraction(self, total: CrossProducts, part: CrossProducts) -> CrossProducts:
         left: CrossProducts = super().check_subtraction(total, part)
-        lost = np.diag(left.scatter()) < -FORGOTTEN_SPREAD_TOLERANCE * np.diag(total.second)
-        if lost.any():
-            at = int(np.argmax(lost))
-            what = "the target" if at == 0 else f"column {left.terms[at - 1].column!r}"
-            raise NotLearnedError(f"cannot forget these rows: more spread of {what} than was learned would go.", (at,))
-        some = left.count_present() > 0  # a column of which no cell is left has sums of nought, not of rounding
+        negative = np.diag(left.scatter()) < -FORGOTTEN_SPREAD_TOLERANCE * np.diag(total.second)  # (width,)
+        if negative.any():
+            at = int(np.argmax(negative))
+            name = "the target" if at == 0 else f"column {left.terms[at - 1].column!r}"
+            message = f"cannot forget these rows: they have more spread in {name} than was learned."
+            raise NotLearnedError(message, (at,))
+        # A column with no cells left has sums of zero, not of rounding; the origin must not reveal a forgotten row.
+        some = left.count_present() > 0
         kept = replace(left, first=left.first * some, second=left.second * np.outer(some, some))
-        return replace(kept.rebase(kept.centre()), origin=kept.centre() * some)  # not about a row that is forgotten
+        return replace(kept.rebase(kept.centre()), origin=kept.centre() * some)
 
     def count_present(self) -> Array:
-        """How many cells of the target and of each term are not missing."""
+        """Return the weight of the cells that are not missing, for the target and each term."""
         n = np.full(len(self.first), float(self.n))
         for value, flag in self.find_missing_flags():
             n[value] -= self.first[flag]
         return np.where(n > ROUNDING_TOLERANCE * self.n, n, 0.0)
 
     def centre(self) -> Array:
-        """The mean of the cells present, for target and values; nought for levels and flags."""
+        """Return the mean of the cells present, for the target and values; zero for levels and flags."""
         n = self.count_present()
         values = np.array([True, *(term.kind == "value" for term in self.terms)])
         return np.where(values, self.origin + self.first / np.where(n > 0, n, 1.0), 0.0)
 
     def scatter(self) -> Array:
-        """Products about the mean."""
+        """Return the products about the mean, as (width, width)."""
         return np.asarray(self.second - np.outer(self.first, self.first) / max(float(self.n), np.finfo(float).tiny))
 
 
 def accumulate_products(
     x: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None, terms: Sequence[Term] = ()
 ) -> CrossProducts:
-    """The record of the rows; a NaN in ``x`` is a missing cell."""
+    """Return the statistics of the rows; a NaN in ``x`` is a missing cell.
+
+    The sums are taken about the first cell present in each column. They are taken once more if that turns out to have
+    missing cells (which need flags), or to lie far from the other rows.
+    """
     x, y = np.asarray(x), np.asarray(y)
     terms = tuple(terms) or tuple(Term(i) for i in range(x.shape[1]))
     w = None if weight is None else np.asarray(weight, dtype=float)
@@ -162,19 +173,19 @@ def accumulate_products(
     if not np.isfinite(seen.second).all():
         check_range(x)
         check_range(y, "the target")
-        gaps = tuple(terms[j].missing_flag for j in np.flatnonzero(np.isnan(x).any(axis=0)))
-        seen = _sum_about_origin(x, y, w, terms + gaps, np.pad(origin, (0, len(gaps))))
+        flags = tuple(terms[j].missing_flag for j in np.flatnonzero(np.isnan(x).any(axis=0)))
+        seen = _sum_about_origin(x, y, w, terms + flags, np.pad(origin, (0, len(flags))))
     if not np.isfinite(seen.second).all():
         raise DataError("the products of these rows are infinite: rescale the columns or the weights.")
-    if (np.diag(seen.scatter()) < 1e-6 * np.diag(seen.second)).any():  # the first row lies far from the others
+    if (np.diag(seen.scatter()) < FAR_ORIGIN_RATIO * np.diag(seen.second)).any():
         seen = _sum_about_origin(x, y, w, seen.terms, seen.centre())
     if (np.diag(seen.second)[np.diag(seen.second) != 0] < MIN_COLUMN_SPREAD**2).any():
-        raise DataError(f"a column spreads over less than {MIN_COLUMN_SPREAD:g}, whose square is nought: rescale it.")
+        raise DataError(f"a column has a spread of less than {MIN_COLUMN_SPREAD:g}, whose square is zero: rescale it.")
     return seen
 
 
 def build_design_matrix(x: Array, inputs: Sequence[Term], terms: Sequence[Term], origin: Array) -> Array:
-    """The rows of ``x``, whose columns are ``inputs``, over ``terms`` about ``origin``; a missing cell is nought."""
+    """Return ``x``, whose columns are ``inputs``, as (rows, terms) about ``origin``; a missing cell is zero."""
     if tuple(inputs) == tuple(terms):
         return np.asarray(x - origin)
     z, place = np.zeros((len(x), len(terms))), {term: j for j, term in enumerate(terms)}
@@ -188,30 +199,31 @@ def build_design_matrix(x: Array, inputs: Sequence[Term], terms: Sequence[Term],
 def _sum_about_origin(
     x: Array, y: Array, weight: Array | None, terms: tuple[Term, ...], origin: Array
 ) -> CrossProducts:
+    """Return the statistics of the rows about a given origin, block by block on all cores."""
     inputs, width = terms[: x.shape[1]], len(terms) + 1
 
-    def sums(shard: slice) -> tuple[Array, ...]:
+    def sum_shard(shard: slice) -> tuple[Array, ...]:
         n, first, second = np.zeros(()), np.zeros(width), np.zeros((width, width))
         for start in range(shard.start, shard.stop, PRODUCT_BLOCK_ROWS):
             rows = slice(start, min(start + PRODUCT_BLOCK_ROWS, shard.stop))
-            z = np.empty((len(y[rows]), width))
+            z = np.empty((len(y[rows]), width))  # (block rows, width): the target, then the terms
             z[:, 0] = y[rows] - origin[0]
             z[:, 1:] = build_design_matrix(x[rows], inputs, terms, origin[1:])
             w = np.ones(len(z)) if weight is None else weight[rows]
             n += w.sum()
             with np.errstate(over="ignore", invalid="ignore"):
                 first += w @ z
-                z = z if weight is None else z * np.sqrt(w)[:, None]
+                z = z if weight is None else z * np.sqrt(w)[:, None]  # so that z'z is weighted
                 second += z.T @ z
         return n, first, second
 
     with limit_blas_threads():
-        n, first, second = sum_shards(map_shards(sums, len(x)))
+        n, first, second = sum_shards(map_shards(sum_shard, len(x)))
     return CrossProducts(n, first, second, origin, terms)
 
 
 def _choose_origin(x: Array, y: Array, terms: Sequence[Term]) -> Array:
-    """The first cell present of the target and of every value: an origin near the data."""
+    """Return the first cell present of the target and of every value: an origin near the data."""
     if not len(x):
         return np.zeros(1 + len(terms))
     cells = x[0].astype(float)
@@ -222,12 +234,12 @@ def _choose_origin(x: Array, y: Array, terms: Sequence[Term]) -> Array:
 
 
 def check_range(x: Array, name: str = "") -> None:
-    """Numbers whose square is infinite are refused."""
+    """Raise if a number is so large that its square is infinite."""
     far = np.abs(x) > MAX_CELL_MAGNITUDE
     if far.any():
         row, *column = (int(i) for i in np.argwhere(far)[0])
         where = name or f"column {column[0]}"
-        raise DataError(f"row {row} of {where} holds {x[row, *column]:g}: rescale it, its square is infinite.")
+        raise DataError(f"row {row} of {where} holds {x[row, *column]:g}, whose square is infinite: rescale it.")
 
 
 def _format_columns(columns: set[Hashable]) -> str:

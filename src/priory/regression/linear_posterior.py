@@ -1,10 +1,11 @@
-"""Bayesian linear regression: the normal-inverse-gamma belief about weights and noise, and its Student-t predictions.
+"""The posterior of Bayesian linear regression: normal-inverse-gamma weights and noise, and Student-t predictions.
 
     y = level + (x - centre)·w + e,   e ~ N(0, σ²),   (level, w) | σ² ~ N(mean, σ² precision⁻¹),   σ² ~ InvGamma(a, b)
 
-A belief plus a record is a belief of the same kind, so learning is ``posterior = prior + products``, and the evidence
-is by how much the normaliser grew. A direction of no precision is flat: nothing was believed about it, and each such
-direction takes half a row off ``shape``, the row that it costs to learn it.
+The prior is conjugate: adding the cross products of the rows gives a posterior of the same form, and the evidence is
+the ratio of the two normalising constants. A weight with zero prior precision has a flat (improper) prior; each of them
+reduces ``shape`` by one half, because one row is needed to determine it. The formulas are in Bishop, "Pattern
+Recognition and Machine Learning", 2006, section 3.3 (and exercise 3.12, for unknown noise).
 """
 
 from __future__ import annotations
@@ -20,24 +21,22 @@ from scipy.linalg.lapack import dtrtri
 from scipy.optimize import brentq
 from scipy.special import gammaln, stdtrit
 
-from priory.core.logspace import log
+from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.registration import register_record
 from priory.core.statistics import ROUNDING_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.regression.cross_products import CrossProducts
 
-LOG_2PI = float(np.log(2 * np.pi))
-RANK_TOLERANCE = 1e-13  # of a column's length: what is left of it beside the other columns is rounding
-MIN_STRENGTH_PER_ROW, MAX_STRENGTH_PER_ROW, MIN_UNSPANNED_STRENGTH = (
-    1e-12,
-    1e8,
-    1e-7,
-)  # prior strengths looked at, per row; see strength_by_evidence
+RANK_TOLERANCE = 1e-13  # relative to a column's squared length: a smaller part outside the others is rounding
+MIN_STRENGTH_PER_ROW, MAX_STRENGTH_PER_ROW = 1e-12, 1e8  # the range of prior strengths searched, per row
+MIN_UNSPANNED_STRENGTH = 1e-7  # per row, in directions that the rows do not span: see choose_linear_strength
+N_STRENGTH_GRID_POINTS = 41
+MIN_LEAVE_ONE_OUT_SHARE = 1e-12  # 1 - leverage: below this a row alone determines a weight
 
 
 class StudentT(NamedTuple):
-    """A Student-t prediction for each row: location, scale, and degrees of freedom.
+    """A Student-t distribution for each row: location, scale, and degrees of freedom.
 
     >>> StudentT(np.array([0.0]), np.array([1.0]), 5.0).interval(0.9)[1].round(3).tolist()
     [2.015]
@@ -48,14 +47,14 @@ class StudentT(NamedTuple):
     degrees_of_freedom: Array | float
 
     def std(self) -> Array:
-        """Infinite up to two degrees of freedom: so few rows do not bound the spread."""
+        """Return the standard deviation, which is infinite up to two degrees of freedom."""
         some = np.asarray(self.degrees_of_freedom) > 2
         return np.where(some, self.scale, np.inf) * np.sqrt(
             np.where(some, self.degrees_of_freedom, 3.0) / np.where(some, self.degrees_of_freedom - 2.0, 1.0)
         )
 
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
-        """The central interval that holds ``level`` of the probability."""
+        """Return the bounds of the central interval with probability ``level``."""
         if not 0 < level < 1:
             raise DataError(f"level is {level:g}; give a probability between 0 and 1.")
         some = np.asarray(self.degrees_of_freedom) > 0
@@ -65,7 +64,7 @@ class StudentT(NamedTuple):
         return self.location - reach, self.location + reach
 
     def log_density(self, y: ArrayLike) -> Array:
-        """Log density of ``y``; -inf where there are no degrees of freedom or no spread to have a density with."""
+        """Return the log density of ``y``; -inf where the scale or the degrees of freedom are zero."""
         some = (np.asarray(self.degrees_of_freedom) > 0) & (self.scale > 0)
         nu, scale = np.where(some, self.degrees_of_freedom, 1.0), np.where(some, self.scale, 1.0)
         constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(np.pi * nu) - np.log(scale)
@@ -74,7 +73,7 @@ class StudentT(NamedTuple):
 
 
 class WeightDraws(NamedTuple):
-    """Draws of a belief: the weights (level first, where there is one), and the variance of the noise."""
+    """Draws of the weights (draws, weights), the level first if there is one, and of the noise variance (draws,)."""
 
     weights: Array
     noise: Array
@@ -84,11 +83,30 @@ class WeightDraws(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class NormalInverseGamma:
-    """What is believed about weights and noise; ``centre`` is the point (target first) that both are measured from.
+    """A joint distribution of weights and noise variance, conjugate to linear regression.
 
+    Parameters
+    ----------
+    mean : ndarray of shape (n_weights,)
+        The expected weights; the level comes first if there is one.
+    precision : ndarray of shape (n_weights, n_weights)
+        The precision of the weights, in units of the noise precision; zero means a flat prior.
+    shape, scale : float
+        The parameters of the inverse gamma distribution of the noise variance.
+    centre : ndarray of shape (1 + n_terms,)
+        The point, target first, from which targets and terms are measured.
+    level : bool
+        Whether there is a level, the expected target at the centre.
+
+    References
+    ----------
+    .. [1] C. M. Bishop, "Pattern Recognition and Machine Learning", Springer, 2006, section 3.3.
+
+    Examples
+    --------
     >>> from priory.regression.cross_products import accumulate_products
     >>> prior = NormalInverseGamma.isotropic(1, strength=1.0, shape=1.0, scale=1.0)
-    >>> belief = prior + observe([[1.0], [2.0]], [1.0, 3.0])
+    >>> belief = prior + accumulate_products([[1.0], [2.0]], [1.0, 3.0])
     >>> belief.mean.round(3).tolist(), belief.shape, round(belief.scale, 3)
     ([0.333, 1.0], 2.0, 1.833)
     """
@@ -102,22 +120,23 @@ class NormalInverseGamma:
 
     @classmethod
     def isotropic(cls, columns: int, strength: float = 1.0, shape: float = 1.0, scale: float = 1.0) -> Self:
-        """A proper belief about the origin: every weight, and the level, is ``N(0, σ²/strength)``."""
+        """Return a proper prior: the level and every weight are ``N(0, σ²/strength)``, measured from the origin."""
         return cls(np.zeros(1 + columns), strength * np.eye(1 + columns), shape, scale, np.zeros(1 + columns))
 
     @classmethod
     def ridge(cls, precision: Array, centre: Array, level: bool = True) -> Self:
-        """Flat in level and log noise; ``w[j] | σ² ~ N(0, σ²/precision[j])``, flat where the precision is nought."""
+        """Return the prior ``w[j] | σ² ~ N(0, σ²/precision[j])``, flat for zero precision, the level and log noise."""
         diagonal = np.concatenate([[0.0], precision]) if level else precision
         flat = int((diagonal == 0).sum())
         return cls(np.zeros(len(diagonal)), np.diag(diagonal), -flat / 2, 0.0, centre, level)
 
     def __add__(self, statistics: CrossProducts) -> Self:
+        """Return the posterior given the statistics of some rows."""
         gram, cross, square = self._normal_equations(statistics)
         precision = self.precision + gram
-        surprise = cross - gram @ self.mean
-        step = _solve_factored(_factorise_precision(precision), surprise)
-        error = square - 2 * self.mean @ cross + self.mean @ gram @ self.mean - surprise @ step
+        residual = cross - gram @ self.mean  # X'(y - X mean): (weights,)
+        step = _solve_factored(_factorise_precision(precision), residual)
+        error = square - 2 * self.mean @ cross + self.mean @ gram @ self.mean - residual @ step
         return type(self)(
             self.mean + step,
             precision,
@@ -128,10 +147,10 @@ class NormalInverseGamma:
         )
 
     def _normal_equations(self, statistics: CrossProducts) -> tuple[Array, Array, float]:
-        """X'X, X'y and y'y about the centre, the level being a column of ones."""
+        """Return X'X (weights, weights), X'y (weights,) and y'y about the centre; the level is a column of ones."""
         if len(statistics.first) != len(self.centre):
             raise DataError(
-                f"the prior is for {len(self.centre) - 1} columns, the rows have {len(statistics.terms)} terms."
+                f"the prior is for {len(self.centre) - 1} columns, but the rows have {len(statistics.terms)} terms."
             )
         about = statistics.rebase(self.centre)
         gram, cross = about.second[1:, 1:], about.second[1:, 0]
@@ -142,96 +161,100 @@ class NormalInverseGamma:
 
     @cached_property
     def root(self) -> Array:
-        """R with R'R = precision⁻¹: multiplying by it is many times faster than solving for every row."""
+        """R with R'R = precision⁻¹: multiplying by it is much faster than solving a system for every row."""
         lower, unit = _factorise_precision(self.precision)
         return np.asarray(dtrtri(lower, lower=1)[0] * unit)
 
     def _add_level_column(self, z: Array) -> Array:
+        """Return (rows, weights) from (rows, terms)."""
         return np.column_stack([np.ones(len(z)), z]) if self.level else z
 
     def _leverage(self, u: Array) -> Array:
-        """u' precision⁻¹ u, for each row."""
+        """Return u' precision⁻¹ u for each row of ``u``, which is (rows, weights)."""
         return np.asarray(((u @ self.root.T) ** 2).sum(axis=1))
 
     def location(self, z: Array) -> Array:
-        """The expected target where the terms lie ``z`` from the centre."""
+        """Return the expected target of rows ``z``, (rows, terms), measured from the centre."""
         return np.asarray(self.centre[0] + self._add_level_column(z) @ self.mean)
 
     def predictive(self, z: Array) -> StudentT:
-        """The target, weights and noise integrated out."""
+        """Return the distribution of the target of each row, with weights and noise integrated out."""
         variance = self.scale / self.shape if self.shape > 0 else np.inf
         return StudentT(
             self.location(z), np.sqrt(variance * (1 + self._leverage(self._add_level_column(z)))), 2 * self.shape
         )
 
     def predict_leave_one_out(self, z: Array, y: Array, weight: ArrayLike = 1.0) -> StudentT:
-        """The prediction for each row learned, had that row not been learned: ``total - row`` in closed form."""
+        """Return the prediction for each learned row as if that row had not been learned, in closed form."""
         w, u = np.asarray(weight, dtype=float), self._add_level_column(z)
         leverage, error = self._leverage(u), (y - self.centre[0]) - u @ self.mean
-        kept = 1 - w * leverage
-        if (kept < 1e-12).any():
-            row = int(np.argmax(kept < 1e-12))
-            raise DataError(f"row {row} alone decides a weight: without it nothing is known there; give a prior.")
+        kept = 1 - w * leverage  # (rows,)
+        if (kept < MIN_LEAVE_ONE_OUT_SHARE).any():
+            row = int(np.argmax(kept < MIN_LEAVE_ONE_OUT_SHARE))
+            raise DataError(
+                f"row {row} alone determines a weight, so it cannot be predicted from the others; give a prior."
+            )
         shape = self.shape - w / 2
         scale = np.maximum(self.scale - w * error**2 / kept / 2, 0.0)
         variance = np.where(shape > 0, scale / np.where(shape > 0, shape, 1.0), np.inf)
         return StudentT(y - error / kept, np.sqrt(variance * (1 + leverage / kept)), 2 * shape + 0 * error)
 
     def log_normaliser(self) -> float:
-        """Log of the integral of the belief; what is flat counts for nothing, in this belief as in any rival."""
+        """Return the log normalising constant of the proper part; flat directions have none, in any compared model."""
         proper = np.flatnonzero(np.diag(self.precision))
         lower, unit = _factorise_precision(self.precision[np.ix_(proper, proper)])
         log_det = 2 * float((np.log(np.diag(lower)) - np.log(unit)).sum())
         noise = float(gammaln(self.shape) - self.shape * log(self.scale)) if self.shape > 0 else 0.0
-        return noise - log_det / 2 + len(proper) * LOG_2PI / 2
+        return noise - log_det / 2 + len(proper) * LOG_TWO_PI / 2
 
     def log_evidence(self, statistics: CrossProducts) -> float:
-        """Log probability of the targets seen, weights and noise integrated out."""
-        return (self + statistics).log_normaliser() - self.log_normaliser() - float(statistics.n) * LOG_2PI / 2
+        """Return the log probability of the targets, with weights and noise integrated out."""
+        return (self + statistics).log_normaliser() - self.log_normaliser() - float(statistics.n) * LOG_TWO_PI / 2
 
     def covariance(self) -> Array:
-        """Of the weights, per unit of noise variance."""
+        """Return the covariance of the weights, per unit of noise variance."""
         return np.asarray(self.root.T @ self.root)
 
     def draw(self, rng: np.random.Generator, size: int) -> WeightDraws:
-        """``size`` draws of weights and noise."""
+        """Return ``size`` draws of weights and noise."""
         if self.shape <= 0 or self.scale <= 0 or not np.diag(self.precision).all():
-            raise DataError("this belief is flat: draw from a proper prior, NormalInverseGamma.isotropic(columns).")
+            raise DataError("cannot draw from a flat prior: use a proper one, NormalInverseGamma.isotropic(columns).")
         noise = self.scale / rng.gamma(self.shape, size=size)
         deviation = rng.normal(size=(size, len(self.mean))) @ self.root
         return WeightDraws(self.mean + deviation * np.sqrt(noise)[:, None], noise)
 
 
 def term_scales(statistics: CrossProducts) -> Array:
-    """The unit of each term's weight: a value's standard deviation; a level or a flag counts as it is."""
+    """Return the scale of each term: the standard deviation of a value, and 1 for a level or a flag."""
     about_mean, about_origin = (
         np.diag(statistics.rebase(statistics.centre()).second)[1:],
         np.diag(statistics.second)[1:],
     )
     values = np.array([term.kind == "value" for term in statistics.terms], dtype=bool)
-    spread = values & (about_mean > ROUNDING_TOLERANCE * about_origin)  # what is left of one value alone is rounding
+    spread = values & (about_mean > ROUNDING_TOLERANCE * about_origin)  # the rest of a constant column is rounding
     return np.where(spread, np.sqrt(np.maximum(about_mean, 0.0) / max(float(statistics.n), 1.0)), 1.0)
 
 
 def choose_linear_strength(statistics: CrossProducts, unit: Array, level: bool = True) -> float:
-    """The one prior strength, for all weights in their units, that makes the targets most probable.
+    """Return the prior strength λ, common to all weights in units of ``unit``, that maximises the evidence.
 
-    One eigendecomposition gives the evidence of every strength:  X'X = V diag(e) V',  c = V'X'y,
+    This is the evidence approximation (Bishop 2006, section 3.5). One eigendecomposition, X'X = V diag(e) V', gives the
+    evidence of every strength; with c = V'X'y it is
 
         log p(y | λ) = ½ Σ log(λ / (λ + e)) - ν/2 log(y'y - Σ c² / (e + λ)) + constant,    ν = n - 1 (the level)
     """
     about = statistics.rebase(statistics.centre() if level else np.zeros(len(statistics.origin)))
     products = about.scatter() if level else about.second
     values, vectors = eigh(products[1:, 1:] / np.outer(unit, unit), check_finite=False)
-    e = np.maximum(values, 0.0)
+    e = np.maximum(values, 0.0)  # (terms,), ascending
     c2 = (vectors.T @ (products[1:, 0] / unit)) ** 2
     square, freedom = float(products[0, 0]), max(float(statistics.n) - level, 0.0)
     if square <= 0 or freedom == 0 or not len(e):
         return 1.0
-    floor = np.finfo(float).eps * square  # what a perfect fit leaves is rounding
+    floor = np.finfo(float).eps * square  # the residual of a perfect fit is rounding
 
-    def cost(log_strength: Array) -> Array:
-        shrunk = e + 10.0 ** log_strength[:, None]
+    def cost(log_strength: Array) -> Array:  # (points,) -> (points,)
+        shrunk = e + 10.0 ** log_strength[:, None]  # (points, terms)
         left = np.maximum(square - (c2 / shrunk).sum(axis=1), floor)
         return 0.5 * (np.log(shrunk) - np.log(10.0) * log_strength[:, None]).sum(axis=1) + 0.5 * freedom * np.log(left)
 
@@ -240,20 +263,22 @@ def choose_linear_strength(statistics: CrossProducts, unit: Array, level: bool =
         left = max(square - float((c2 / (e + strength)).sum()), floor)
         return float(freedom * (c2 * strength / (e + strength) ** 2).sum() / left - (e / (e + strength)).sum())
 
-    # in a direction that the rows do not span, a weaker prior than SPANNED would make weights out of rounding
+    # In a direction that the rows do not span, a weaker prior than this would turn rounding into weights.
     weakest = max(
         MIN_UNSPANNED_STRENGTH * float(statistics.n) - float(e[0]), MIN_STRENGTH_PER_ROW * float(statistics.n)
     )
-    coarse = np.linspace(np.log10(weakest), np.log10(MAX_STRENGTH_PER_ROW * float(statistics.n)), 41)
+    coarse = np.linspace(
+        np.log10(weakest), np.log10(MAX_STRENGTH_PER_ROW * float(statistics.n)), N_STRENGTH_GRID_POINTS
+    )
     at = int(np.argmin(cost(coarse)))
-    low, high = coarse[max(at - 1, 0)], coarse[min(at + 1, 40)]
-    # the root of the slope has twice the digits of the minimum of the cost
+    low, high = coarse[max(at - 1, 0)], coarse[min(at + 1, len(coarse) - 1)]
+    # The root of the slope is accurate to twice as many digits as the minimum of the cost.
     best = brentq(slope, low, high, xtol=1e-14) if slope(low) < 0 < slope(high) else coarse[at]
     return float(10.0**best)
 
 
 def _factorise_precision(precision: Array) -> tuple[Array, Array]:
-    """Cholesky factor of the precision in units that make its diagonal one: columns of any size are treated alike."""
+    """Return the Cholesky factor of the precision scaled to a unit diagonal, and the scale: any units work alike."""
     diagonal = np.diag(precision)
     unit = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     try:
@@ -261,10 +286,11 @@ def _factorise_precision(precision: Array) -> tuple[Array, Array]:
     except np.linalg.LinAlgError:
         lower = np.zeros_like(precision)
     if (np.diag(lower) ** 2 < RANK_TOLERANCE).any():
-        raise DataError("the rows leave some weights undetermined: a prior of strength 0 needs independent columns.")
+        raise DataError("the rows do not determine all weights: with prior=0 the columns must be linearly independent.")
     return lower, unit
 
 
 def _solve_factored(factor: tuple[Array, Array], right_side: Array) -> Array:
+    """Solve ``precision @ x = right_side``, given the factor of the precision."""
     lower, unit = factor
     return np.asarray(unit * cho_solve((lower, True), unit * right_side, check_finite=False))

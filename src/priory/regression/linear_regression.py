@@ -1,57 +1,90 @@
-"""Bayesian linear regression with the scikit-learn API: ``posterior = prior + products``."""
+"""Bayesian linear regression with the scikit-learn API: posterior = prior + cross products."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
-from priory.core.typing import Array
+from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError
-from priory.regression import cross_products as products
-from priory.regression import design_matrix as design
-from priory.regression.cross_products import CrossProducts, Term
+from priory.regression.cross_products import CrossProducts, Term, accumulate_products, build_design_matrix
+from priory.regression.design_matrix import (
+    NarwhalsFrame,
+    as_data_frame,
+    encode_design_columns,
+    has_non_numeric_columns,
+)
 from priory.regression.linear_posterior import NormalInverseGamma, StudentT, choose_linear_strength, term_scales
 
 
 class LineDraws(NamedTuple):
-    """Draws of whole lines ``y = intercept + x·coef``, and the variance of the noise around each."""
+    """Draws of lines ``y = intercept + x·coef``, and of the variance of the noise around each."""
 
-    coef: Array
-    intercept: Array
-    noise: Array
+    coef: Array  # (draws, terms)
+    intercept: Array  # (draws,)
+    noise: Array  # (draws,)
 
 
 @register_estimator()
 class BayesianLinearRegression(RegressorMixin, BaseEstimator):
-    """``y = intercept + x·coef + noise`` under a normal-inverse-gamma prior.
+    """Linear regression, ``y = intercept + x·coef + noise``, with a normal-inverse-gamma prior.
 
-    What is learned is one record of sums and products, so rows can be added, taken back and merged at any time, with
-    the result that one ``fit`` of the rows that remain would have. Tables with categories and missing cells are read
-    as :mod:`priory.regression.design_matrix` says.
+    The model keeps only the sums and cross products of the columns. Rows can therefore be added, forgotten and merged
+    at any time, with the same result as one ``fit`` on the rows that remain. Data frames may have categories and
+    missing cells; :mod:`priory.regression.design_matrix` describes how they are encoded.
 
     Parameters
     ----------
-    prior : "evidence", a number, or a NormalInverseGamma
-        The strength λ of the prior ``w | σ² ~ N(0, σ²/λ)`` on the weights of the columns in units of their standard
-        deviation, as if so many rows had said nought: chosen by evidence maximisation, or given (0 is least squares).
-        The intercept and the logarithm of the noise are flat. A NormalInverseGamma is taken as it is.
-    fit_intercept : bool
-        Without it the line goes through the origin.
-    standardise : bool
-        Without it the weights have their prior in the units of the columns as given.
+    prior : "evidence", float or NormalInverseGamma, default="evidence"
+        The strength λ of the prior ``w | σ² ~ N(0, σ²/λ)`` of the weights, for columns in units of their standard
+        deviation. "evidence" chooses the strength that maximises the evidence; 0 gives least squares. The intercept and
+        the logarithm of the noise have flat priors. A NormalInverseGamma is used as it is.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. Without one, the line goes through the origin.
+    standardise : bool, default=True
+        Whether the prior applies to columns in units of their standard deviation, or in their own units.
 
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_terms,)
+        The expected weights.
+    intercept_ : float
+        The expected target where every column is zero.
+    coef_covariance_ : ndarray of shape (n_terms, n_terms)
+        The covariance of the weights.
+    noise_ : float
+        The expected variance of the noise.
+    terms_ : tuple of Term
+        What each weight belongs to: a column, a level of a categorical column, or the flag of missing cells.
+    prior_, posterior_ : NormalInverseGamma
+        The distribution of weights and noise before and after the rows.
+    log_evidence_ : float
+        The log probability of the targets with weights and noise integrated out, for comparing models of the same rows.
+    statistics_ : CrossProducts
+        Everything that was learned.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of str
+        The names of the columns, if the table has them.
+
+    References
+    ----------
+    .. [1] C. M. Bishop, "Pattern Recognition and Machine Learning", Springer, 2006, sections 3.3 and 3.5.
+
+    Examples
+    --------
     >>> model = BayesianLinearRegression(prior=0).fit([[1.0], [2.0], [3.0], [4.0]], [2.0, 4.1, 5.9, 8.0])
     >>> model.coef_.round(3).tolist(), [x.round(3).tolist() for x in model.predict_interval([[5.0]])]
     ([1.98], [[9.512], [10.388]])
-    >>> model.forget([[4.0]], [8.0]).coef_.round(3).tolist()        # as if the row had never been seen
+    >>> model.forget([[4.0]], [8.0]).coef_.round(3).tolist()  # as if the row had never been learned
     [1.95]
     """
 
@@ -71,27 +104,27 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the rows, and nothing else."""
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the rows, discarding what was learned before."""
         self.statistics_ = self._observe_rows(X, y, sample_weight, first=True)
-        self.posterior_  # noqa: B018  # a prior that these rows cannot do with is reported here, not at predict
+        self.posterior_  # noqa: B018  # a prior that does not fit these rows is reported here, not at predict
         return self
 
-    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn more rows."""
         known = self.__sklearn_is_fitted__()
         new = self._observe_rows(X, y, sample_weight, first=not known)
         self.statistics_ = self.statistics_ + new if known else new
         return self
 
-    def forget(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Take rows back: as if they had never been learned."""
+    def forget(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget rows, as if they had never been learned."""
         check_is_fitted(self)
         self.statistics_ = self.statistics_ - self._observe_rows(X, y, sample_weight, first=False)
         return self
 
     def merge(self, other: BayesianLinearRegression) -> Self:
-        """A model that has learned what both have, with the parameters of this one; also ``a + b``."""
+        """Return a model that has learned the rows of both, with the parameters of this one; also ``a + b``."""
         check_is_fitted(self)
         check_is_fitted(other)
         merged = clone(self)
@@ -103,28 +136,20 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     __add__ = merge
 
-    def _observe_rows(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, first: bool) -> CrossProducts:
+    def _observe_rows(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None, first: bool) -> CrossProducts:
         x, target, inputs = self._read_rows(X, y, first)
-        return products.accumulate_products(x, target, check_sample_weight(sample_weight, len(x)), inputs)
+        return accumulate_products(x, target, check_sample_weight(sample_weight, len(x)), inputs)
 
-    def _read_rows(self, X: Any, y: ArrayLike | None, first: bool = False) -> tuple[Array, Array, tuple[Term, ...]]:
-        """Cells, targets, and the term that each column of the cells is."""
-        frame = design.as_data_frame(X)
-        mixed = frame is not None and design.has_non_numeric_columns(frame) if first else self._has_categories()
-        if mixed:
+    def _read_rows(
+        self, X: MatrixLike, y: ArrayLike | None, first: bool = False
+    ) -> tuple[Array, Array, tuple[Term, ...]]:
+        """Return cells (rows, columns), targets (rows,), and the term of each column of the cells."""
+        frame = as_data_frame(X)
+        has_categories = frame is not None and has_non_numeric_columns(frame) if first else self._has_categories()
+        if has_categories:
             if frame is None:
                 raise DataError("this model has learned a table with named columns; give a data frame.")
-            if first:
-                self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
-                self.n_features_in_ = len(frame.columns)
-            x, inputs = design.encode_design_columns(frame, self.feature_names_in_)
-            target = np.zeros(len(x)) if y is None else column_or_1d(np.asarray(y), dtype=float, warn=True)
-            if len(target) != len(x):
-                raise DataError(f"{len(x)} rows of X and {len(target)} of y; give one target for each row.")
-            if not np.isfinite(target).all():
-                row = int(np.argmin(np.isfinite(target)))
-                raise DataError(f"the target of row {row} is {target[row]}; give a finite number.")
-            return x, target, inputs
+            return self._read_frame(frame, y, first)
         options: dict[str, Any] = {"ensure_all_finite": "allow-nan", "dtype": [np.float64, np.float32], "reset": first}
         if y is None:
             x = validate_data(self, X, **options)
@@ -133,12 +158,29 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
             x, target = validate_data(self, X, y, y_numeric=True, **options)
         return x, target.astype(float), tuple(Term(i) for i in range(x.shape[1]))
 
+    def _read_frame(
+        self, frame: NarwhalsFrame, y: ArrayLike | None, first: bool
+    ) -> tuple[Array, Array, tuple[Term, ...]]:
+        """Return cells, targets and terms of a data frame in which some columns do not hold numbers."""
+        if first:
+            self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
+            self.n_features_in_ = len(frame.columns)
+        x, inputs = encode_design_columns(frame, self.feature_names_in_)
+        target = np.zeros(len(x)) if y is None else column_or_1d(np.asarray(y), dtype=float, warn=True)
+        if len(target) != len(x):
+            raise DataError(f"X has {len(x)} rows and y has {len(target)}; give one target for each row.")
+        if not np.isfinite(target).all():
+            row = int(np.argmin(np.isfinite(target)))
+            raise DataError(f"the target of row {row} is {target[row]}; give a finite number.")
+        return x, target, inputs
+
     def _has_categories(self) -> bool:
         return any(term.kind == "level" for term in self.statistics_.terms)
 
-    # -- what is believed ------------------------------------------------------------------------------------------
+    # -- prior and posterior ----------------------------------------------------------------------------------------
 
     def _make_prior(self, statistics: CrossProducts) -> NormalInverseGamma:
+        """Return the prior as declared, in the units of these rows."""
         if isinstance(self.prior, NormalInverseGamma):
             return self.prior
         level = bool(self.fit_intercept)
@@ -148,34 +190,36 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         elif isinstance(self.prior, (int, float, np.number)) and 0 <= self.prior < np.inf:
             strength = float(self.prior)
         else:
-            raise DataError(f'prior is {self.prior!r}; give "evidence", a strength of 0 or more, or a belief.')
+            raise DataError(
+                f'prior is {self.prior!r}; give "evidence", a strength of 0 or more, or a NormalInverseGamma.'
+            )
         centre = statistics.centre() if level else np.zeros(len(statistics.origin))
         return NormalInverseGamma.ridge(strength * unit**2, centre, level)
 
     def _compute_beliefs(self, statistics: CrossProducts) -> tuple[NormalInverseGamma, NormalInverseGamma]:
-        """Prior and posterior: computed once for a record, and never stale."""
+        """Return prior and posterior, cached for as long as statistics and parameters stay the same."""
 
-        def believe(record: CrossProducts) -> tuple[NormalInverseGamma, NormalInverseGamma]:
+        def compute(record: CrossProducts) -> tuple[NormalInverseGamma, NormalInverseGamma]:
             prior = self._make_prior(record)
             return prior, prior + record
 
-        return statistics.derive("beliefs", believe, self.prior, self.fit_intercept, self.standardise)
+        return statistics.derive("beliefs", compute, self.prior, self.fit_intercept, self.standardise)
 
     @property
     def prior_(self) -> NormalInverseGamma:
-        """The belief before the rows."""
+        """The distribution of weights and noise before the rows."""
         check_is_fitted(self)
         return self._compute_beliefs(self.statistics_)[0]
 
     @property
     def posterior_(self) -> NormalInverseGamma:
-        """The belief after the rows, about weights and noise together."""
+        """The distribution of weights and noise after the rows."""
         check_is_fitted(self)
         return self._compute_beliefs(self.statistics_)[1]
 
     @property
     def terms_(self) -> tuple[Term, ...]:
-        """What each weight is the weight of."""
+        """What each weight belongs to: a column, a level of a category, or the flag of missing cells."""
         check_is_fitted(self)
         return self.statistics_.terms
 
@@ -186,84 +230,91 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     @property
     def coef_covariance_(self) -> Array:
-        """The covariance of the weights, noise integrated out; infinite while too few rows were seen."""
-        belief, first = self.posterior_, int(self.posterior_.level)
-        variance = belief.scale / (belief.shape - 1) if belief.shape > 1 else np.inf
-        return variance * belief.covariance()[first:, first:]
+        """The covariance of the weights with the noise integrated out; infinite with too few rows."""
+        first = int(self.posterior_.level)
+        return self.noise_ * self.posterior_.covariance()[first:, first:]
 
     @property
     def intercept_(self) -> float:
-        """The expected target where every column is nought."""
+        """The expected target where every column is zero."""
         return float(self._compute_intercepts(self.posterior_.mean[None])[0])
 
     @property
     def noise_(self) -> float:
-        """The expected variance of the noise; infinite while too few rows were seen."""
+        """The expected variance of the noise; infinite with too few rows."""
         belief = self.posterior_
         return belief.scale / (belief.shape - 1) if belief.shape > 1 else float("inf")
 
     @property
     def log_evidence_(self) -> float:
-        """Log probability of the targets, weights and noise integrated out, up to what is flat in every such model."""
+        """The log probability of the targets with weights and noise integrated out, up to a constant."""
         return self.prior_.log_evidence(self.statistics_)
 
     def _compute_intercepts(self, weights: Array) -> Array:
+        """Return the intercept of each row of ``weights``, which is (lines, weights)."""
         belief, first = self.posterior_, int(self.posterior_.level)
         level = weights[:, 0] if first else 0.0
         return np.asarray(belief.centre[0] + level - weights[:, first:] @ belief.centre[1:])
 
     # -- prediction --------------------------------------------------------------------------------------------------
 
-    def predictive(self, X: Any) -> StudentT:
-        """The Student-t distribution of the target of each row, weights and noise integrated out."""
+    def predictive(self, X: MatrixLike) -> StudentT:
+        """Return the Student-t distribution of the target of each row, with weights and noise integrated out."""
         belief, z = self._centre_rows(X)[:2]
         return belief.predictive(z)
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The expected target of each row, and the standard deviation of its prediction if asked for."""
+    @overload
+    def predict(self, X: MatrixLike, return_std: Literal[False] = False) -> Array: ...
+    @overload
+    def predict(self, X: MatrixLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
+    def predict(self, X: MatrixLike, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Return the expected target of each row and, with ``return_std``, the standard deviation of the prediction."""
         if not return_std:
             belief, z = self._centre_rows(X)[:2]
             return belief.location(z)
         student = self.predictive(X)
         return student.location, student.std()
 
-    def predict_interval(self, X: Any, level: float = 0.9) -> tuple[Array, Array]:
-        """The bounds between which the target of each row lies with probability ``level``."""
+    def predict_interval(self, X: MatrixLike, level: float = 0.9) -> tuple[Array, Array]:
+        """Return the bounds between which the target of each row lies with probability ``level``."""
         return self.predictive(X).interval(level)
 
-    def leave_one_out(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> StudentT:
-        """The prediction for each of the rows learned, had that row not been learned; the prior stays as it is."""
+    def leave_one_out(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> StudentT:
+        """Return the prediction for each learned row as if that row had not been learned; the prior is kept."""
         belief, z, target = self._centre_rows(X, y)
         weight = check_sample_weight(sample_weight, len(z))
         return belief.predict_leave_one_out(z, target, 1.0 if weight is None else weight)
 
-    def sample_lines(self, size: int = 20, *, prior: bool = False, random_state: Any = None) -> LineDraws:
-        """Lines drawn from the posterior, or from the prior, which then has to be a proper one."""
+    def sample_lines(self, size: int = 20, *, prior: bool = False, random_state: RandomState = None) -> LineDraws:
+        """Return lines drawn from the posterior, or from the prior, which must then be a proper one."""
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         lines = (self.prior_ if prior else self.posterior_).draw(rng, size)
         first = int(self.posterior_.level)
         return LineDraws(lines.weights[:, first:], self._compute_intercepts(lines.weights), lines.noise)
 
-    def _centre_rows(self, X: Any, y: ArrayLike | None = None) -> tuple[NormalInverseGamma, Array, Array]:
-        """The posterior, the rows about its centre, and their targets; what was not learned is as the prior has it."""
+    def _centre_rows(self, X: MatrixLike, y: ArrayLike | None = None) -> tuple[NormalInverseGamma, Array, Array]:
+        """Return the posterior, the rows (rows, terms) about its centre, and their targets.
+
+        Levels and missing flags that were never learned get terms of their own, with the prior as their posterior.
+        """
         check_is_fitted(self)
         x, target, inputs = self._read_rows(X, y)
         inputs = _merge_unseen_levels(inputs, self.statistics_.terms)
-        gaps = [inputs[j].missing_flag for j in np.flatnonzero(np.isnan(x).any(axis=0))]
-        seen = self.statistics_.add_terms([*inputs, *gaps])
+        flags = [inputs[j].missing_flag for j in np.flatnonzero(np.isnan(x).any(axis=0))]
+        seen = self.statistics_.add_terms([*inputs, *flags])
         belief = self._compute_beliefs(seen)[1]
-        return belief, products.build_design_matrix(x, inputs, seen.terms, belief.centre[1:]), target
+        return belief, build_design_matrix(x, inputs, seen.terms, belief.centre[1:]), target
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "statistics_")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
 
 
 def _merge_unseen_levels(inputs: Sequence[Term], known_terms: Sequence[Term]) -> tuple[Term, ...]:
-    """Levels never learned are told apart by nothing: one term stands for all those of a column."""
+    """Replace all levels of a column that were never learned by one term: nothing distinguishes them."""
     seen = set(known_terms)
     return tuple(t if t.kind == "value" or t in seen else Term(t.column, "unseen") for t in inputs)

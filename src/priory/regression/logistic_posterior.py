@@ -1,13 +1,17 @@
-"""Logistic regression: learning to predict probabilities by cross-entropy, and the posterior that marginalises over it.
+"""The posterior of logistic regression: the likelihood, its maximum, and predictions averaged over the weights.
 
     P(class | x, w) = softmax(C W u),   u = (1, x),      log L(w) = Σ_i weight_i ln P(d_i | x_i, w)
 
-With two classes this is the sigmoid unit h(x) and Σ d ln h + (1 - d) ln(1 - h); its gradient is Σ (d - h(x)) x. With
-more, ``C`` spreads one row of weights per *contrast* over the classes, so that no weight is there twice.
+With two classes this is the sigmoid unit h(x) with log likelihood Σ d ln h + (1 - d) ln(1 - h) and gradient
+Σ (d - h(x)) x (Mitchell, "Machine Learning", 1997, section 6.5). With k classes there are k - 1 rows of weights, one
+per *contrast*, and the matrix C (classes, contrasts) maps them to the classes: k rows would be redundant.
+
+Shapes: ``w`` is (contrasts, terms), ``u`` is (rows, terms), ``d`` is (rows, classes).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -23,14 +27,14 @@ from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import DataError
 
-INTERCEPT_PRIOR_PRECISION = 0.01  # prior precision of the levels: N(0, 10²), as good as flat
-LOGISTIC_STRENGTH_BOUNDS = (-4.0, 4.0)  # log10 of the prior strengths looked at
-MAX_HESSIAN_CELLS = 1 << 29  # cells of a second-order solver's matrix: 4 GiB
-HESSIAN_BLOCK_ROWS = 1 << 12  # rows whose products are taken at once: they stay in the cache
-SOFTMAX_INTEGRATION_POINTS = 1024  # points of the integral over three classes or more
-INTEGRATION_BATCH_ROWS = 256  # integrated at once
+INTERCEPT_PRIOR_PRECISION = 0.01  # the prior of an intercept is N(0, 10²), which is nearly flat
+LOGISTIC_STRENGTH_BOUNDS = (-4.0, 4.0)  # log10 of the range of prior strengths searched
+MAX_HESSIAN_CELLS = 1 << 29  # of the matrix that Newton's method needs: 4 GiB
+HESSIAN_BLOCK_ROWS = 1 << 12  # rows multiplied at once: they stay in the cache
+SOFTMAX_INTEGRATION_POINTS = 1024  # for three classes or more
+INTEGRATION_BATCH_ROWS = 256  # rows integrated at once
 
-# σ(x) ≈ Σ p Φ(x s), to within 2.1e-9 everywhere (Monahan and Stefanski, 1992): against a Gaussian, Φ integrates exactly
+# σ(x) ≈ Σ p Φ(x s) to within 2.1e-9 everywhere (Monahan and Stefanski, 1992); Φ integrates exactly over a Gaussian
 PROBIT_MIXTURE = np.array(
     [
         [0.003246343272134, 1.365340806296348],
@@ -46,7 +50,7 @@ PROBIT_MIXTURE = np.array(
 
 
 def contrast_matrix(n_classes: int) -> Array:
-    """Classes by contrasts. Two classes have one, the log-odds; more have an orthonormal set, alike in every class.
+    """Return C (classes, contrasts): for two classes the log-odds, for more an orthonormal basis, symmetric in them.
 
     >>> contrast_matrix(2).tolist(), bool(np.allclose(contrast_matrix(3).sum(axis=0), 0.0))
     ([[0.0], [1.0]], True)
@@ -58,54 +62,55 @@ def contrast_matrix(n_classes: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class TrainingExamples:
-    """Rows ``u`` (a one first), the one-hot classes ``d`` that they have, and how often each row counts."""
+    """The rows to fit, with their classes and weights."""
 
-    u: Array
-    d: Array
-    weight: Array
+    u: Array  # (rows, terms): a one, then the columns
+    d: Array  # (rows, classes): one-hot
+    weight: Array  # (rows,)
 
     @cached_property
     def class_contrasts(self) -> Array:
+        """C, as (classes, contrasts)."""
         return contrast_matrix(self.d.shape[1])
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the weights: contrasts by terms."""
+        """The shape of the weights: (contrasts, terms)."""
         return self.class_contrasts.shape[1], self.u.shape[1]
 
     def log_probabilities(self, w: Array) -> Array:
+        """Return log P(class | row, w), as (rows, classes)."""
         return log_normalise(self.u @ w.T @ self.class_contrasts.T)
 
     def log_likelihood(self, w: Array) -> float:
-        """Minus the cross-entropy."""
+        """Return the log likelihood of the weights: minus the cross-entropy."""
         return float(self.weight @ (self.d * self.log_probabilities(w)).sum(axis=1))
 
     def gradient(self, w: Array) -> Array:
-        """Σ (d - h(x)) x."""
-        return np.asarray(
-            ((self.d - np.exp(self.log_probabilities(w))) @ self.class_contrasts * self.weight[:, None]).T @ self.u
-        )
+        """Return the gradient of the log likelihood, Σ (d - h(x)) x, as (contrasts, terms)."""
+        error = self.d - np.exp(self.log_probabilities(w))  # (rows, classes)
+        return np.asarray((error @ self.class_contrasts * self.weight[:, None]).T @ self.u)
 
     def information(self, w: Array) -> Array:
-        """Minus the second derivative, (contrasts · terms) squared."""
+        """Return minus the second derivative of the log likelihood, as (contrasts * terms, contrasts * terms)."""
         m, k = self.shape
-        p = np.exp(self.log_probabilities(w))
-        q = p @ self.class_contrasts
+        contrasts = self.class_contrasts
+        p = np.exp(self.log_probabilities(w))  # (rows, classes)
+        q = p @ contrasts  # (rows, contrasts): the mean of each contrast under p
         information = np.zeros((m, k, m, k))
         for a in range(m):
             for b in range(a + 1):
-                curve = self.weight * (
-                    p @ (self.class_contrasts[:, a] * self.class_contrasts[:, b]) - q[:, a] * q[:, b]
-                )
+                # (rows,): the weighted covariance of contrasts a and b under p
+                covariance = self.weight * (p @ (contrasts[:, a] * contrasts[:, b]) - q[:, a] * q[:, b])
                 for start in range(0, len(self.u), HESSIAN_BLOCK_ROWS):
-                    u = self.u[start : start + HESSIAN_BLOCK_ROWS]
-                    information[a, :, b, :] += (u * curve[start : start + HESSIAN_BLOCK_ROWS, None]).T @ u
+                    block = slice(start, start + HESSIAN_BLOCK_ROWS)
+                    information[a, :, b, :] += (self.u[block] * covariance[block, None]).T @ self.u[block]
                 information[b, :, a, :] = information[a, :, b, :].T
         return information.reshape(m * k, m * k)
 
 
 class SolverResult(NamedTuple):
-    """Where a solver arrived: the weights, in how many steps, and whether there was nothing left to gain."""
+    """The weights that a solver found, the number of steps it took, and whether it converged."""
 
     weights: Array
     n_iter: int
@@ -115,13 +120,14 @@ class SolverResult(NamedTuple):
 def fit_gradient_ascent(
     examples: TrainingExamples, precision: Array, eta: float | None = None, tol: float = 1e-6, max_iter: int = 10_000
 ) -> SolverResult:
-    """The batch rule of the sigmoid unit, ``w <- w + eta * Σ (d - h(x)) x``, and the pull of the prior if there is one.
+    """Maximise the posterior by gradient ascent: ``w <- w + eta * (Σ (d - h(x)) x - precision * w)``.
 
-    Without an ``eta`` it is the largest that can never overshoot.
+    The default ``eta`` is the largest that can never overshoot.
     """
     if eta is None:
-        steepest = float(np.linalg.norm(examples.u * np.sqrt(examples.weight)[:, None], ord=2)) ** 2
-        eta = 1 / (steepest * (0.25 if len(examples.class_contrasts) == 2 else 0.5) + float(np.max(precision)))
+        largest = float(np.linalg.norm(examples.u * np.sqrt(examples.weight)[:, None], ord=2)) ** 2
+        # The curvature of the softmax is at most 1/4 with two classes, and at most 1/2 with more.
+        eta = 1 / (largest * (0.25 if len(examples.class_contrasts) == 2 else 0.5) + float(np.max(precision)))
     w = np.zeros(examples.shape)
     for step in range(max_iter):
         uphill = examples.gradient(w) - precision * w
@@ -134,49 +140,51 @@ def fit_gradient_ascent(
 def fit_newton(
     examples: TrainingExamples, precision: Array, start: Array | None = None, tol: float = 1e-10, max_iter: int = 100
 ) -> SolverResult:
-    """The same peak by second-order steps, halved until they climb."""
+    """Maximise the posterior by Newton's method, with steps that are halved until they go uphill."""
     _check_size(examples.shape)
     w = np.zeros(examples.shape) if start is None else start
 
-    def height(at: Array) -> float:
+    def log_posterior(at: Array) -> float:
         return examples.log_likelihood(at) - 0.5 * float((precision * at**2).sum())
 
-    here = height(w)
+    here = log_posterior(w)
     for step in range(max_iter):
         uphill = (examples.gradient(w) - precision * w).ravel()
         move = _solve_newton_step(posterior_curvature(examples, w, precision), uphill).reshape(w.shape)
         if uphill @ move.ravel() <= tol * (1 + abs(here)):
-            return SolverResult(w + move if height(w + move) >= here else w, step, True)
+            return SolverResult(w + move if log_posterior(w + move) >= here else w, step, True)
         size = 1.0
-        while (there := height(w + size * move)) < here and size > 1e-10:
+        while (there := log_posterior(w + size * move)) < here and size > 1e-10:
             size /= 2
         w, here = w + size * move, there
     return SolverResult(w, max_iter, False)
 
 
-def _solve_newton_step(curve: Array, uphill: Array) -> Array:
-    """curve⁻¹ uphill, or the shortest such step where collinear columns and no prior leave a direction flat."""
+def _solve_newton_step(curvature: Array, gradient: Array) -> Array:
+    """Return curvature⁻¹ gradient, or the shortest such step if collinear columns without a prior make it singular."""
     try:
-        return np.asarray(cho_solve((np.linalg.cholesky(curve), True), uphill))
+        return np.asarray(cho_solve((np.linalg.cholesky(curvature), True), gradient))
     except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.lstsq(curve, uphill, rcond=1e-12)[0])
+        return np.asarray(np.linalg.lstsq(curvature, gradient, rcond=1e-12)[0])
 
 
 def posterior_curvature(examples: TrainingExamples, w: Array, precision: Array) -> Array:
+    """Return minus the second derivative of the log posterior, as (contrasts * terms, contrasts * terms)."""
     return examples.information(w) + np.diag(np.broadcast_to(precision, examples.shape).ravel())
 
 
 @register_record("Laplace")
 @dataclass(frozen=True, eq=False)
 class LaplaceApproximation:
-    """The Gaussian that has the posterior's peak and curvature there; ``root'root`` is its covariance."""
+    """The Gaussian with the same peak as the posterior and the same curvature there (Bishop 2006, section 4.4)."""
 
-    mean: Array
-    root: Array
+    mean: Array  # (contrasts, terms)
+    root: Array  # (contrasts * terms, contrasts * terms): root'root is the covariance
     log_evidence: float
 
     @classmethod
     def at(cls, examples: TrainingExamples, precision: Array, peak: Array) -> LaplaceApproximation:
+        """Return the approximation at the peak of the posterior."""
         lower = np.linalg.cholesky(posterior_curvature(examples, peak, precision))
         root = np.asarray(dtrtri(lower, lower=1)[0])
         prior = np.broadcast_to(precision, peak.shape)
@@ -184,52 +192,60 @@ class LaplaceApproximation:
         return cls(peak, root, evidence - float(np.log(np.diag(lower)).sum()))
 
     def probabilities(self, u: Array, class_contrasts: Array) -> Array:
-        """P(class | x), marginalised over the weights."""
+        """Return P(class | row) averaged over the weights, as (rows, classes)."""
         m, k = self.mean.shape
         by_contrast = self.root.reshape(m * k, m, k)
-        parts = [u[start : start + INTEGRATION_BATCH_ROWS] for start in range(0, len(u), INTEGRATION_BATCH_ROWS)]
-        return np.concatenate(
-            [
-                expected_softmax(part @ self.mean.T, np.einsum("rak,nk->nra", by_contrast, part), class_contrasts)
-                for part in parts
-            ]
-        )
+
+        def average(part: Array) -> Array:  # (rows, terms) -> (rows, classes)
+            root = np.einsum("rak,nk->nra", by_contrast, part)  # (rows, contrasts * terms, contrasts)
+            return expected_softmax(part @ self.mean.T, root, class_contrasts)
+
+        return _map_row_batches(average, u)
 
 
 def expected_softmax(mean: Array, root: Array, class_contrasts: Array) -> Array:
-    """E softmax(C t) for each row, t ~ N(mean, root'root).
+    """Return the expectation of softmax(C t) for each row, where t ~ N(mean, root'root).
 
-    >>> expected_softmax(np.array([[1.0]]), np.array([[[2.0]]]), contrast_matrix(2)).round(6).tolist()     # σ(1) = 0.731059
+    ``mean`` is (rows, contrasts), ``root`` is (rows, any, contrasts). At the mean below σ(1) = 0.731059:
+
+    >>> expected_softmax(np.array([[1.0]]), np.array([[[2.0]]]), contrast_matrix(2)).round(6).tolist()
     [[0.352274, 0.647726]]
     """
     if class_contrasts.shape[1] == 1:
-        variance = (root[:, :, 0] ** 2).sum(axis=1, keepdims=True)
+        variance = (root[:, :, 0] ** 2).sum(axis=1, keepdims=True)  # (rows, 1)
         share, slope = PROBIT_MIXTURE.T
         p = np.clip(ndtr(mean * slope / np.sqrt(1 + slope**2 * variance)) @ (share / share.sum()), 0.0, 1.0)
         return np.column_stack([1 - p, p])
-    covariance = np.einsum("nra,nrb->nab", root, root)
+    # Average over fixed, evenly spread points of the Gaussian.
+    covariance = np.einsum("nra,nrb->nab", root, root)  # (rows, contrasts, contrasts)
     values, vectors = np.linalg.eigh(covariance)
     scale = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     t = mean[:, None, :] + np.einsum("nab,sb->nsa", scale, _make_normal_points(class_contrasts.shape[1]))
+    # t is (rows, points, contrasts)
     return np.asarray(np.exp(log_normalise(t @ class_contrasts.T)).mean(axis=1))
 
 
 def average_probabilities(u: Array, draws: Array, class_contrasts: Array) -> Array:
-    """The vote of every drawn hypothesis: P(class | x) averaged over draws (draws, contrasts, terms) of the weights."""
-    return np.concatenate(
-        [
-            np.exp(log_normalise(np.einsum("nk,sak->nsa", part, draws) @ class_contrasts.T)).mean(axis=1)
-            for part in (
-                u[start : start + INTEGRATION_BATCH_ROWS] for start in range(0, len(u), INTEGRATION_BATCH_ROWS)
-            )
-        ]
-    )
+    """Return P(class | row) averaged over draws (draws, contrasts, terms) of the weights, as (rows, classes)."""
+
+    def average(part: Array) -> Array:  # (rows, terms) -> (rows, draws, classes) -> (rows, classes)
+        log_odds = np.einsum("nk,sak->nsa", part, draws) @ class_contrasts.T
+        return np.asarray(np.exp(log_normalise(log_odds)).mean(axis=1))
+
+    return _map_row_batches(average, u)
+
+
+def _map_row_batches(function: Callable[[Array], Array], u: Array) -> Array:
+    """Return ``function`` of all rows, computed in batches to limit memory."""
+    starts = range(0, len(u), INTEGRATION_BATCH_ROWS)
+    return np.concatenate([function(u[start : start + INTEGRATION_BATCH_ROWS]) for start in starts])
 
 
 def choose_logistic_strength(examples: TrainingExamples) -> float:
-    """The prior strength of the weights under which the classes are most probable, weights integrated out (Laplace).
+    """Return the prior strength of the weights that maximises the evidence, in Laplace's approximation.
 
-    A strength itself is believed to be within a decade or so of 1: a few rows say too little to rule that out.
+    The strength has a prior of its own, log-normal around 1 with a standard deviation of one decade: the evidence of a
+    few rows alone would allow absurd strengths.
     """
     start = np.zeros(examples.shape)
 
@@ -240,16 +256,19 @@ def choose_logistic_strength(examples: TrainingExamples) -> float:
         return 0.5 * log_strength**2 - LaplaceApproximation.at(examples, precision, start).log_evidence
 
     best = minimize_scalar(cost, bounds=LOGISTIC_STRENGTH_BOUNDS, method="bounded", options={"xatol": 0.01}).x
-    return float(10.0 ** round(best, 1))  # evidence does not tell closer strengths apart, and rounding must not
+    return float(10.0 ** round(best, 1))  # closer strengths have practically the same evidence
 
 
 def prior_precision(strength: float, n_terms: int) -> Array:
-    """Of level and weights; a strength of nought leaves the level flat as well."""
+    """Return the prior precision of intercept and weights, (terms,); with strength zero the intercept is flat, too."""
     return np.concatenate([[min(INTERCEPT_PRIOR_PRECISION, strength)], np.full(n_terms - 1, strength)])
 
 
 def _make_normal_points(dimensions: int) -> Array:
-    """Evenly spread normal points: an additive recurrence by the root of x^(d+1) = x + 1, mirrored so the mean is 0."""
+    """Return (points, dimensions) evenly spread normal points with mean zero.
+
+    They are an additive recurrence by the root of x^(d+1) = x + 1 (a generalised golden ratio), and its mirror image.
+    """
     ratio = 1.5
     for _ in range(60):
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
@@ -259,6 +278,7 @@ def _make_normal_points(dimensions: int) -> Array:
 
 
 def _check_size(shape: tuple[int, int]) -> None:
+    """Raise if Newton's method would need too large a matrix."""
     size = int(np.prod(shape))
     if size**2 > MAX_HESSIAN_CELLS:
-        raise DataError(f'{size:,} weights need a matrix of {size**2 * 8 / 2**30:,.0f} GiB; take solver="gradient".')
+        raise DataError(f'{size:,} weights need a matrix of {size**2 * 8 / 2**30:,.0f} GiB; use solver="gradient".')

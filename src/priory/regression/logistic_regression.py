@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,9 +17,9 @@ from priory.core.blas_threads import limit_blas_threads
 from priory.core.logspace import log, log_normalise
 from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
-from priory.core.typing import Array
+from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, PrioryWarning
-from priory.regression import mcmc as sampling
+from priory.regression import mcmc
 from priory.regression.cross_products import check_range
 from priory.regression.logistic_posterior import (
     LaplaceApproximation,
@@ -33,39 +33,82 @@ from priory.regression.logistic_posterior import (
 
 LOGISTIC_METHODS = ("ml", "map", "laplace", "vi", "nuts")
 LOGISTIC_SOLVERS = ("newton", "gradient")
-SEPARATED_LOG_ODDS = 15.0  # log-odds: a fitted probability within 3e-7 of certainty
+SEPARATED_LOG_ODDS = 15.0  # a fitted probability within 3e-7 of 0 or 1
+MAX_RHAT = 1.01  # above this the chains have not converged
 
 
 @register_estimator(
     required=("classes_", "n_features_in_", "_mean", "_spread", "_centre", "_unit", "_gaussian", "_draws")
 )
 class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
-    """``P(class | x) = softmax of a line in x``; probabilities by marginalising over the weights, not by plugging in.
+    """Logistic regression whose probabilities are averaged over the posterior of the weights.
 
-    There is no finite record of what a sigmoid has seen, so this model learns from all rows at once: for forgetting and
-    merging take :class:`~priory.regression.linear_regression.BayesianLinearRegression` or naive Bayes.
+    Logistic regression has no sufficient statistics of fixed size, so this model learns from all rows at once. To
+    forget and merge, use :class:`~priory.BayesianLinearRegression` or naive Bayes.
 
     Parameters
     ----------
-    method : "laplace", "ml", "map", "vi", "nuts"
-        ``ml`` is the most probable data, ``map`` the most probable weights; both plug one line in. ``laplace``, ``vi``
-        and ``nuts`` average over all lines: by a Gaussian at the peak, by the closest Gaussian, by sampling. The last
-        two need the extra ``mcmc``.
-    solver : "newton" or "gradient"
-        How the peak is found: by second-order steps, or by ``w <- w + eta * Σ (d - h(x)) x``, step by step.
-    prior : "evidence" or a number
-        The strength λ of ``w ~ N(0, 1/λ)`` on the weights of the columns in units of their standard deviation, chosen
-        by evidence maximisation or given. ``ml`` has none.
-    standardise : bool
-        Without it, columns are taken in their own units.
-    eta, tol, max_iter
-        The gradient solver's rate (None: the largest safe one), when to stop, and when to give up.
-    draws, chains
-        How many draws ``nuts`` makes in each of how many chains; ``vi`` makes ``draws``.
-    progress : bool or None
-        Whether to count the draws on stderr; None does if somebody is looking.
+    method : {"laplace", "ml", "map", "vi", "nuts"}, default="laplace"
+        "ml" uses the maximum-likelihood weights and "map" the most probable weights. The others average over the
+        weights: "laplace" with a Gaussian at the peak of the posterior, "vi" with the closest Gaussian (variational
+        inference), "nuts" with draws of the No-U-Turn sampler. The last two need ``priory[mcmc]``.
+    solver : {"newton", "gradient"}, default="newton"
+        How the peak is found: by Newton's method, or by gradient ascent, ``w <- w + eta * Σ (d - h(x)) x``.
+    prior : "evidence" or float, default="evidence"
+        The strength λ of the prior ``w ~ N(0, 1/λ)`` of the weights, for columns in units of their standard deviation;
+        "evidence" chooses the one that maximises the evidence. Method "ml" has no prior.
+    standardise : bool, default=True
+        Whether the prior applies to columns in units of their standard deviation, or in their own units.
+    eta : float, default=None
+        The learning rate of the gradient solver; None is the largest that can never overshoot.
+    tol : float, default=1e-6
+        The gradient solver stops when no component of the gradient is larger.
+    max_iter : int, default=10_000
+        The largest number of steps of the gradient solver.
+    draws : int, default=1000
+        The number of draws of "vi", and of each chain of "nuts".
+    chains : int, default=4
+        The number of chains of "nuts".
+    progress : bool, default=None
+        Whether to show the progress of "vi" and "nuts" on standard error; None does so on a terminal.
+    random_state : int, RandomState or None, default=None
+        The seed of the draws.
 
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"]        # separable: certainty is not warranted
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        The weights of the columns: at the peak of the posterior, or averaged over the draws.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The log-odds where every column is zero.
+    strength_ : float
+        The prior strength that was used.
+    log_evidence_ : float
+        The log probability of the classes with the weights integrated out, in Laplace's approximation; not available
+        with "ml" and "map".
+    weight_draws_ : ndarray of shape (n_draws, n_contrasts, 1 + n_features)
+        The draws of "vi" and "nuts", for standardised columns.
+    diagnostics_ : Diagnostics
+        R-hat, effective draws and divergences of "nuts".
+    n_iter_ : int
+        The number of steps of the solver.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of str
+        The names of the columns, if the table has them.
+
+    References
+    ----------
+    .. [1] T. M. Mitchell, "Machine Learning", McGraw-Hill, 1997, section 6.5.
+    .. [2] C. M. Bishop, "Pattern Recognition and Machine Learning", Springer, 2006, sections 4.4 and 4.5.
+    .. [3] M. D. Hoffman and A. Gelman, "The No-U-Turn Sampler", Journal of Machine Learning Research 15, 2014.
+
+    Examples
+    --------
+    The classes below are separable, so maximum likelihood would be certain; averaging over the weights is not:
+
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"]
     >>> BayesianLogisticRegression(prior=1.0).fit(X, y).predict_proba([[3.0]]).round(2).tolist()
     [[0.29, 0.71]]
     """
@@ -83,7 +126,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         draws: int = 1000,
         chains: int = 4,
         progress: bool | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.method = method
         self.solver = solver
@@ -112,8 +155,8 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the rows."""
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model to the rows."""
         self._check_parameters()
         x, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
@@ -136,7 +179,9 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
                 raise DataError(f"{name} is {getattr(self, name)!r}; give one of {', '.join(allowed)}.")
         strength = self.prior
         if strength != "evidence" and not (isinstance(strength, (int, float, np.number)) and 0 < strength < np.inf):
-            raise DataError(f'prior is {strength!r}; give "evidence" or a strength above 0 (for none, method="ml").')
+            raise DataError(
+                f'prior is {strength!r}; give "evidence" or a strength above 0 (for no prior, method="ml").'
+            )
 
     def _choose_strength(self, examples: TrainingExamples) -> float:
         if self.method == "ml":
@@ -150,14 +195,12 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
             peak = fit_newton(examples, precision)
         self._spread, self._mean, self.n_iter_ = examples.class_contrasts, peak.weights, max(peak.n_iter, 1)
         if self.method == "ml" and np.abs(examples.u @ peak.weights.T).max(initial=0.0) > SEPARATED_LOG_ODDS:
-            _warn('the classes can be separated, so the likelihood has no peak; method="map" or "laplace" has one.')
+            _warn('the classes are separable, so the likelihood has no maximum; use method="map" or "laplace".')
         elif not peak.converged:
-            _warn(
-                f"the {self.solver} solver stopped after {peak.n_iter} steps short of the peak; raise max_iter or tol."
-            )
+            _warn(f"the {self.solver} solver did not converge in {peak.n_iter} steps; raise max_iter or tol.")
 
     def _approximate_posterior(self, examples: TrainingExamples, precision: Array) -> None:
-        """What the probabilities are averaged over, if over anything."""
+        """Set the Gaussian or the draws that probabilities are averaged over, if the method has any."""
         self._gaussian: LaplaceApproximation | None = None
         self._draws: Array | None = None
         if self.method in ("ml", "map") or not self._mean.size:
@@ -167,53 +210,55 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         if self.method == "laplace":
             return
         seed = check_random_state(self.random_state).randint(2**31)
-        shown = sys.stderr.isatty() if self.progress is None else self.progress
-        progress = sampling.make_stderr_progress(self.method) if shown else None
+        show = sys.stderr.isatty() if self.progress is None else self.progress
+        progress = mcmc.make_stderr_progress(self.method) if show else None
         if self.method == "vi":
-            found = sampling.sample_variational(examples, precision, self._gaussian, self.draws, seed, progress)
+            sample = mcmc.sample_variational(examples, precision, self._gaussian, self.draws, seed, progress)
         else:
-            found = sampling.sample_nuts(examples, precision, self._gaussian, self.draws, self.chains, seed, progress)
-        self._draws, self.diagnostics_ = found
-        if self.diagnostics_ is not None and (self.diagnostics_.rhat > 1.01 or self.diagnostics_.divergences):
+            sample = mcmc.sample_nuts(examples, precision, self._gaussian, self.draws, self.chains, seed, progress)
+        self._draws, self.diagnostics_ = sample
+        if self.diagnostics_ is not None and (self.diagnostics_.rhat > MAX_RHAT or self.diagnostics_.divergences):
             rhat, ess, divergences = self.diagnostics_
             _warn(
-                f"the chains do not agree yet: R-hat {rhat:.3f}, {ess:.0f} effective draws, {divergences} divergences."
+                f"the chains have not converged: R-hat {rhat:.3f}, {ess:.0f} effective draws, {divergences} divergent."
             )
 
     def _scale_rows(self, x: Array) -> Array:
+        """Return a column of ones and the standardised columns, as (rows, terms)."""
         return np.column_stack([np.ones(len(x)), (x - self._centre) / self._unit])
 
-    # -- what was learned --------------------------------------------------------------------------------------------
+    # -- fitted weights ----------------------------------------------------------------------------------------------
 
     @property
     def coef_(self) -> Array:
-        """The weights of the columns as given: at the peak, or their mean over the draws."""
-        return self._to_column_units(self.weight_draws_.mean(axis=0) if self._draws is not None else self._mean)[:, 1:]
+        """The weights of the columns: at the peak of the posterior, or averaged over the draws."""
+        return self._average_weights()[:, 1:]
 
     @property
     def intercept_(self) -> Array:
-        """The log-odds where every column is nought."""
-        return self._to_column_units(self.weight_draws_.mean(axis=0) if self._draws is not None else self._mean)[:, 0]
+        """The log-odds where every column is zero."""
+        return self._average_weights()[:, 0]
 
     @property
     def weight_draws_(self) -> Array:
-        """Draws of level and weights in the units of the fit (draws, contrasts, 1 + columns), by ``vi`` or ``nuts``."""
+        """The draws of "vi" and "nuts", (draws, contrasts, 1 + columns), for standardised columns."""
         check_is_fitted(self)
         if self._draws is None:
-            raise DataError(f'method="{self.method}" draws nothing; "vi" and "nuts" do.')
+            raise DataError(f'method="{self.method}" makes no draws; use "vi" or "nuts".')
         return self._draws
 
-    def _to_column_units(self, w: Array) -> Array:
-        """Weights in the units of the fit as those of the columns as given: a row for each class, or one for two."""
+    def _average_weights(self) -> Array:
+        """Return intercept and weights in the units of the columns: (classes, terms), or (1, terms) for two classes."""
         check_is_fitted(self)
+        w = self._mean if self._draws is None else self._draws.mean(axis=0)  # (contrasts, terms)
         slope = w[:, 1:] / self._unit
         line = np.column_stack([w[:, 0] - slope @ self._centre, slope])
         return line if len(self.classes_) == 2 else self._spread @ line
 
     # -- prediction --------------------------------------------------------------------------------------------------
 
-    def predict_proba(self, X: Any) -> Array:
-        """P(class | x), marginalised over the weights unless the method plugs in one line."""
+    def predict_proba(self, X: MatrixLike) -> Array:
+        """Return the probability of each class, averaged over the weights unless the method is "ml" or "map"."""
         check_is_fitted(self)
         u = self._scale_rows(validate_data(self, X, dtype=np.float64, reset=False))
         if self._draws is not None:
@@ -222,11 +267,12 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
             return self._gaussian.probabilities(u, self._spread)
         return np.exp(log_normalise(u @ self._mean.T @ self._spread.T))
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: MatrixLike) -> Array:
+        """Return the log probability of each class."""
         return log(self.predict_proba(X))
 
-    def predict(self, X: Any) -> Array:
-        """The most probable class of each row."""
+    def predict(self, X: MatrixLike) -> Array:
+        """Return the most probable class of each row."""
         p = self.predict_proba(X)
         return np.asarray(self.classes_[np.argmax(p, axis=1)])
 
@@ -235,11 +281,11 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
 
 
 def _compute_scales(x: Array, weight: Array, standardise: bool) -> tuple[Array, Array]:
-    """Mean and standard deviation of the columns; a column without spread counts as it is, and so do all if so told."""
+    """Return the mean and standard deviation of each column; without ``standardise``, zeros and ones."""
     if not standardise:
         return np.zeros(x.shape[1]), np.ones(x.shape[1])
     centre = np.average(x, axis=0, weights=weight)
-    reach = np.abs(x - centre).max(axis=0)  # first, so that the squares of 1e-200 do not vanish
+    reach = np.abs(x - centre).max(axis=0)  # divided out first, so that the squares of 1e-200 do not underflow
     reach = np.where(reach > 0, reach, 1.0)
     variance = np.average(((x - centre) / reach) ** 2, axis=0, weights=weight)
     return centre, reach * np.sqrt(np.where(variance > 0, variance, 1.0))

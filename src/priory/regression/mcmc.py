@@ -1,16 +1,17 @@
-"""Draws from the posterior of a logistic regression: the No-U-Turn sampler and variational inference, by BlackJAX.
+"""Draws from the posterior of a logistic regression with BlackJAX: the No-U-Turn sampler and variational inference.
 
-Both work where the Laplace approximation is a unit ball (``w = peak + z·root``, z near N(0, 1)): the sampler needs no
-long warm-up there, and factors that are independent in z are not independent in w.
+Both work in coordinates z in which the Laplace approximation is a standard normal distribution (``w = peak + z·root``).
+There the sampler needs no long warm-up, and a distribution with independent z can still have correlated weights.
 
-This module needs the extra ``mcmc``; nothing else of Priory does.
+This is the only module that needs the optional dependencies ``priory[mcmc]``.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,20 +20,25 @@ from priory.core.typing import Array
 from priory.errors import MissingDependencyError
 from priory.regression.logistic_posterior import LaplaceApproximation, TrainingExamples
 
-N_WARM_UP_STEPS = 500  # steps in which the sampler finds its step size
-N_PROGRESS_BLOCKS = 20  # in which the draws are made, a sign of life after each
-N_ADAM_STEPS, N_ELBO_SAMPLES, ADAM_LEARNING_RATE = (
-    1500,
-    32,
-    0.02,
-)  # of variational inference: Adam's steps, points in each, and its first rate
+if TYPE_CHECKING:
+    from blackjax.base import SamplingAlgorithm
+    from blackjax.mcmc.hmc import HMCState
+    from blackjax.vi.meanfield_vi import MFVIState
+    from jax import Array as JaxArray
 
-SamplingProgress = Callable[[int, int, int], None]
+N_WARM_UP_STEPS = 500  # steps in which the sampler adapts its step size
+N_PROGRESS_BLOCKS = 20  # the draws are made in this many blocks, with a progress report after each
+N_ADAM_STEPS = 1500  # of variational inference
+N_ELBO_SAMPLES = 32  # points at which each of these steps estimates the gradient
+ADAM_LEARNING_RATE = 0.02  # at the first step; it decays along a cosine
+
+SamplingProgress = Callable[[int, int, int], None]  # called with draws done, draws in all, and divergences
+LogDensity: TypeAlias = "Callable[[JaxArray], JaxArray]"
 
 
 @register_record("Diagnostics", finite=False)
 class Diagnostics(NamedTuple):
-    """Whether the chains agree: R-hat near 1 (below 1.01), enough independent draws, no divergence."""
+    """Whether the chains agree: R-hat near 1 (below 1.01), enough effective draws, and no divergences."""
 
     rhat: float
     ess: float
@@ -40,13 +46,22 @@ class Diagnostics(NamedTuple):
 
 
 class PosteriorDraws(NamedTuple):
-    """Draws of the weights (draws, contrasts, terms), and what is to be thought of them."""
+    """Draws of the weights (draws, contrasts, terms), and the diagnostics of the sampler, if it has any."""
 
     weights: Array
     diagnostics: Diagnostics | None
 
 
-def _import_backend() -> Any:
+class SamplingBackend(NamedTuple):
+    """The optional packages that sampling needs."""
+
+    jax: ModuleType
+    blackjax: ModuleType
+    optax: ModuleType
+    array_stats: ModuleType
+
+
+def _import_backend() -> SamplingBackend:
     try:
         import blackjax
         import jax
@@ -55,29 +70,19 @@ def _import_backend() -> Any:
     except ImportError as error:
         message = f"{error.name} is not installed; this method needs the extra: pip install 'priory[mcmc]'."
         raise MissingDependencyError(message, name=error.name) from None
-    return jax, blackjax, optax, array_stats
+    return SamplingBackend(jax, blackjax, optax, array_stats)
 
 
 def _make_log_density(
-    jax: Any, examples: TrainingExamples, precision: Array, laplace: LaplaceApproximation
-) -> Callable[[Any], Any]:
-    """Log posterior of z, up to a constant."""
-    u, d, weight, spread, peak, root, prior = (
-        jax.numpy.asarray(np.asarray(x, dtype=float))
-        for x in (
-            examples.u,
-            examples.d,
-            examples.weight,
-            examples.class_contrasts,
-            laplace.mean,
-            laplace.root,
-            precision,
-        )
-    )
+    jax: ModuleType, examples: TrainingExamples, precision: Array, laplace: LaplaceApproximation
+) -> LogDensity:
+    """Return the log posterior of z, up to a constant."""
+    arrays = (examples.u, examples.d, examples.weight, examples.class_contrasts, laplace.mean, laplace.root, precision)
+    u, d, weight, contrasts, peak, root, prior = (jax.numpy.asarray(np.asarray(x, dtype=float)) for x in arrays)
 
-    def log_density(z: Any) -> Any:
-        w = peak + (z @ root).reshape(peak.shape)
-        log_p = jax.nn.log_softmax(u @ w.T @ spread.T, axis=1)
+    def log_density(z: JaxArray) -> JaxArray:
+        w = peak + (z @ root).reshape(peak.shape)  # (contrasts, terms)
+        log_p = jax.nn.log_softmax(u @ w.T @ contrasts.T, axis=1)  # (rows, classes)
         return weight @ (d * log_p).sum(axis=1) - 0.5 * (prior * w**2).sum()
 
     return log_density
@@ -92,40 +97,55 @@ def sample_nuts(
     seed: int = 0,
     progress: SamplingProgress | None = None,
 ) -> PosteriorDraws:
-    """``draws`` draws of each of ``chains`` chains by the No-U-Turn sampler."""
-    jax, blackjax, _, array_stats = _import_backend()
+    """Draw from the posterior with the No-U-Turn sampler: ``draws`` draws in each of ``chains`` chains."""
+    backend = _import_backend()
+    jax, size = backend.jax, laplace.mean.size
     with jax.enable_x64(True):
         log_density = _make_log_density(jax, examples, precision, laplace)
-        warm, start, *keys = jax.random.split(jax.random.key(seed), 2 + N_PROGRESS_BLOCKS)
-        size = laplace.mean.size
-        adaptation = blackjax.window_adaptation(blackjax.nuts, log_density)
-        (_, tuned), _ = adaptation.run(warm, jax.numpy.zeros(size), num_steps=N_WARM_UP_STEPS)
-        sampler = blackjax.nuts(log_density, **tuned)
+        warm_key, start_key, *keys = jax.random.split(jax.random.key(seed), 2 + N_PROGRESS_BLOCKS)
+        sampler = _adapt_sampler(backend, log_density, warm_key, size)
         length = -(-draws // N_PROGRESS_BLOCKS)
-
-        def chain(key: Any, state: Any) -> Any:
-            def one(state: Any, key: Any) -> Any:
-                state, info = sampler.step(key, state)
-                return state, (state.position, info.is_divergent)
-
-            return jax.lax.scan(one, state, jax.random.split(key, length))
-
-        block = jax.jit(jax.vmap(chain))
-        states = jax.vmap(sampler.init)(jax.random.normal(start, (chains, size)))
-        states, _ = block(jax.random.split(warm, chains), states)  # away from the starting points
-        positions, divergent = [], 0
+        run_block = _make_block_runner(jax, sampler, length)
+        states = jax.vmap(sampler.init)(jax.random.normal(start_key, (chains, size)))
+        states, _ = run_block(jax.random.split(warm_key, chains), states)  # discarded: too near the starting points
+        positions, divergences = [], 0
         for i, key in enumerate(keys):
-            states, (z, bad) = block(jax.random.split(key, chains), states)
-            positions.append(np.asarray(z))
-            divergent += int(bad.sum())
+            states, (z, divergent) = run_block(jax.random.split(key, chains), states)
+            positions.append(np.asarray(z))  # (chains, length, size)
+            divergences += int(divergent.sum())
             if progress is not None:
-                progress(chains * length * (i + 1), chains * length * N_PROGRESS_BLOCKS, divergent)
-    z = np.concatenate(positions, axis=1)
-    columns = np.moveaxis(z, -1, 0)
-    diagnostics = Diagnostics(
-        float(np.max(array_stats.rhat(columns))), float(np.min(array_stats.ess(columns))), divergent
-    )
-    return PosteriorDraws(_to_weights(z.reshape(-1, size), laplace), diagnostics)
+                progress(chains * length * (i + 1), chains * length * N_PROGRESS_BLOCKS, divergences)
+    z = np.concatenate(positions, axis=1)  # (chains, draws, size)
+    return PosteriorDraws(_to_weights(z.reshape(-1, size), laplace), _diagnose(backend, z, divergences))
+
+
+def _adapt_sampler(backend: SamplingBackend, log_density: LogDensity, key: JaxArray, size: int) -> SamplingAlgorithm:
+    """Return a No-U-Turn sampler whose step size and mass matrix fit the density."""
+    adaptation = backend.blackjax.window_adaptation(backend.blackjax.nuts, log_density)
+    (_, parameters), _ = adaptation.run(key, backend.jax.numpy.zeros(size), num_steps=N_WARM_UP_STEPS)
+    return backend.blackjax.nuts(log_density, **parameters)
+
+
+def _make_block_runner(
+    jax: ModuleType, sampler: SamplingAlgorithm, length: int
+) -> Callable[[JaxArray, HMCState], tuple[HMCState, tuple[JaxArray, JaxArray]]]:
+    """Return a compiled function that advances every chain by ``length`` draws."""
+
+    def step(state: HMCState, key: JaxArray) -> tuple[HMCState, tuple[JaxArray, JaxArray]]:
+        state, info = sampler.step(key, state)
+        return state, (state.position, info.is_divergent)
+
+    def run_chain(key: JaxArray, state: HMCState) -> tuple[HMCState, tuple[JaxArray, JaxArray]]:
+        return jax.lax.scan(step, state, jax.random.split(key, length))
+
+    return jax.jit(jax.vmap(run_chain))
+
+
+def _diagnose(backend: SamplingBackend, z: Array, divergences: int) -> Diagnostics:
+    """Return the worst R-hat and the smallest effective sample size over all coordinates."""
+    coordinates = np.moveaxis(z, -1, 0)  # (size, chains, draws)
+    stats = backend.array_stats
+    return Diagnostics(float(np.max(stats.rhat(coordinates))), float(np.min(stats.ess(coordinates))), divergences)
 
 
 def sample_variational(
@@ -136,39 +156,39 @@ def sample_variational(
     seed: int = 0,
     progress: SamplingProgress | None = None,
 ) -> PosteriorDraws:
-    """``draws`` draws of the closest Gaussian (in the Kullback-Leibler sense) with independent factors in z."""
+    """Draw from the Gaussian with independent z that is closest to the posterior in Kullback-Leibler divergence."""
     jax, blackjax, optax, _ = _import_backend()
+    steps_per_block = N_ADAM_STEPS // N_PROGRESS_BLOCKS
     with jax.enable_x64(True):
         log_density = _make_log_density(jax, examples, precision, laplace)
         optimiser = optax.adam(optax.cosine_decay_schedule(ADAM_LEARNING_RATE, N_ADAM_STEPS))
         inference = blackjax.meanfield_vi(log_density, optimiser, num_samples=N_ELBO_SAMPLES)
         state = inference.init(jax.numpy.zeros(laplace.mean.size))
-        last, *keys = jax.random.split(jax.random.key(seed), 1 + N_PROGRESS_BLOCKS)
+        last_key, *keys = jax.random.split(jax.random.key(seed), 1 + N_PROGRESS_BLOCKS)
 
-        @jax.jit  # type: ignore[untyped-decorator]  # JAX has no types
-        def block(key: Any, state: Any) -> Any:
-            return jax.lax.scan(
-                lambda s, k: inference.step(k, s), state, jax.random.split(key, N_ADAM_STEPS // N_PROGRESS_BLOCKS)
-            )
+        def run_block(key: JaxArray, state: MFVIState) -> tuple[MFVIState, object]:
+            return jax.lax.scan(lambda s, k: inference.step(k, s), state, jax.random.split(key, steps_per_block))
 
+        compiled_block = jax.jit(run_block)
         for i, key in enumerate(keys):
-            state, _ = block(key, state)
+            state, _ = compiled_block(key, state)
             if progress is not None:
-                progress((i + 1) * (N_ADAM_STEPS // N_PROGRESS_BLOCKS), N_ADAM_STEPS, 0)
-        z = np.asarray(inference.sample(last, state, draws))
+                progress((i + 1) * steps_per_block, N_ADAM_STEPS, 0)
+        z = np.asarray(inference.sample(last_key, state, draws))  # (draws, size)
     return PosteriorDraws(_to_weights(z, laplace), None)
 
 
 def _to_weights(z: Array, laplace: LaplaceApproximation) -> Array:
+    """Return the weights (draws, contrasts, terms) of draws (draws, contrasts * terms) of z."""
     return np.asarray(laplace.mean + (z @ laplace.root).reshape(len(z), *laplace.mean.shape))
 
 
 def make_stderr_progress(name: str) -> SamplingProgress:
-    """A line that counts the draws while they are made."""
+    """Return a callback that shows on standard error how many draws have been made."""
 
-    def show(done: int, total: int, divergent: int) -> None:
-        trouble = f", {divergent} divergent" if divergent else ""
+    def show(done: int, total: int, divergences: int) -> None:
+        warning = f", {divergences} divergent" if divergences else ""
         end = "\n" if done >= total else ""
-        print(f"\r{name}: {done:,} of {total:,}{trouble}", end=end, file=sys.stderr, flush=True)
+        print(f"\r{name}: {done:,} of {total:,}{warning}", end=end, file=sys.stderr, flush=True)
 
     return show

@@ -1,7 +1,7 @@
 """Mail: raw RFC 822 messages, mboxes and maildirs as rows of text.
 
-A message becomes one text: its subject and addresses, then what a person would read of it. Everything is capped, so
-that no message takes long or much; what had to be cut or guessed is said in ``flags``.
+A message becomes one text: its subject and addresses, then what a person would read. Everything is limited, so that
+no message takes much time or memory; ``flags`` say what had to be cut or guessed.
 """
 
 from __future__ import annotations
@@ -30,20 +30,22 @@ HTML_TAG_PATTERN = re.compile(r"<[a-z/!?][^>]*(?:>|\Z)", re.IGNORECASE)
 MAIL_FIELD_PATTERN = re.compile(rb"^[!-9;-~]+[ \t]*:")
 
 
-MAIL_FLAG_MESSAGES = {  # what had to be cut or guessed, for people
-    "cut": "were too long and were cut",
-    "headers": "had more headers than are read",
-    "parts": "had more parts than are read",
-    "mime_depth": "were packed into one another too deeply; what is inside was left out",
-    "encoding": "had parts packed otherwise than they say; they were read as far as they go",
-    "charset": "name no charset that is known; it was guessed",
-    "binary": "had parts that are no text; they were left out",
-    "defects": "are not well formed; they were read as far as they go",
-    "zw": "hid letters without a width; they were taken out",
+MAIL_FLAG_MESSAGES = {  # "3 of the messages ..."
+    "cut": "were too long; the rest was ignored",
+    "headers": "had too many headers; the rest was ignored",
+    "parts": "had too many parts; the rest was ignored",
+    "mime_depth": "had parts nested too deeply; the innermost were ignored",
+    "encoding": "had parts that do not match their transfer encoding; they were decoded as far as possible",
+    "charset": "had an unknown or wrong character set; Latin-1 was assumed",
+    "binary": "contained NUL characters; they were replaced by spaces",
+    "defects": "did not follow the mail format; they were read as far as possible",
+    "zw": "contained invisible characters of zero width; they were removed",
 }
 
 
 class MailText(NamedTuple):
+    """A message as text, and the flags that say what had to be cut or guessed."""
+
     text: str
     flags: tuple[str, ...] = ()
 
@@ -72,7 +74,7 @@ def read_mail(raw: bytes) -> MailText:
 
 
 def _cut_headers(raw: bytes, flags: dict[str, None]) -> bytes:
-    """The message with no more headers than an honest one has. Without a single one it is all body."""
+    """The message with a limited number of headers; a message without any is all body."""
     if not MAIL_FIELD_PATTERN.match(raw) and not raw.startswith((b"From ", b">From ")):
         return b"\n" + raw
     end = min((at for at in (raw.find(b"\n\n"), raw.find(b"\r\n\r\n")) if at >= 0), default=len(raw))
@@ -84,7 +86,7 @@ def _cut_headers(raw: bytes, flags: dict[str, None]) -> bytes:
 
 
 def _find_leaf_parts(parsed: message.Message, flags: dict[str, None]) -> Iterator[message.Message]:
-    """The parts that hold something, in order, to a depth."""
+    """The parts without parts of their own, in order, up to a maximal depth."""
     stack, seen = [(parsed, 0)], 0
     while stack:
         part, depth = stack.pop()
@@ -124,13 +126,13 @@ def _read_part_text(part: message.Message, flags: dict[str, None]) -> str:
 def _decode_charset(raw: bytes, charset: str | None, flags: dict[str, None]) -> str:
     try:
         return raw.decode(charset or "utf-8")
-    except (LookupError, ValueError):  # no such charset, or not in it
+    except (LookupError, ValueError):  # an unknown charset, or bytes that are not in it
         flags["charset"] = None
         return raw.decode("latin-1")
 
 
 def _decode_header(value: str, flags: dict[str, None]) -> str:
-    """A header with its encoded words spelt out."""
+    """A header with its encoded words decoded."""
     plain = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     try:
         parts = header.decode_header(plain)
@@ -141,7 +143,7 @@ def _decode_header(value: str, flags: dict[str, None]) -> str:
 
 
 def strip_html(markup: str) -> str:
-    """What a person reads of HTML: a comment inside of a word does not part it, a paragraph does.
+    """The text of HTML as a person reads it: a comment inside a word does not split it, a paragraph does.
 
     >>> strip_html("Dear <b>f</b>riend,<br>c<!-- x -->lick &lt;here&gt;<script>alert(1)</script>")
     'Dear friend, click <here>'
@@ -150,7 +152,7 @@ def strip_html(markup: str) -> str:
 
 
 def _normalize_text(text: str, flags: dict[str, None]) -> str:
-    """Letters as they look, without what cannot be seen; that there was such is a word of its own."""
+    """The text with letters as they look (NFKC) and without invisible characters, which are flagged."""
     valid = text.encode("utf-8", "replace").decode()
     visible = valid.translate(ZERO_WIDTH_CHARACTERS)
     if len(visible) < len(valid):
@@ -159,7 +161,7 @@ def _normalize_text(text: str, flags: dict[str, None]) -> str:
 
 
 def split_mbox(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The messages of an mbox: each begins with a line ``From `` after an empty line, and ``>From`` loses its sign."""
+    """The messages of an mbox: each begins with a line ``From `` after an empty line; ``>From`` becomes ``From``."""
     lines: list[bytes] = []
     size, blank = 0, True
     for line in _split_lines(blocks):

@@ -100,7 +100,7 @@ def matches_type_hint(value: object, hint: TypeHint) -> bool:
     if isinstance(origin, type) and issubclass(origin, (tuple, list, frozenset)):
         return isinstance(value, origin) and all(matches_type_hint(item, inside[0]) for item in value)
     if origin is type:
-        return isinstance(value, type) and issubclass(value, inside[0])
+        return isinstance(value, type) and issubclass(value, get_origin(inside[0]) or inside[0])
     if hint in (int, float):
         return isinstance(value, Integral if hint is int else Real) and not isinstance(value, bool)
     cls = origin or (NoneType if hint is None else hint)

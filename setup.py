@@ -1,0 +1,37 @@
+"""Builds the compiled kernels. Everything else about the package is in pyproject.toml."""
+
+import sys
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError, CompileError, ExecError, PlatformError
+
+OPTIONS = {
+    "priory._kernel.tables": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
+    "priory._kernel.text": ["-O3"],
+}
+NEEDS_COMPILER = (
+    "priory is compiled when it is installed from source, and that failed: install a C compiler and Python's headers "
+    "(Debian and Ubuntu: apt install build-essential python3-dev; macOS: xcode-select --install), "
+    "or install a wheel, which needs neither."
+)
+
+
+class BuildKernels(build_ext):
+    """Compiles an extension with the options its compiler knows, and says in one sentence what a failure means."""
+
+    def build_extension(self, extension):
+        if self.compiler.compiler_type == "unix":
+            extension.extra_compile_args = OPTIONS[extension.name]
+        if sys.platform == "linux":
+            extension.extra_link_args = ["-Wl,-s"]  # no debugging symbols: a quarter of the size
+        try:
+            super().build_extension(extension)
+        except (CCompilerError, ExecError, PlatformError):  # what the compiler printed stands above the sentence
+            raise CompileError(NEEDS_COMPILER) from None
+
+
+setup(
+    cmdclass={"build_ext": BuildKernels},
+    ext_modules=[Extension(name, [f"src/{name.replace('.', '/')}.pyx"]) for name in OPTIONS],
+)

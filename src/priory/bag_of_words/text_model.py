@@ -1,0 +1,158 @@
+"""The text model: what `priory.TextClassifier` and a column of texts in a table have in common.
+
+It is what was declared before any text was seen: the bag of words, its smoothing, and the vocabulary. What was learned
+is in the records that ``count`` returns, and every answer is a function of those records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from priory.bag_of_words.averaged_models import get_averaged_bag
+from priory.bag_of_words.bag_counts import BagCounts
+from priory.bag_of_words.documents import DocumentBatch
+from priory.bag_of_words.models import (
+    BAG_MODELS,
+    BagOfWords,
+    DocumentRows,
+    TokenWeights,
+    build_unit_rows,
+    log_dirichlet_evidence,
+)
+from priory.bag_of_words.vocabulary import Vocabulary
+from priory.core.typing import Array
+from priory.errors import DataError
+
+MIN_EVIDENCE_ALPHA = 1e-3  # the evidence of a model without smoothing is taken at this alpha
+
+TextRecords = tuple[BagCounts, ...]  # the counts, and what else the vocabulary needs to know which tokens are in use
+
+
+def is_valid_alpha(alpha: object) -> bool:
+    """Whether ``alpha`` is a finite number, zero or more."""
+    return isinstance(alpha, (int, float)) and bool(np.isfinite(alpha)) and alpha >= 0
+
+
+@dataclass(frozen=True)
+class TextModel:
+    """A bag of words over a vocabulary.
+
+    >>> from priory.bag_of_words.tokenizer import Tokenizer
+    >>> from priory.bag_of_words.vocabulary import GrowingVocabulary
+    >>> model = TextModel("binary", 1.0, False, GrowingVocabulary(Tokenizer()))
+    >>> records = model.count(["win cash", "lunch?"], np.array([0, 1]), 2)
+    >>> model.score(records, ["win lunch"]).round(3).tolist()
+    [[-2.526, -2.079]]
+    """
+
+    model: str
+    alpha: float | Literal["evidence"]
+    average: bool  # over all sets of tokens
+    vocabulary: Vocabulary
+
+    def __post_init__(self) -> None:
+        if self.model not in BAG_MODELS:
+            raise DataError(f"model is {self.model!r}; use one of {', '.join(BAG_MODELS)}.")
+        if self.alpha != "evidence" and not is_valid_alpha(self.alpha):
+            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, or 'evidence'.")
+        if self.average and self.alpha != "evidence" and not self.alpha > 0:
+            raise DataError("averaging over sets of tokens needs a prior: use alpha above 0.")
+        self._bag_class()
+
+    def _bag_class(self) -> type[BagOfWords]:
+        return get_averaged_bag(self.model) if self.average else BAG_MODELS[self.model]
+
+    @property
+    def binary(self) -> bool:
+        """Whether a token counts once for each document."""
+        return BAG_MODELS[self.model].binary
+
+    @property
+    def uses_class_prior(self) -> bool:
+        return BAG_MODELS[self.model].uses_class_prior
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def count(self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None = None) -> TextRecords:
+        """The records of some documents; ``group`` is the class of each, 0 .. groups - 1."""
+        return self.vocabulary.count(documents, group, groups, weight, self.binary)
+
+    def select_counts(self, records: TextRecords) -> BagCounts:
+        """The counts of the tokens in use."""
+        return self.vocabulary.select_counts(records)
+
+    def choose_alpha(self, records: TextRecords) -> float:
+        """The smoothing as declared, or the one with the largest evidence."""
+        if self.alpha != "evidence":
+            return float(self.alpha)
+        bag = self._bag_class()
+        return self.select_counts(records).derive("alpha", bag.choose_alpha, bag)
+
+    def build_bag(self, records: TextRecords) -> BagOfWords:
+        """The bag of words with its smoothing."""
+        return self._bag_class()(self.choose_alpha(records))
+
+    def token_weights(self, records: TextRecords) -> TokenWeights:
+        """The weight of every token in use for every class, and the constant of every class.
+
+        A declared token (or a bucket) that no document has shown says nothing about the class.
+        """
+        bag = self.build_bag(records)
+
+        def compute_weights(counts: BagCounts) -> TokenWeights:
+            table, constant = bag.compute_weights(counts)
+            return TokenWeights(np.where(counts.counts.any(axis=1, keepdims=True), table, 0.0), constant)
+
+        return self.select_counts(records).derive("weights", compute_weights, bag)
+
+    def inclusion_probability(self, records: TextRecords) -> dict[str, float]:
+        """For each token (or bucket) in use the probability that it depends on the class."""
+        counts = self.vocabulary.sort_counts(self.select_counts(records))
+        bag = get_averaged_bag(self.model)(self.choose_alpha(records))
+        return dict(zip(self.vocabulary.name_tokens(counts), bag.inclusion_probability(counts).tolist(), strict=True))
+
+    def log_evidence(self, records: TextRecords) -> float:
+        """Log probability of the tokens in use, as drawn one by one by each class."""
+        alpha = max(self.choose_alpha(records), MIN_EVIDENCE_ALPHA)
+        return float(log_dirichlet_evidence(self.select_counts(records).counts, np.array([alpha]))[0])
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def score(self, records: TextRecords, documents: DocumentBatch) -> Array:
+        """log p(document | class) up to what all classes share: (documents, classes)."""
+        table, constant = self.token_weights(records)
+        return self.vocabulary.score(documents, self.select_counts(records), table, self.binary) + constant
+
+    def encode(self, records: TextRecords, documents: DocumentBatch) -> csr_array:
+        """The documents as sparse rows of unit length over the tokens in use."""
+        counts = self.select_counts(records)
+        indptr, ids, _ = self.vocabulary.encode(documents, counts)
+        return build_unit_rows(indptr, ids, counts)
+
+    @property
+    def leaves_out_in_closed_form(self) -> bool:
+        """Whether leaving a document out touches the counts of its own tokens only."""
+        return self.vocabulary.leaves_out_in_closed_form and self.alpha != "evidence" and self.alpha > 0
+
+    def leave_one_out(self, records: TextRecords, documents: DocumentBatch, group: Array) -> Array:
+        """The scores of learned documents, each from the records without it: (documents, classes)."""
+        if not self.leaves_out_in_closed_form:
+            return self._leave_one_out_by_subtraction(records, documents, group)
+        bag, counts = self.build_bag(records), self.select_counts(records)
+        indptr, ids, occurrences = self.vocabulary.encode(documents, counts)
+        x = np.ones(len(ids)) if bag.binary else occurrences
+        return bag.leave_one_out(counts, DocumentRows(indptr, ids, x, group, counts, self.vocabulary.grows))
+
+    def _leave_one_out_by_subtraction(self, records: TextRecords, documents: DocumentBatch, group: Array) -> Array:
+        """Where a document may change the vocabulary or the smoothing: ``records - document``, one by one."""
+        classes = len(records[0].n)
+        scores = np.empty((len(documents), classes))
+        for i in range(len(documents)):
+            one, own = documents[i : i + 1], group[i : i + 1]
+            left = tuple(total - part for total, part in zip(records, self.count(one, own, classes), strict=True))
+            scores[i] = self.score(left, one)[0]
+        return scores

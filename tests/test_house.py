@@ -1,0 +1,55 @@
+"""The figures of layout and names stay within their goals (tools/house_figures.py prints them)."""
+
+import ast
+
+import pytest
+
+import house_figures
+
+# The names that may be defined twice: `find`, which every finder of the audit has, and a command with the name of the
+# function that it calls.
+COMMANDS = set("audit demo evaluate explain forget inspect learn merge predict report sign train".split())  # noqa: SIM905
+
+
+@pytest.fixture(scope="module")
+def modules():
+    return house_figures.read_modules()
+
+
+@pytest.mark.parametrize("name", house_figures.MEASURES)
+def test_a_figure_is_within_its_goal(name, modules):
+    figure = house_figures.MEASURES[name](modules)
+    assert figure.value <= figure.goal, "\n".join([str(figure), *figure.places])
+
+
+def test_a_public_name_is_defined_in_one_module(modules):
+    repeated = house_figures.find_repeated_names(modules)
+    assert {name: where for name, where in repeated.items() if name not in {"find", *COMMANDS}} == {}
+
+
+def test_a_command_shares_its_name_with_one_function_only(modules):
+    repeated = house_figures.find_repeated_names(modules)
+    for name in COMMANDS & repeated.keys():
+        others = [module for module in repeated[name] if not module.startswith("priory.cli.")]
+        assert len(others) == 1, f"{name} is defined in {', '.join(others)}"
+
+
+@pytest.mark.parametrize(
+    ("name", "bare"),
+    [
+        ("told", True),
+        ("_observed", True),
+        ("encode_labels", False),
+        ("log_joint", False),
+        ("feed", False),
+        ("red", False),
+    ],
+)
+def test_bare_participles_are_recognised(name, bare):
+    assert house_figures.is_bare_participle(name) is bare
+
+
+def test_a_cycle_is_found():
+    source = {"priory.a": "import priory.b", "priory.b": "def f():\n    from priory import a", "priory": ""}
+    figure = house_figures.measure_cycles({name: ast.parse(text) for name, text in source.items()})
+    assert figure.value == 1
