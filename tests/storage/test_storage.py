@@ -259,7 +259,9 @@ def subclasses(kind):
 
 @pytest.mark.parametrize(
     "kind",
-    sorted((k for k in subclasses(Statistics) | subclasses(ColumnFamily) if k.__name__ != "HypothesisStatistics"), key=str),
+    sorted(
+        (k for k in subclasses(Statistics) | subclasses(ColumnFamily) if k.__name__ != "HypothesisStatistics"), key=str
+    ),
     ids=lambda k: k.__name__,
 )
 def test_every_record_and_family_of_the_package_has_a_name_in_files(kind):

@@ -56,7 +56,7 @@ class PairCounts(Statistics):
         place = codes + np.cumsum(self.sizes) - self.sizes  # (rows, columns): positions among all values
         n = self.n - own_row
         single = [self.counts[:, at, at].T - own_row for at in place.T]  # for each column (rows, classes)
-        known = [counts.any(axis=1) for counts in single]  # for each column (rows,): was its value learned?
+        known = [np.asarray(counts.any(axis=1)) for counts in single]  # for each column (rows,): was its value learned?
         total = n.sum(axis=1, keepdims=True) + classes
         parents = []
         for p, parent in enumerate(place.T):

@@ -15,8 +15,8 @@ from priory.cli.options import (
     model_argument,
     pop_column_options,
     pop_read_options,
-    sectioned_command,
 )
+from priory.cli.sections import sectioned_command
 from priory.cli.terminal import format_heading, print_json, print_lines, watch_workflow
 
 

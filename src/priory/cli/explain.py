@@ -8,14 +8,13 @@ import click
 
 from priory.cli.options import (
     FILE_PATH_TYPE,
-    SectionedOption,
     add_reading_options,
     get_required_key,
     json_option,
     model_argument,
     pop_read_options,
-    sectioned_command,
 )
+from priory.cli.sections import SectionedOption, sectioned_command
 from priory.cli.terminal import print_json, print_lines
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
+from priory.cli.sections import SectionedOption, combine_decorators, define_option, make_section
 from priory.cli.terminal import print_note
 
 if TYPE_CHECKING:
@@ -17,72 +16,9 @@ if TYPE_CHECKING:
     from priory.sources.column_types import ColumnOptions
     from priory.workflows import TrainingOptions
 
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
-
 FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail")
 TEXT_MODELS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
 FILE_PATH_TYPE = click.Path(readable=False)  # for shell completion; checked when the file is opened
-
-
-class SectionedOption(click.Option):
-    """An option that belongs to a section of the help; ``make_help`` is called only if the help is shown."""
-
-    def __init__(
-        self, *names: Any, section: str = "Options", make_help: Callable[[], str] | None = None, **given: Any
-    ) -> None:
-        super().__init__(*names, **given)
-        self.section = section
-        self._make_help = make_help
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        if self._make_help is not None:
-            self.help = self._make_help()
-        return super().get_help_record(ctx)
-
-    def get_help_extra(self, ctx: click.Context) -> Any:
-        """Extra help without the range, which the help gives in words."""
-        extra = super().get_help_extra(ctx)
-        extra.pop("range", None)
-        return extra
-
-
-class SectionedCommand(click.Command):
-    """A command whose help shows the options in sections, its own options first."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for option in self.get_params(ctx):
-            record = option.get_help_record(ctx)
-            if record is not None and isinstance(option, click.Option):
-                sections.setdefault(getattr(option, "section", "Options"), []).append(record)
-        for name, records in sections.items():
-            with formatter.section(name):
-                formatter.write_dl(records)
-
-
-class OrderedGroup(click.Group):
-    """A group that lists its commands in the order in which they were added."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-sectioned_command = partial(click.command, cls=SectionedCommand)
-
-
-def make_section(name: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> Callable[[CommandT], CommandT]:
-    """Several options as one decorator, shown together in this order."""
-    made = [click.option(*names, cls=SectionedOption, section=name, **given) for names, given in options]
-    return combine_decorators(*made)
-
-
-def combine_decorators(*decorators: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
-    """Several decorators as one."""
-    return lambda function: reduce(lambda done, decorator: decorator(done), reversed(decorators), function)
-
-
-def define_option(*names: str, **given: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    return names, given
 
 
 add_reading_options = make_section(

@@ -19,8 +19,8 @@ from priory.cli.options import (
     pop_column_options,
     pop_read_options,
     pop_training_options,
-    sectioned_command,
 )
+from priory.cli.sections import sectioned_command
 from priory.cli.terminal import (
     escape_unprintable,
     format_heading,

@@ -12,7 +12,6 @@ A classifier defines how to read a table, the statistics of its rows, and log p(
 from __future__ import annotations
 
 import copy
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from priory.core.logspace import log_normalise, normalise
+from priory.core.machine import total_memory_bytes
 from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
 from priory.core.typing import Array
@@ -270,8 +270,8 @@ def count_table_rows(table: object) -> int:
 
 def check_memory(classes: int, columns: int) -> None:
     """Raise an error if the record, about two dozen numbers for each class and column, would not fit into memory."""
-    needed, available = 24 * 8 * classes * columns, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > available:
+    needed, available = 24 * 8 * classes * columns, total_memory_bytes()
+    if available is not None and needed > available:
         raise ModelTooLargeError(
             f"{classes:,} classes x {columns:,} columns need about {needed / 2**30:.0f} GiB, and this machine has "
             f"{available / 2**30:.0f}; use fewer classes or columns."

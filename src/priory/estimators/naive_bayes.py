@@ -19,6 +19,7 @@ from priory.calibration.feature_encoding import TableEncoding
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
 from priory.core.logspace import log_normalise
+from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import count_columns, list_record_types, register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
@@ -334,6 +335,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         return Ledgers.of(self.classes_, split.prior, terms, names, values)
 
     @property
+    @optional_attribute
     def schema_(self) -> dict[str, ColumnReport]:
         """For each column what it was taken for, and the evidence of every candidate family."""
         model = self._model()
@@ -363,11 +365,13 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         }
 
     @property
+    @optional_attribute
     def inclusion_probability_(self) -> Array:
         """For each column the probability that it depends on the class; for a text, that any of its tokens does."""
         return np.array(list(self._model().inclusion_probability().values()))
 
     @property
+    @optional_attribute
     def token_inclusion_(self) -> dict[str, dict[str, float]]:
         """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
         return self._model().token_inclusion()

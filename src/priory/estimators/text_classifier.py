@@ -25,10 +25,11 @@ from priory.calibration.calibrator import Calibrator
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
 from priory.core.deprecation import rename_arguments, rename_parameters
+from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import list_record_types, register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
-from priory.errors import DataError
+from priory.errors import DataError, StaleModelError
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import ClassPrior, check_class_prior
@@ -320,28 +321,35 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return check_words_kept(self._counts_in_use())
 
     @property
+    @optional_attribute
     def alpha_(self) -> float:
         """The smoothing in use: as declared, chosen by the evidence, or chosen by ``fit`` by leaving texts out."""
         if self.alpha == "loo":
-            return float(self.__dict__["alpha_"])
+            if "alpha_" not in vars(self):
+                raise StaleModelError("alpha='loo' has not been chosen yet; call fit.")
+            return float(vars(self)["alpha_"])
         return self._build_text_model().choose_alpha(self._records())
 
     @property
+    @optional_attribute
     def vocabulary_(self) -> list[str]:
         """The tokens in use."""
         return self._token_counts().tokens()
 
     @property
+    @optional_attribute
     def counts_(self) -> Array:
         """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
         return self._counts_in_use().counts
 
     @property
+    @optional_attribute
     def n_tokens_(self) -> int:
         """The number of different tokens (or buckets) in use."""
         return len(self._counts_in_use())
 
     @property
+    @optional_attribute
     def inclusion_probability_(self) -> dict[str, float]:
         """For each token the probability that it depends on the class at all."""
         self._token_counts()

@@ -289,8 +289,11 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
             return super().averaged_score(statistics, pooled, x, estimate, inclusion)
         shared = self._tables(pooled, estimate)
         pairs = zip(self._tables(statistics, estimate), shared, strict=True)
-        tables = [np.concatenate(pair) for pair in pairs]  # the last row of each is all classes pooled
-        relative = column_kernels.score_student_mixture(x, statistics.unit, *tables, inclusion)
+        # the last row of each table is all classes pooled
+        centre, precision, power, constant = (np.concatenate(pair) for pair in pairs)
+        relative = column_kernels.score_student_mixture(
+            x, statistics.unit, centre, precision, power, constant, inclusion
+        )
         return relative + column_kernels.score_student_t(x, statistics.unit, *shared)
 
     def evidence(self, statistics: Moments) -> Array:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.logspace import log
+from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -117,6 +118,7 @@ class BernoulliNB(CountNB[Matrix]):
         return np.asarray(self._fitted_statistics().parts[0].successes)
 
     @property
+    @optional_attribute
     def feature_log_prob_(self) -> Array:
         """log p(x_j = 1 | c)."""
         return self._derive("log p", _log_success_and_failure)[0]

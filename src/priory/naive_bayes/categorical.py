@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from priory.core.column_kernels import count_codes, score_by_lookup
+from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.sharding import map_shards
 from priory.core.typing import Array
@@ -141,6 +142,7 @@ class CategoricalNB(CountNB[Array]):
         ]
 
     @property
+    @optional_attribute
     def feature_log_prob_(self) -> list[Array]:
         """For each column log p(k | c)."""
         return [table[:, :-1] for table in self._log_probability_tables()]

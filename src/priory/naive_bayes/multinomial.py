@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
+from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator, register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
@@ -66,6 +67,7 @@ class TokenNB(CountNB[Matrix]):
         return self._log_prior()
 
     @property
+    @optional_attribute
     def feature_log_prob_(self) -> Array:
         """The weight of one occurrence of each token for each class."""
         return self._derive("weights", self._compute_weights, self._is_normalised())

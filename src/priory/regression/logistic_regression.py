@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.core.blas_threads import limit_blas_threads
 from priory.core.logspace import log, log_normalise
+from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array, MatrixLike, RandomState
@@ -240,6 +241,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         return self._average_weights()[:, 0]
 
     @property
+    @optional_attribute
     def weight_draws_(self) -> Array:
         """The draws of "vi" and "nuts", (draws, contrasts, 1 + columns), for standardised columns."""
         check_is_fitted(self)

@@ -31,6 +31,7 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 import priory
+from priory.core.machine import total_memory_bytes
 from priory.core.sharding import N_THREADS
 from priory.core.typing import Array
 from priory.errors import DataError, ModelFileError, ModelTooLargeError
@@ -196,8 +197,8 @@ class FileContents:
     def reserve_memory(self, size: int) -> None:
         """Announce that ``size`` more bytes will be allocated; raise if all of them exceed the machine's memory."""
         self._reserved_bytes += size
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if self._reserved_bytes > memory:
+        memory = total_memory_bytes()
+        if memory is not None and self._reserved_bytes > memory:
             raise ModelTooLargeError(
                 f"it needs {self._reserved_bytes / 2**30:.1f} GiB; this machine has {memory / 2**30:.1f} GiB of memory."
             )

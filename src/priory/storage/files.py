@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
 import stat
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from priory.errors import FileBusyError, ModelFileError, PrioryError
+from priory.storage.file_locks import lock_descriptor, open_descriptor, release_lock, sync_folder
 
 LOCK_TIMEOUT_SECONDS = 30.0
 
@@ -22,7 +22,7 @@ LOCK_TIMEOUT_SECONDS = 30.0
 def open_regular_file(path: Path) -> Iterator[BinaryIO]:
     """The opened file; links, pipes and devices are refused."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_descriptor(path, os.O_RDONLY)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ModelFileError("it is a symbolic link; give the path of the file itself.") from None
@@ -54,10 +54,11 @@ def _write_and_rename(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
         left.unlink(missing_ok=True)
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = open_descriptor(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         with open(descriptor, "wb") as file:
             with suppress(FileNotFoundError):
-                os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
+                if hasattr(os, "fchmod"):  # Windows had none before Python 3.13
+                    os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
@@ -67,16 +68,7 @@ def _write_and_rename(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
         with suppress(OSError):
             new.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make sure that a renaming survives a power cut, where the file system can."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(path.parent)
 
 
 @contextmanager
@@ -101,9 +93,9 @@ def lock_file(path: Path, wait: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
     lock, until, pause = path.with_name(f".{path.name}.lock"), time.monotonic() + wait, 0.001
     while True:
         with name_path_in_errors(path):
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            descriptor = open_descriptor(lock, os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_descriptor(descriptor)
             if _is_same_file(descriptor, lock):
                 break
         except BlockingIOError:
@@ -119,9 +111,7 @@ def lock_file(path: Path, wait: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):
-            lock.unlink()
-        os.close(descriptor)
+        release_lock(descriptor, lock)
 
 
 def _is_same_file(descriptor: int, path: Path) -> bool:

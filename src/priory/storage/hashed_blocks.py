@@ -71,6 +71,8 @@ def read_into_memory(file: BinaryIO, start: int, size: int, mapped: bool) -> mem
     """The file in memory from ``start`` on: mapped, or read into pages that are large where the system can do that."""
     if mapped:
         return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY))
+    if not hasattr(os, "preadv"):  # Windows
+        return _read_sequentially(file, start, size)
     buffer = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         buffer.madvise(mmap.MADV_HUGEPAGE)
@@ -86,3 +88,12 @@ def read_into_memory(file: BinaryIO, start: int, size: int, mapped: bool) -> mem
 
     _map_threaded(read, range(start, size, 4 * HASH_BLOCK_BYTES))
     return view
+
+
+def _read_sequentially(file: BinaryIO, start: int, size: int) -> memoryview:
+    """The file in memory from ``start`` on, read by one thread."""
+    file.seek(start)
+    content = bytes(start) + file.read(size - start)
+    if len(content) < size:
+        raise ModelFileError("the file became shorter while it was read.")
+    return memoryview(bytearray(content))

@@ -52,7 +52,7 @@ class Predictions:
         if self.n_unknown_labels:
             self._callbacks.notify(
                 f"{format_count(self.n_unknown_labels, 'cell')} with a label that the model has never seen; "
-                "smoothing gives it a small probability in every class"
+                "it says nothing about the class"
             )
 
     def to_table(self) -> pa.Table:

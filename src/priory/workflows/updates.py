@@ -25,7 +25,8 @@ from priory.workflows.model_files import (
     read_labelled_rows,
     refresh_corrections,
 )
-from priory.workflows.training import TrainingOptions, train_on_rows
+from priory.workflows.training import train_on_rows
+from priory.workflows.training_results import TrainingOptions
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
