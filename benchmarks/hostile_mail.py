@@ -188,9 +188,7 @@ def read_file(path: str) -> Reading:
     opened = open_files([path], ReadOptions(format="mail"))
     rows = sum(chunk.batch.num_rows for chunk in opened.read_chunks(("text",)))
     flags = tuple(flag for file in opened.files for flag in getattr(file, "flags", ()))
-    return Reading(
-        time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, rows, flags
-    )
+    return Reading(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, rows, flags)
 
 
 def read_in_process(path: str) -> Reading | None:
@@ -229,8 +227,9 @@ def format_row(name: str, readings: list[Reading | None]) -> str:
 def main() -> None:
     part_of_name = "".join(sys.argv[1:2])
     rows = list(run_attacks(part_of_name))
-    page = (Path(__file__).parent / "results" / "hostile_mail.md")
-    text = f"""# Hostile mail
+    page = Path(__file__).parent / "results" / "hostile_mail.md"
+    text = (
+        f"""# Hostile mail
 
 `python benchmarks/hostile_mail.py`: {len(ATTACKS) * len(VARIANTS)} messages and mboxes of 1 MB, each made to cost time or
 memory. Every file is read to rows in a process of its own: the seconds are processor time of the slowest variant, the
@@ -240,7 +239,10 @@ reported by `priory train`.
 
 | attack | files | within | slowest, s | most, MB | flags |
 |---|---|---|---|---|---|
-""" + "\n".join(rows) + "\n"
+"""
+        + "\n".join(rows)
+        + "\n"
+    )
     if not part_of_name:
         page.write_text(text)
     print(text)

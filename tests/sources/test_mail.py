@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from priory.errors import ModelTooLargeError
 from priory.sources import ReadOptions, open_files
 from priory.sources import mail as mail_module
-from priory.sources import mail_structure
 from priory.sources.mail import read_mail, strip_html
 from priory.sources.mail_structure import split_mbox
 

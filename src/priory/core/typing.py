@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
 
 Array = NDArray[Any]
+ColumnKind = Literal["number", "label", "text", "empty"]  # what the cells of a column are read as
 Label = str | int | float | bool  # the name of a class
 Seed = int | np.random.Generator | None  # accepted by numpy.random.default_rng
 RandomState = int | np.random.RandomState | None  # accepted by scikit-learn's check_random_state

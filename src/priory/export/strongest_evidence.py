@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
 from priory.core.logspace import log, log_sum_exp
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
+from priory.estimators.sklearn_compat import take_table_rows
 from priory.models.explanation import DECIBANS_PER_NAT, Ledger
 from priory.models.token_evidence import TokenEvidence
 
@@ -76,7 +76,7 @@ def take_rows(X: object, positions: Array) -> object:
     if hasattr(X, "take") and hasattr(X, "schema"):  # a pyarrow table, which scikit-learn 1.6 cannot index
         taken: object = X.take(positions)
         return taken
-    rows: object = _safe_indexing(X, positions)
+    rows: object = take_table_rows(X, positions)
     return rows
 
 
