@@ -21,13 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from priory.core.typing import Array
-
-ClassT = TypeVar("ClassT", bound=type)
+from priory.core.typing import Array, ClassT
 
 BY_NAME: dict[str, Registration] = {}
 BY_CLASS: dict[type, Registration] = {}

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from jinja2 import Template
     from markupsafe import Markup
-    from matplotlib.figure import Figure
 
 MAX_REPORT_CLASSES = 12  # classes shown
 EVIDENCE_OF_TOKENS = (
@@ -212,7 +211,7 @@ def _describe_calibration(compared: dict[str, Scores]) -> str:
 
 def _draw_figures(scored: ReportScores) -> dict[str, Markup]:
     scores = scored.scores
-    draw: dict[str, tuple[Callable[[], Figure], str]] = {
+    draw: dict[str, tuple[Callable[[], object], str]] = {
         "reliability": (lambda: plots.reliability_diagram(scored.compared), "reliability diagram"),
         "histogram": (lambda: plots.score_histogram(scores), "histogram of certainty"),
         "confusion": (lambda: plots.confusion_matrix(scores), "confusion matrix"),

@@ -38,7 +38,7 @@ from priory.naive_bayes.input_checks import (
 )
 
 CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers each
-ParametersT = TypeVar("ParametersT")
+EstimateT = TypeVar("EstimateT")
 
 
 class ConjugateClassifier(BaseClassifier[Array]):
@@ -74,10 +74,10 @@ class ConjugateClassifier(BaseClassifier[Array]):
         return np.exp(self._log_prior())
 
 
-class FamilyNB(ConjugateClassifier, Generic[ParametersT]):
+class FamilyNB(ConjugateClassifier, Generic[EstimateT]):
     """Naive Bayes with the same family for every column."""
 
-    prior: ArrayFamily[Any, ParametersT] | None
+    prior: ArrayFamily[Any, EstimateT] | None
 
     _family: ClassVar[type[ArrayFamily[Any, Any]]]
 
@@ -87,12 +87,12 @@ class FamilyNB(ConjugateClassifier, Generic[ParametersT]):
         x = super()._read(X, reset)
         return x.astype(float, copy=False) if x.dtype.kind == "f" else x
 
-    def _family_with_prior(self) -> ArrayFamily[Any, ParametersT]:
+    def _family_with_prior(self) -> ArrayFamily[Any, EstimateT]:
         """The family with its declared prior, or the one it takes from the data."""
         record: Statistics = self._fitted_statistics().parts[0]
         return self.prior or record.derive("prior", self._family.empirical_prior)
 
-    def _point_estimate(self) -> ParametersT:
+    def _point_estimate(self) -> EstimateT:
         """The point estimate; the posterior mean if the parameters are integrated out."""
         estimate = "mean" if self.estimate == "predictive" else self.estimate
         return self._family_with_prior().parameters(self._fitted_statistics().parts[0], estimate)

@@ -23,7 +23,7 @@ from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.input_checks import Matrix, count_classes, log_declared_prior, transform_sparse
 
 MatrixT = TypeVar("MatrixT", bound=Matrix)
-DerivedT = TypeVar("DerivedT")
+CountsResultT = TypeVar("CountsResultT")
 Alpha = float | Array  # one number, or one for each column
 
 MIN_ALPHA = 1e-10
@@ -67,7 +67,7 @@ class CountNB(BaseClassifier[MatrixT]):
             raise DataError(f"All values in alpha must be greater than 0, or 0, and finite; alpha is {self.alpha}.")
         return alpha if self.force_alpha else np.maximum(alpha, MIN_ALPHA)
 
-    def _derive(self, name: str, function: Callable[[Any, Alpha], DerivedT], *depends_on: object) -> DerivedT:
+    def _derive(self, name: str, function: Callable[[Any, Alpha], CountsResultT], *depends_on: object) -> CountsResultT:
         """``function(records, alpha)``, computed once for these statistics, this alpha, and ``depends_on``."""
         alpha = self._effective_alpha()
         return self._fitted_statistics().derive(
