@@ -43,7 +43,7 @@ def test_numbers_whose_squares_overflow(scale):
     assert_array_equal(model.predict(X), y)
 
 
-@difference("GaussianNB beside one wide column")
+@difference("GaussianNB with one wide column")
 def test_one_wide_column_ruins_no_other():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 500)

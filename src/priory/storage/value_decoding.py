@@ -112,7 +112,7 @@ class ModelDecoder:
         ends = self.decode_node(node)
         lengths = _check_shape(shape)
         if not isinstance(ends, np.ndarray) or ends.dtype != np.int64 or ends.shape != (math.prod(lengths),):
-            raise ModelFileError("it is not said where the strings of an array end.")
+            raise ModelFileError("the ends of the strings of an array are missing.")
         arena = self.contents.take_array("|u1", [int(ends[-1]) if len(ends) else 0])
         starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
         if (ends < starts).any():
