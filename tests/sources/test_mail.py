@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from priory.errors import ModelTooLargeError
 from priory.sources import ReadOptions, open_files
 from priory.sources import mail as mail_module
-from priory.sources.mail import read_mail, split_mbox, strip_html
+from priory.sources.mail import read_mail, strip_html
+from priory.sources.mail_structure import split_mbox
 
 
 def nested(depth):

@@ -35,6 +35,7 @@ from priory.bag_of_words.documents import (
 )
 from priory.bag_of_words.languages import load_stemmer
 from priory.core.deprecation import rename_parameters
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError
 
@@ -70,6 +71,15 @@ def estimate_word_count(text: str) -> int:
 
 
 @rename_parameters(unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens")
+@register_record(
+    "Tokens",
+    former_names={
+        "unit": "analyzer",
+        "least": "min_token_length",
+        "ngrams": "ngram_range",
+        "extra": "extra_tokens",
+    },
+)
 @dataclass(frozen=True)
 class Tokenizer:
     """What a token is, declared before any text is seen.

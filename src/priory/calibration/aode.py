@@ -17,10 +17,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from priory.core.logspace import log_sum_exp
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 
 
+@register_record("Pairs")
 @dataclass(frozen=True, eq=False)
 class PairCounts(Statistics):
     """How often each pair of values occurred in each class."""

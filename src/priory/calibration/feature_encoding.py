@@ -15,11 +15,13 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from priory.calibration.aode import encode_one_hot, pair_columns
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
 from priory.models.cells import Cells, LabelCells, NumberCells
 
 
+@register_record("Scale", former_names={"marks": "edges_or_labels"})
 @dataclass(frozen=True, eq=False)
 class ColumnEncoding:
     """One column: its labels, or the inner edges of its bins, and for numbers a centre and a spread."""
@@ -70,6 +72,7 @@ def number_column(cells: Cells, j: int) -> Array:
     return cells.data[:, j]
 
 
+@register_record("Encoding")
 @dataclass(frozen=True, eq=False)
 class TableEncoding:
     """Every column of every block that is not text."""

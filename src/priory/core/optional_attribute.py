@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
 
+from priory.core.typing import P, ReturnT
 from priory.errors import NotAvailableError, PrioryError
 
-P = ParamSpec("P")
-ValueT = TypeVar("ValueT")
 
-
-def optional_attribute(get: Callable[P, ValueT]) -> Callable[P, ValueT]:
+def optional_attribute(get: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
     """Let the getter of a property raise an AttributeError wherever it raises an error of Priory.
 
     scikit-learn's ``dir`` calls ``hasattr`` for every property, and ``hasattr`` passes on all errors but this one.
@@ -27,7 +24,7 @@ def optional_attribute(get: Callable[P, ValueT]) -> Callable[P, ValueT]:
     """
 
     @wraps(get)
-    def get_or_raise(*args: P.args, **kwargs: P.kwargs) -> ValueT:
+    def get_or_raise(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
         try:
             return get(*args, **kwargs)
         except PrioryError as error:

@@ -13,12 +13,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from priory.bag_of_words.hashed_counts import HashedCounts
 from priory.calibration.calibrator import CalibratableModel, Calibrator
 from priory.calibration.feature_encoding import TableEncoding
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
 from priory.core.logspace import log_normalise
 from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import count_columns, list_record_types, register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, PrioryWarning
@@ -28,9 +30,9 @@ from priory.models.cells import Cells
 from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.explanation import Ledgers
 from priory.models.family_choice import argmax_evidence
-from priory.models.model_statistics import ModelStatistics, add_empty_blocks, observe_cells
+from priory.models.model_statistics import ModelStatistics, add_empty_blocks, make_empty_statistics, observe_cells
 from priory.models.naive_bayes import Model
-from priory.models.schema import FamilyLike, Schema
+from priory.models.schema import ColumnBlock, FamilyLike, Schema
 from priory.models.table import Table
 from priory.models.table_reading import read_table
 
@@ -59,6 +61,7 @@ class ColumnReport:
         return f"{self.name}: {self.family}{best}" + (f" ({others})" if others else "")
 
 
+@register_estimator(required=("statistics_", "n_features_in_", "_schema"))
 class NaiveBayes(SelfCalibratingClassifier[Table]):
     """Naive Bayes for tables of mixed columns.
 
@@ -157,6 +160,19 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         self.calibrate = calibrate
         self.refine = refine
         self.structure = structure
+
+    def _is_consistent(self) -> bool:
+        """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
+        schema, parts = self._schema, self.statistics_.parts
+        if not all(map(_has_declared_buckets, schema.blocks, parts)):
+            return False
+        empty = make_empty_statistics(schema, self.statistics_.classes[:1])
+        widths = [len(block.names) for block in schema.blocks]
+        return (
+            len(schema.names) == self.n_features_in_
+            and list_record_types(empty.parts) == list_record_types(parts)
+            and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
+        )
 
     # -- what was declared ---------------------------------------------------------------------------------------
 
@@ -374,3 +390,12 @@ def _check_not_empty(table: Table) -> None:
         raise DataError(f"0 feature(s) (shape=({table.rows}, 0)) while a minimum of 1 is required: X has no columns.")
     if not table.rows:
         raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
+
+
+def _has_declared_buckets(block: ColumnBlock, records: tuple[object, ...]) -> bool:
+    """Whether a column of hashed texts has counts for all buckets: no model file can allocate more than it holds."""
+    buckets = getattr(block.candidates[0], "buckets", None)
+    if buckets is None:
+        return True
+    [record] = records
+    return isinstance(record, HashedCounts) and len(record) == buckets

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
+from priory.bag_of_words.hashed_counts import HashedCounts
 from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_counts import TokenCounts
@@ -25,6 +26,7 @@ from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
 from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import list_record_types, register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
 from priory.errors import DataError, StaleModelError
@@ -52,6 +54,16 @@ class TextTable:
         return len(self.documents)
 
 
+@register_estimator(
+    required=("statistics_", "n_features_in_", "salt_"),
+    former_names={
+        "unit": "analyzer",
+        "least": "min_token_length",
+        "ngrams": "ngram_range",
+        "extra": "extra_tokens",
+        "most": "max_tokens",
+    },
+)
 @rename_parameters(
     unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens", most="max_tokens"
 )
@@ -200,6 +212,15 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.class_prior = class_prior
         self.calibrate = calibrate
         self.refine = refine
+
+    def _is_consistent(self) -> bool:
+        """Whether there is one record of tokens, and at most one more; or one of as many buckets as were declared."""
+        parts = self.statistics_.parts
+        if self.n_features_in_ != 1:
+            return False
+        if self.buckets is not None:
+            return list_record_types(parts) == (HashedCounts,) and len(parts[0]) == self.buckets
+        return list_record_types(parts) in ((TokenCounts,), (TokenCounts, TokenCounts))
 
     # -- what was declared ---------------------------------------------------------------------------------------
 

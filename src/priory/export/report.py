@@ -203,8 +203,8 @@ def _describe_calibration(compared: dict[str, Scores]) -> str:
     )
     return (
         f"{found}: {certainty:.1%} certain on average, {accuracy:.1%} right. The calibration error is "
-        f"{error.value:.1%} and the log loss {scores.log_loss.value:.3f}. {comparison} {other.calibration_error.value:.1%} and "
-        f"{other.log_loss.value:.3f}."
+        f"{error.value:.1%} and the log loss {scores.log_loss.value:.3f}. {comparison} "
+        f"{other.calibration_error.value:.1%} and {other.log_loss.value:.3f}."
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from priory.core.typing import Label
 from priory.errors import PrioryError
 from priory.evaluation.scores import Scores
-from priory.export.strongest_evidence import ExplainingModel, take_rows
+from priory.export.strongest_evidence import ExplainingModel, take_input_rows
 from priory.models.explanation import DECIBANS_PER_NAT, Ledger, LedgerLine, format_value
 
 MAX_REPORT_MISTAKES = 8
@@ -52,7 +52,7 @@ def _describe_mistake(
     }
     if not isinstance(model, ExplainingModel):
         return mistake
-    example = take_rows(X, np.array([position]))
+    example = take_input_rows(X, np.array([position]))
     ledger = (_forget_row(model, example, truth) if learned else model).explain(example)[0]
     text = None if ledger.text is None else mark_safe(ledger.marked(answer, truth, MAX_REPORT_TEXT_LENGTH))
     total = f"{ledger.log_odds(answer, truth) * DECIBANS_PER_NAT:+.1f}"

@@ -12,7 +12,7 @@ from priory.core.logspace import log
 from priory.core.typing import Array, Classifier
 from priory.estimators.calibrated import predict_out_of_fold
 from priory.evaluation.scores import Scores
-from priory.export.strongest_evidence import take_rows
+from priory.export.strongest_evidence import take_input_rows
 
 if TYPE_CHECKING:
     from priory.core.typing import MatrixLike
@@ -91,7 +91,7 @@ def _compare(scores: Scores, plain: Scores | None) -> dict[str, Scores]:
 
 
 def _score_leave_one_out(model: LeavingOutModel, X: object, y: Array, positions: Array | None = None) -> Scores:
-    rows, labels = (X, y) if positions is None else (take_rows(X, positions), y[positions])
+    rows, labels = (X, y) if positions is None else (take_input_rows(X, positions), y[positions])
     return Scores.of(labels, model.leave_one_out(rows, labels), model.classes_, logs=True)
 
 

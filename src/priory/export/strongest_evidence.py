@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
 from priory.core.logspace import log, log_sum_exp
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
+from priory.estimators.sklearn_compat import take_table_rows
 from priory.models.explanation import DECIBANS_PER_NAT, Ledger
 from priory.models.token_evidence import TokenEvidence
 
@@ -69,14 +69,14 @@ def find_strongest_evidence(model: object, X: object, labels: Array) -> dict[Lab
     return {}
 
 
-def take_rows(X: object, positions: Array) -> object:
+def take_input_rows(X: object, positions: Array) -> object:
     """Some rows of a table of any kind, or of a list of texts."""
     if isinstance(X, Mapping):
         return {name: [column[row] for row in positions] for name, column in X.items()}
     if hasattr(X, "take") and hasattr(X, "schema"):  # a pyarrow table, which scikit-learn 1.6 cannot index
         taken: object = X.take(positions)
         return taken
-    rows: object = _safe_indexing(X, positions)
+    rows: object = take_table_rows(X, positions)
     return rows
 
 
@@ -90,7 +90,7 @@ def _list_tokens(model: TokenModel, label: Label) -> list[ClassEvidence]:
 def _average_column_evidence(model: ExplainingModel, X: object, labels: Array) -> dict[Label, list[ClassEvidence]]:
     class_rows = _choose_rows_of_each_class(model.classes_, labels)
     positions = np.concatenate(list(class_rows.values()))
-    ledgers = model.explain(take_rows(X, positions))
+    ledgers = model.explain(take_input_rows(X, positions))
     counts = np.asarray(getattr(model, "class_count_", np.ones(len(model.classes_))), dtype=float)
     names = [line.name for line in ledgers[0].lines]
     terms = np.array([[line.log_likelihood for line in ledger.lines] for ledger in ledgers])  # (rows, columns, classes)

@@ -11,15 +11,22 @@ from scipy.special import gammaln
 
 from priory.core import column_kernels, sharding
 from priory.core.logspace import LOG_TWO_PI, log
+from priory.core.registration import register_record
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.registry import register_family
 
 MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: the least variance of a class, even if it shows one value only
 MAX_ABS_Z = 1e140  # the square of anything larger would overflow; the answer is the same
 
 
+@register_record(
+    "Moments",
+    axes={"n": "cd", "first": "cd", "second": "cd", "origin": "cd", "unit": "d"},
+    reveals="one row of each class as it was, until rows are forgotten: the origin its sums are taken about",
+)
 @dataclass(frozen=True, eq=False)
 class Moments(Statistics):
     """The number of rows, and the sum and sum of squares of ``z = x / unit - origin``.
@@ -35,6 +42,11 @@ class Moments(Statistics):
     second: Array  # (classes, columns)
     origin: Array  # (classes, columns), in units
     unit: Array  # (columns,), powers of two
+
+    def find_fault(self) -> str | None:
+        if not (self.unit > 0).all():
+            return "a unit is not above zero"
+        return None if (self.second >= 0).all() else "a sum of squares is negative"
 
     def rebase(self, origin: Array, unit: Array) -> Moments:
         """The record about another origin, in another unit."""
@@ -103,6 +115,7 @@ class NormalParameters(NamedTuple):
     variance: Array
 
 
+@register_family("gaussian", auto_rank=3)
 @final
 @dataclass(frozen=True, eq=False)
 class Gaussian(ArrayFamily[Moments, NormalParameters]):

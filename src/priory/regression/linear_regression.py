@@ -12,6 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError
@@ -33,6 +34,7 @@ class LineDraws(NamedTuple):
     noise: Array  # (draws,)
 
 
+@register_estimator()
 class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     """Linear regression, ``y = intercept + x·coef + noise``, with a normal-inverse-gamma prior.
 
@@ -97,6 +99,9 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         self.prior = prior
         self.fit_intercept = fit_intercept
         self.standardise = standardise
+
+    def _is_consistent(self) -> bool:
+        return type(self.statistics_) is CrossProducts
 
     # -- learning ------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 from priory.errors import DataError, ModelTooLargeError
-from priory.sources import mail
 from priory.sources.byte_streams import (
     READ_BLOCK_BYTES,
     Decoding,
@@ -19,6 +18,8 @@ from priory.sources.byte_streams import (
     read_unpacked_blocks,
 )
 from priory.sources.chunk import MAX_CELL_BYTES, FileReader, RowChunk
+from priory.sources.mail import read_mail
+from priory.sources.mail_structure import split_mbox
 
 TEXT_COLUMN, LABEL_COLUMN, PATH_COLUMN = "text", "label", "path"
 DOCUMENTS_PER_CHUNK, CHARACTERS_PER_CHUNK = 2048, 1 << 22  # a chunk has at most about this much
@@ -77,8 +78,8 @@ class DocumentReader(FileReader):
             yield self._read_text_file(file)
             return
         raw = read_unpacked_blocks(str(file), self.report_progress)
-        for message in mail.split_mbox(raw) if is_mbox(file) else [_read_start(raw)]:
-            text, flags = mail.read_mail(message)
+        for message in split_mbox(raw) if is_mbox(file) else [_read_start(raw)]:
+            text, flags = read_mail(message)
             for flag in flags:
                 self.flags[flag] = self.flags.get(flag, 0) + 1
             yield text + "".join(f"\n{flag}:" for flag in flags if flag == "zw")
