@@ -67,7 +67,10 @@ def test_the_page_says_what_the_scores_say(texts, of_texts):
     assert f"accuracy {scores.accuracy.value:.1%}" in page.text
     assert f"base rate {scores.base.accuracy:.1%}" in page.text
     headings = re.findall("<h2>(.*?)</h2>", of_texts.html)
-    assert headings == [*["Calibration", "Correct and wrong answers", "The strongest evidence", "The worst mistakes"], "The data"]
+    assert headings == [
+        *["Calibration", "Correct and wrong answers", "The strongest evidence", "The worst mistakes"],
+        "The data",
+    ]
     assert sum(tag == "svg" for tag, _ in page.tags) == 4
 
 

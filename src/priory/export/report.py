@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -211,7 +211,7 @@ def _describe_calibration(compared: dict[str, Scores]) -> str:
 
 def _draw_figures(scored: ReportScores) -> dict[str, Markup]:
     scores = scored.scores
-    draw: dict[str, tuple[Callable[[], object], str]] = {
+    draw: dict[str, tuple[Callable[[], Any], str]] = {
         "reliability": (lambda: plots.reliability_diagram(scored.compared), "reliability diagram"),
         "histogram": (lambda: plots.score_histogram(scores), "histogram of certainty"),
         "confusion": (lambda: plots.confusion_matrix(scores), "confusion matrix"),
