@@ -251,8 +251,8 @@ def test_rows_that_were_held_out_are_predicted_by_the_model_as_it_is(texts):
     worst = int(np.where(scores.answer != scores.truth, scores.surprise, -1).argmax())
     truth, answer = y[200 + worst], model.classes_[scores.answer[worst]]
     total = model.explain(X[200 + worst])[0].log_odds(answer, truth) * 10 / np.log(10)
-    assert f"row {worst}: {truth} taken for {answer}" in page.text
-    assert f"for {answer}, against {truth}: {total:+.1f} decibans in all" in page.text
+    assert f"row {worst}: {truth} mistaken for {answer}" in page.text
+    assert f"evidence for {answer} against {truth}: {total:+.1f} decibans in total" in page.text
 
 
 def test_too_few_rows_have_a_page_that_says_so():

@@ -67,7 +67,7 @@ def test_the_scored_rows_of_many_are_found_again(monkeypatch):
     assert scores.positions.tolist() == model.find_scored_rows(texts).tolist()
     assert (np.array(labels)[scores.positions] == model.classes_[scores.truth]).all()
     html = report(model, texts, labels).html
-    shown = re.findall(r"row (\d+): <b>(\w+)</b> taken for", html)
+    shown = re.findall(r"row (\d+): <b>(\w+)</b> mistaken for", html)
     assert len(shown) > 2
     for row, truth in shown:
         assert labels[int(row)] == truth
