@@ -255,7 +255,7 @@ def _take_rows(X: Any, rows: Any) -> Any:
     """Some rows of a table of any kind."""
     if isinstance(X, Mapping):
         return {name: [column[row] for row in rows] for name, column in X.items()}
-    if hasattr(X, "take") and hasattr(X, "schema"):  # a pyarrow table, which scikit-learn 1.6 cannot index
+    if hasattr(X, "take") and hasattr(X, "schema"):  # a pyarrow table, which scikit-learn before 1.8 cannot index
         return X.take(rows)
     return _safe_indexing(X, rows)
 
