@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import priory as pr
-import priory.workflows.train  # so that no child has to import it
+import priory.workflows.training  # so that no child has to import it
 from priory.cli import main as command
 from priory.storage import updating
 

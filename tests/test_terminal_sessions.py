@@ -1,6 +1,6 @@
-"""The terminal sessions in the documents show what the commands really print.
+"""The terminal sessions in the documents are what the commands really print.
 
-PRIORY_WRITE=1 python -m pytest tests/test_terminal_sessions.py    # writes what they print into the documents
+PRIORY_WRITE=1 python -m pytest tests/test_terminal_sessions.py    # writes the real output into the documents
 """
 
 import os

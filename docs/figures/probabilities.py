@@ -1,4 +1,4 @@
-"""Draws the figures of docs/probabilities.md: the same bytes each time."""
+"""Draw the figures of docs/probabilities.md, with the same bytes every time."""
 
 from pathlib import Path
 

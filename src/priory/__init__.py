@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import families, naive_bayes, plots, storage
+    from priory import families, naive_bayes, plots, storage, workflows
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
     from priory.estimators.mdl_discretiser import MDLDiscretiser
@@ -50,6 +50,7 @@ __all__ = [
     "save",
     "storage",
     "to_onnx",
+    "workflows",
 ]
 
 # Public name -> module. Modules are imported on first use, because importing scikit-learn takes a second.

@@ -16,14 +16,14 @@ WRONG = {
     "a folder of nothing": (
         "train nowhere --target label",
         3,
-        "nowhere: holds no documents; give a folder for each class, or an mbox",
+        "nowhere: contains no documents; give one folder for each class, or an mbox",
     ),
     "a pattern of nothing": (
         "train *.none --target label",
         3,
-        "*.none: holds no files; name a file, a folder or a pattern",
+        "*.none: matches no files; give a file, a folder or a pattern",
     ),
-    "no target": ("train good.csv", 3, "which column is to be learned? use --target with one of 'label', 'text'"),
+    "no target": ("train good.csv", 3, "which column is the target? use --target with one of 'label', 'text'"),
     "no such target": ("train good.csv --target y", 3, "good.csv: has no column 'y'; it has 'label', 'text'"),
     "no such column": (
         "train good.csv --target label --ignore id",
@@ -33,9 +33,13 @@ WRONG = {
     "only a target": (
         "train good.csv --target label --ignore text",
         3,
-        "good.csv: has no column beside the target; there is nothing to learn from",
+        "good.csv: has no column besides the target; there is nothing to learn from",
     ),
-    "one class": ("train one.csv --target label", 3, "one.csv: only one class 'ham'; a choice needs two"),
+    "one class": (
+        "train one.csv --target label",
+        3,
+        "one.csv: all rows have the label 'ham'; give rows of two or more classes",
+    ),
     "a blank label": (
         "train blank.csv --target label",
         3,
@@ -44,7 +48,7 @@ WRONG = {
     "numbers to predict": (
         "train price.csv --target label",
         3,
-        "the target 'label' looks like a number to predict; bin it, or pass --labels-as-text",
+        "the target 'label' looks like a number to predict; bin it, or use --labels-as-text",
     ),
     "a column without a name": (
         "train noname.csv --target label",
@@ -55,42 +59,42 @@ WRONG = {
     "the output is there": (
         "train good.csv --target label -o there.priory",
         5,
-        "there.priory: is there already; use --force to replace it",
+        "there.priory: already exists; use --force to replace it",
     ),
     "the output is the input": (
         "train good.csv --target label -o good.csv --force",
         5,
-        "good.csv: is an input; it is never overwritten: name another file",
+        "good.csv: is an input, which is never overwritten; give another file",
     ),
     "no folder for the output": (
         "train good.csv --target label -o no/x.priory",
         5,
-        "no: there is no such folder; make it first",
+        "no: no such folder; create it first",
     ),
     "the output is a folder": (
         "train good.csv --target label -o nowhere --force",
         5,
-        "nowhere: is a folder; name a file",
+        "nowhere: is a folder; give a file",
     ),
     "standard input without a name": (
         "train - --target label",
         2,
-        "what is read from standard input has no name; use -o model.priory",
+        "standard input has no name for the model file; use -o model.priory",
     ),
     "alpha": (
         "train good.csv --target label --alpha -1",
         2,
-        "Invalid value for --alpha: -1.0 is not allowed; use a number from 0.",
+        "Invalid value for --alpha: -1.0 is not allowed; use a number that is 0 or more.",
     ),
     "alpha nan": (
         "train good.csv --target label --alpha nan",
         2,
-        "Invalid value for --alpha: nan is not allowed; use a number from 0.",
+        "Invalid value for --alpha: nan is not allowed; use a number that is 0 or more.",
     ),
     "alpha infinite": (
         "train good.csv --target label --alpha 1e400",
         2,
-        "Invalid value for --alpha: inf is not allowed; use a number from 0.",
+        "Invalid value for --alpha: inf is not allowed; use a number that is 0 or more.",
     ),
     "a type": (
         "train good.csv --target label --type text=prose",
@@ -106,7 +110,7 @@ WRONG = {
     "an encoding": (
         "train good.csv --target label --encoding klingon",
         3,
-        "encoding 'klingon' is not known; try utf-8, utf-16 or latin-1",
+        "encoding 'klingon' is unknown; try utf-8, utf-16 or latin-1",
     ),
     "an option": ("train good.csv --colour", 2, None),
     "a command": ("tarin good.csv", 2, None),
@@ -119,17 +123,17 @@ WRONG = {
     "learning into nothing": (
         "learn nothing.priory good.csv",
         3,
-        "which column is to be learned? use --target with one of 'label', 'text'",
+        "which column is the target? use --target with one of 'label', 'text'",
     ),
     "learning one class into nothing": (
         "learn nothing.priory one.csv --target label",
         3,
-        "one.csv: only one class 'ham'; a choice needs two",
+        "one.csv: all rows have the label 'ham'; give rows of two or more classes",
     ),
     "forgetting from nothing": (
         "forget nothing.priory good.csv",
         5,
-        "nothing.priory: there is no such model; make one with priory train",
+        "nothing.priory: no such model; train one with priory train",
     ),
     "a wait": (
         "learn mail.priory good.csv --wait -1",
@@ -139,12 +143,12 @@ WRONG = {
     "refined and plain": (
         "train good.csv --target label --refine --plain",
         2,
-        "--plain keeps statistics only, and --refine corrects them by rows; use one",
+        "--plain and --refine exclude each other; use one of them",
     ),
     "words of a table": (
         "train numbers.csv --target label --model poisson",
         3,
-        "--model is for a single column of texts, and there are 'x', 'z'",
+        "--model is only for a single column of texts; the columns are 'x', 'z'",
     ),
     "a sample": (
         "train good.csv --target label --sample 3",
@@ -152,14 +156,14 @@ WRONG = {
         "Invalid value for '--sample': 3 is not in the range x>=50.",
     ),
     "a folder as a model": ("predict nowhere good.csv", 5, "nowhere: is a directory"),
-    "learning into a folder": ("learn . good.csv", 5, ".: is a folder; name a model file"),
+    "learning into a folder": ("learn . good.csv", 5, ".: is a folder; give a model file"),
     "a pickle as a model": (
         "inspect pickle.priory",
         4,
         "pickle.priory: not a priory model: it is a pickle; priory never loads pickles.",
     ),
     "a pipe as a model": ("predict pipe.priory good.csv", 4, "pipe.priory: it is a pipe or a device, not a file."),
-    "standard input twice": ("predict mail.priory - -", 3, "-: standard input was named twice; name it once"),
+    "standard input twice": ("predict mail.priory - -", 3, "-: standard input is given twice; give it once"),
     "no such target of many": (
         "train wide.csv --target y",
         3,
@@ -169,14 +173,15 @@ WRONG = {
     "a number that its family cannot make": (
         "train numbers.csv --target label --type x=bernoulli",
         3,
-        "numbers.csv:3:2: 2 is not bernoulli: that takes only 0 and 1; mend it, or train with another --type",
+        "numbers.csv:3:2: 2 is impossible for bernoulli, which takes only 0 and 1; "
+        "correct it, or train with another --type",
     ),
     "a folder as data": ("predict there.priory nowhere", 4, None),
     "no model in it": ("predict good.csv good.csv", 4, None),
     "an unknown output": (
         "predict mail.priory good.csv -o out.xls",
         3,
-        "out.xls: what kind of file is it to be? use one of .csv, .tsv, .jsonl, .parquet, .arrow",
+        "out.xls: unknown output format; use one of .csv, .tsv, .jsonl, .parquet, .arrow",
     ),
     "a missing column": (
         "predict mail.priory one_column.csv",
@@ -186,12 +191,12 @@ WRONG = {
     "nothing to explain": (
         "explain mail.priory",
         2,
-        "give what is to be explained: a text, COLUMN=VALUE pairs, or --from FILE",
+        "give one of these to explain: texts, COLUMN=VALUE pairs, or --from FILE",
     ),
     "one model to merge": (
         "merge mail.priory -o x.priory",
         2,
-        "give two models or more, and a file for their sum with -o",
+        "give two models or more, and a file for the merged model with -o",
     ),
 }
 
@@ -239,19 +244,23 @@ def test_text_in_a_column_of_numbers_at_predict(table, run):
     write("new.csv", ["sender", "hour", "links", "text"], [["friend", "3", "0", "hi"], ["friend", "noon", "0", "hi"]])
     code, _, err = run("predict", "inbox.priory", "new.csv")
     assert code == 3
-    assert err == "priory: new.csv:3:2: 'noon' is not a number; mend it, or use --missing noon or --type hour=label\n"
+    assert (
+        err == "priory: new.csv:3:2: 'noon' is not a number; correct it, or use --missing noon or --type hour=label\n"
+    )
 
 
 def test_an_unexpected_error_is_one_line_too(mail, run, monkeypatch):
-    import priory.cli.model_files
+    import priory.workflows.model_files
 
     def broken(path, **_):
         raise ZeroDivisionError("surprise\nand more")
 
-    monkeypatch.setattr(priory.cli.model_files, "load", broken)
+    monkeypatch.setattr(priory.workflows.model_files, "load", broken)
     code, _, err = run("predict", "mail.priory", "mail.csv")
     assert code == 1
-    assert err == "priory: ZeroDivisionError: surprise and more; set PRIORY_DEBUG=1 to see where, and report it\n"
+    assert (
+        err == "priory: ZeroDivisionError: surprise and more; set PRIORY_DEBUG=1 to see where, and please report it\n"
+    )
 
 
 def test_a_broken_file_teaches_nothing(mail, run, monkeypatch):
@@ -264,7 +273,7 @@ def test_a_broken_file_teaches_nothing(mail, run, monkeypatch):
     Path("bomb.csv.gz").write_bytes(gzip.compress(b"label,text\n" + b"ham,lunch\n" * (1 << 18)))
     code, _, err = run("learn", "mail.priory", "bomb.csv.gz")
     assert code == 6
-    assert err.startswith("priory: bomb.csv.gz: unpacks to more than 200 times its size; ")
+    assert err.startswith("priory: bomb.csv.gz: decompresses to more than 200 times its size; ")
     assert Path("mail.priory").read_bytes() == whole
 
 
@@ -278,7 +287,7 @@ def test_what_a_declared_family_cannot_make_is_neither_learned_nor_predicted(run
     for command in ("learn", "predict"):
         code, _, err = run(command, "a.priory", "b.csv")
         assert code == 3
-        assert err.startswith(f"priory: b.csv:3:2: {cell} is not {family}: that takes ")
+        assert err.startswith(f"priory: b.csv:3:2: {cell} is impossible for {family}, which takes ")
 
 
 def test_one_file_that_may_not_be_read_is_named_and_left_out_only_if_asked(run, monkeypatch):
@@ -299,7 +308,7 @@ def test_one_file_that_may_not_be_read_is_named_and_left_out_only_if_asked(run, 
     assert not Path("tree.priory").exists()
     code, out, err = run("train", "tree", "--plain", "--keep-going")
     assert code == 5
-    assert err == "priory: 1 file may not be read (tree/ham/2.txt); the others were learned\n"
+    assert err == "priory: 1 file could not be opened (tree/ham/2.txt); the others were learned\n"
     assert out.startswith("5 rows, 2 classes: spam 3, ham 2\n")
 
 

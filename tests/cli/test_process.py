@@ -69,8 +69,9 @@ def test_standard_streams(mail):
 
 
 def bare():
-    """An environment with next to nothing: locale C, no home, an odd time zone."""
-    return {"LC_ALL": "C", "PATH": os.environ["PATH"], "TZ": "Mars/Olympus", "PYTHONHASHSEED": "1"}
+    """An environment with next to nothing: locale C, no home, an odd time zone; and where Python finds priory."""
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return {"LC_ALL": "C", "TZ": "Mars/Olympus", "PYTHONHASHSEED": "1"} | kept
 
 
 @pytest.mark.slow

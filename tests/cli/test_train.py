@@ -80,8 +80,8 @@ def test_repairs_are_counted(run):
     Path("a.csv").write_text("label,x\na,1\nb,2\nb,3,4\na\n,5\na,2\n")
     code, _, err = run("train", "a.csv", "--target", "label", "--ragged", "skip", "--skip-unlabelled", "--no-audit")
     assert code == 0
-    assert "padded or left out as asked, because they did not fit: 2 rows\n" in err
-    assert "left out as asked, without a label: 1 row\n" in err
+    assert "padded or skipped 2 malformed rows\n" in err
+    assert "skipped 1 row without a label\n" in err
 
 
 def pairs_decide():
@@ -122,7 +122,10 @@ def test_refined_texts_answer_as_the_library_does_and_learning_on_drops_it(run):
     write("more.csv", ["label", "text"], rows[:9])
     code, _, err = run("learn", "all.priory", "more.csv")
     assert code == 0
-    assert err == "priory: no longer corrected by what rows said of it (refinement); --refresh FILE does it again\n"
+    assert err == (
+        "priory: the corrections (refinement) no longer fit the model and were dropped; "
+        "use --refresh FILE to fit them again\n"
+    )
     assert priory.load("all.priory").corrections_.names == ("tempering",)
     assert run("learn", "all.priory", "more.csv", "--refresh", "all.csv")[2] == ""
     assert priory.load("all.priory").corrections_.names == ("tempering", "refinement")
@@ -151,7 +154,7 @@ def test_what_is_odd_but_allowed(run):
     write("odd.csv", ["label", "", "x"], [["a", 5, 1], ["b", 6, 2]])
     code, out, err = run("train", "odd.csv", "--target", "label", "--ignore", "", "--plain", "--json")
     assert (code, json.loads(out)["columns"]) == (0, {"x": "histogram"})
-    assert err == "priory: no class has two rows: how far each spreads is guessed\n"
+    assert err == "priory: no class has two rows; how much the values of a class vary is only a guess\n"
     write("price.csv", ["label", "x"], [[f"{i / 7:.3f}", i] for i in range(50)])
     assert run("train", "price.csv", "--target", "label", "--labels-as-text", "--plain")[0] == 0
     write("same.csv", ["label", "x", "one"], [["ab"[i % 2], i, 7] for i in range(9)])

@@ -40,7 +40,10 @@ def test_a_model_that_forgot_is_made_honest_again_on_rows_it_knows(run):
     main(["train", "all.csv", "--target", "label", "--no-audit"])
     assert priory.load("all.priory").corrections_.names == ("tempering",)
     _, _, err = run("forget", "all.priory", "gone.csv")
-    assert err == "priory: no longer corrected by what rows said of it (tempering); --refresh FILE does it again\n"
+    assert err == (
+        "priory: the corrections (tempering) no longer fit the model and were dropped; "
+        "use --refresh FILE to fit them again\n"
+    )
     run("learn", "all.priory", "gone.csv")
     code, _, err = run("forget", "all.priory", "gone.csv", "--refresh", "kept.csv")
     assert (code, err) == (0, "")
@@ -76,8 +79,8 @@ def test_learning_into_nothing_makes_the_model_that_train_makes(run):
     write("b.csv", ["label", "text"], TEXTS[4:])
     code, out, err = run("learn", "new.priory", "a.csv", "b.csv", "--target", "label")
     assert (code, out) == (0, "6 rows learned; new.priory now knows 6\n")
-    made = "made one that learns 'label' from text (text, 25 different words)"
-    assert err == f"priory: new.priory: there was no such model; {made}\n"
+    created = "created one that predicts 'label' from text (text, 25 different words)"
+    assert err == f"priory: new.priory: no such model; {created}\n"
     run("train", "a.csv", "b.csv", "--target", "label", "--plain", "-o", "trained.priory")
     new, trained = priory.load("new.priory"), priory.load("trained.priory")
     assert new.get_params() == trained.get_params()
@@ -99,7 +102,7 @@ def test_processes_that_learn_at_once_into_nothing_lose_nothing(here):
         learners.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
     said = "".join(learner.communicate(timeout=120)[1] for learner in learners)
     assert [learner.returncode for learner in learners] == [0] * 4
-    assert said.count("there was no such model") == 1
+    assert said.count("no such model") == 1
     model = priory.load("model.priory")
     assert model.class_count_.tolist() == [12.0, 12.0]
     seen = dict(zip(model.vocabulary_, model.counts_.sum(axis=1).tolist(), strict=True))
@@ -108,7 +111,7 @@ def test_processes_that_learn_at_once_into_nothing_lose_nothing(here):
 
 
 def test_who_finds_the_model_taken_waits_and_says_so(mail, run, monkeypatch):
-    monkeypatch.setattr("priory.cli.update.MAX_SILENT_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("priory.workflows.updates.MAX_SILENT_WAIT_SECONDS", 0.05)
     with updating("mail.priory"):
         code, _, err = run("learn", "mail.priory", "mail.csv", "--wait", "0.1")
     assert code == 5

@@ -67,7 +67,10 @@ def test_the_page_says_what_the_scores_say(texts, of_texts):
     assert f"accuracy {scores.accuracy.value:.1%}" in page.text
     assert f"base rate {scores.base.accuracy:.1%}" in page.text
     headings = re.findall("<h2>(.*?)</h2>", of_texts.html)
-    assert headings == ["Calibration", "Right and wrong", "The strongest evidence", "The worst mistakes"]
+    assert headings == [
+        *["Calibration", "Correct and wrong answers", "The strongest evidence", "The worst mistakes"],
+        "The data",
+    ]
     assert sum(tag == "svg" for tag, _ in page.tags) == 4
 
 
@@ -89,7 +92,7 @@ def test_the_worst_mistake_comes_first_with_the_ledger_of_the_model_without_it(t
     ledger = twin.explain(X[worst])[0]
     total = ledger.log_odds(answer, y[worst]) * 10 / np.log(10)
     first = of_texts.html[of_texts.html.index("<details") :]
-    assert f"{total:+.1f} decibans in all" in first[: first.index("</details>")]
+    assert f"{total:+.1f} decibans in total" in first[: first.index("</details>")]
     assert ledger.marked(answer, y[worst]) in first
     assert model.class_count_.sum() == len(y)  # the model itself has forgotten nothing
 

@@ -29,74 +29,75 @@ BAD = {  # file name: (content, how it is read, the message after the name)
     "bytes.csv": (
         b"a,b\n1,2\n3,\xff\n",
         {},
-        ":3:2: byte 10 of the file is not UTF-8; use --encoding latin-1 (or what it is), or --errors replace",
+        ":3:2: byte 10 of the file is not UTF-8; use --encoding latin-1 (or the right one), or --errors replace",
     ),
-    "nul.csv": (b"a,b\n1,2\n3,x\0y\n", {}, ":3:2: holds a NUL byte; remove it"),
+    "nul.csv": (b"a,b\n1,2\n3,x\0y\n", {}, ":3:2: contains a NUL byte; remove it"),
     "open.csv": (
         b'a,b\n1,2\n3,"x\n4,5\n',
         {},
-        ":3:2: opens a quote that is never closed; close it, double it, or use --no-quotes if they mean nothing",
+        ":3:2: opens a quote that is never closed; close it, double it, or use --no-quotes if quotes have no meaning",
     ),
     "swallowed.csv": (
         b'a,b\n1,2\n3,"x\n4,5\n6,"y"\n7,8\n',
         {},
-        ":3:2: opens a quote that is closed in line 5; close it, double it, or use --no-quotes if they mean nothing",
+        ":3:2: opens a quote that is only closed in line 5; close it, double it, or use --no-quotes "
+        "if quotes have no meaning",
     ),
     "long.csv": (
         b'a,b\n1,"two\nlines"\n1,2,3\n',
         {},
-        ":4:3: has 3 fields, header has 2; mend it, or use --ragged pad or --ragged skip",
+        ":4:3: has 3 fields, the header has 2; correct it, or use --ragged pad or --ragged skip",
     ),
     "first_row_longer.csv": (
         b"a,b\n1,2,3\n1,2,3\n",
         {},
-        ":2:3: has 3 fields, header has 2; mend it, or use --ragged pad or --ragged skip",
+        ":2:3: has 3 fields, the header has 2; correct it, or use --ragged pad or --ragged skip",
     ),
     "short.csv": (
         b"a,b\n1,2\n1\n",
         {},
-        ":3:1: has 1 field, header has 2; mend it, or use --ragged pad or --ragged skip",
+        ":3:1: has 1 field, the header has 2; correct it, or use --ragged pad or --ragged skip",
     ),
     "twice.csv": (b"a,b,a\n1,2,3\n", {}, ":1:3: column 'a' is also column 1; rename one of them"),
     "early.csv.gz": (gzip.compress(CSV.encode() * 9)[:-9], {}, r": ends early at byte \d+; copy it again"),
     "garbage.csv.gz": (
         gzip.compress(CSV.encode()) + b"tail",
         {},
-        r": has something else after the gzip data at byte \d+; cut it off",
+        r": has other data after the gzip data at byte \d+; remove it",
     ),
     "broken.csv.gz": (
         b"\x1f\x8b\x08\x00" + b"\x00" * 6 + b"\xff" * 20,
         {},
-        r": is broken before byte \d+ \(.*\); pack it again",
+        r": is damaged before byte \d+ \(.*\); compress it again",
     ),
-    "early.csv.zst": (zstd(CSV.encode() * 9)[:-9], {}, r": ends early or is broken at byte \d+; copy it again"),
-    "twice.csv.gz": (gzip.compress(gzip.compress(CSV.encode())), {}, ": is packed twice; unpack it once"),
+    "early.csv.zst": (zstd(CSV.encode() * 9)[:-9], {}, r": ends early or is damaged at byte \d+; copy it again"),
+    "twice.csv.gz": (gzip.compress(gzip.compress(CSV.encode())), {}, ": is compressed twice; decompress it once"),
     "zip.csv": (b"PK\x03\x04....", {}, ": is a zip file; unpack it first"),
     "pickle.csv": (b"\x80\x04\x95....", {}, ": is a pickle; priory never loads pickles"),
     "bad.jsonl": (
         b'{"a":1}\n{"a":}\n',
         {},
-        r":2:6: is not JSON \(Expecting value\); mend the line, or --skip-bad",
+        r":2:6: is not JSON \(Expecting value\); correct the line, or use --skip-bad",
     ),
-    "nan.jsonl": (b'{"a":NaN}', {}, ":1: holds NaN, which is no JSON; use null for what is missing"),
-    "big.jsonl": (b'{"a":1e999}', {}, ":1: holds 1e999, which no float can hold; give a smaller number"),
-    "integer.jsonl": (b'{"a":%d}' % 2**70, {}, f":1: /a is a whole number beyond {2**63 - 1}; give it as text"),
+    "nan.jsonl": (b'{"a":NaN}', {}, ":1: contains NaN, which is not JSON; use null for missing values"),
+    "big.jsonl": (b'{"a":1e999}', {}, ":1: contains 1e999, which is too large for a float; give a smaller number"),
+    "integer.jsonl": (b'{"a":%d}' % 2**70, {}, f":1: /a is an integer beyond {2**63 - 1}; give it as text"),
     "keys.jsonl": (b'{"a":1,"a":2}', {}, ":1: has 'a' twice; give every key once"),
     "deep.jsonl": (b'{"a":' + b"[" * 100_000, {}, ":1: is nested too deeply; give flat objects"),
-    "list.jsonl": (b"[1,2]", {"format": "jsonl"}, ":1: is a list, not an object; give one object a line"),
+    "list.jsonl": (b"[1,2]", {"format": "jsonl"}, ":1: is a list, not an object; give one object per line"),
     "inside.jsonl": (b'{"a":{"b":1}}', {}, ":1: /a is an object; give text or a number"),
     "surrogate.jsonl": (
         b'{"a":"\\ud800"}',
         {},
-        ":1: /a holds half a surrogate pair; remove or replace it",
+        ":1: /a contains half a surrogate pair; remove or replace it",
     ),
-    "nul.jsonl": (b'{"a":"x\\u0000"}', {}, ":1: /a holds a NUL character; remove it"),
+    "nul.jsonl": (b'{"a":"x\\u0000"}', {}, ":1: /a contains a NUL character; remove it"),
     "mixed.jsonl": (
         b'{"a":1}\n\n{"a":"x"}\n',
         {},
-        ":3: /a is text and other rows hold other things; use one kind",
+        ":3: /a is text, but other rows have another type; use one type",
     ),
-    "nothing.jsonl": (b"{}\n{}", {}, ": has no columns; give a table with some"),
+    "nothing.jsonl": (b"{}\n{}", {}, ": has no columns; give a table with columns"),
     "cut.parquet": (b"PAR1" + b"\0" * 50, {}, r": cannot be read \(.*\); write it again"),
     "cut.arrow": (b"ARROW1" + b"\0" * 50, {}, r": cannot be read \(.*\); write it again"),
 }
@@ -121,16 +122,16 @@ def test_a_quote_left_open_in_a_column_nobody_wants_is_found(tmp_path):
 def test_repairs_are_asked_for_by_name(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,b\n1,2\n1\n1,2,3\n4,5\n")
-    assert [tuple(row.values()) for row in read(path, faults=BadRowPolicy("skip"))] == [("1", "2"), ("4", "5")]
-    padded = [tuple(row.values()) for row in read(path, faults=BadRowPolicy("pad"))]
+    assert [tuple(row.values()) for row in read(path, bad_rows=BadRowPolicy("skip"))] == [("1", "2"), ("4", "5")]
+    padded = [tuple(row.values()) for row in read(path, bad_rows=BadRowPolicy("pad"))]
     assert padded == [("1", "2"), ("1", ""), ("1", "2"), ("4", "5")]
     path.write_bytes(b"a,b\n1,\xff\n")
     assert read(path, decoding=Decoding("utf-8", "replace")) == [{"a": "1", "b": "�"}]
     path.write_bytes(b'a,b\n1,"x\n2,y"\n')
-    assert [row["b"] for row in read(path, faults=BadRowPolicy(quotes=False))] == ['"x', 'y"']
+    assert [row["b"] for row in read(path, bad_rows=BadRowPolicy(quotes=False))] == ['"x', 'y"']
     lines = tmp_path / "a.jsonl"
     lines.write_bytes(b'{"a":1}\n{"a":\n{"a":2}\n')
-    assert [row["a"] for row in read(lines, faults=BadRowPolicy(max_bad_lines=1))] == [1, 2]
+    assert [row["a"] for row in read(lines, bad_rows=BadRowPolicy(max_bad_lines=1))] == [1, 2]
 
 
 @pytest.mark.parametrize("packed", ["gz", "zst"])
@@ -138,7 +139,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, packed, monkeypatch):
     monkeypatch.setattr(streams_module, "MIN_UNPACK_LIMIT", 1 << 20)
     data = b"a,b\n" + b"1,2\n" * (1 << 22)
     (tmp_path / "a").write_bytes(gzip.compress(data) if packed == "gz" else zstd(data))
-    with pytest.raises(ModelTooLargeError, match="unpacks to more than 200 times its size"):
+    with pytest.raises(ModelTooLargeError, match="decompresses to more than 200 times its size"):
         read(tmp_path / "a", format="csv")
 
 
@@ -147,7 +148,7 @@ def test_a_cell_longer_than_a_block_is_read_and_one_beyond_the_limit_is_not(tmp_
     path.write_text("a,b\n" + "1,2\n" * 10 + f'3,"{"x" * (9 << 20)}"\n' + "4,5\n" * 10)
     assert [len(row["b"]) for row in read(path)] == [1] * 10 + [9 << 20] + [1] * 10
     path.write_text("a,b\n" + f"3,{'x' * (26 << 20)}\n")
-    with pytest.raises(ModelTooLargeError, match=r"a.csv:2: a cell has over 25 MB; split it, or close its quote"):
+    with pytest.raises(ModelTooLargeError, match=r"a.csv:2: a cell is larger than 25 MB; split it, or close its quote"):
         read(path)
 
 
@@ -156,7 +157,7 @@ def test_parquet_of_other_types_is_refused_by_column(tmp_path):
     pa.parquet.write_table(pa.table({"a": [1], "when": pa.array([0], pa.timestamp("s")), "deep": [[1]]}), path)
     for column in ("when", "deep"):
         with pytest.raises(
-            DataError, match=f"column '{column}' holds .*; turn it into text or numbers, or --ignore it"
+            DataError, match=f"column '{column}' has type .*; convert it to text or numbers, or use --ignore {column}"
         ):
             read(path, column)
     assert read(path, "a") == [{"a": 1}]
@@ -170,7 +171,7 @@ def test_limits_of_parquet_are_checked_before_it_is_read(tmp_path, monkeypatch):
         read(path)
     monkeypatch.setattr(columnar, "MAX_FILE_COLUMNS", 3)
     monkeypatch.setattr(columnar, "MAX_ROW_GROUP_BYTES", 10)
-    with pytest.raises(ModelTooLargeError, match=r"row group 0 unpacks to .* bytes; write smaller groups"):
+    with pytest.raises(ModelTooLargeError, match=r"row group 0 decompresses to .* bytes; write smaller groups"):
         read(path)
 
 
@@ -207,7 +208,7 @@ def test_a_cell_beyond_the_limit_is_refused_in_every_format(tmp_path, name, monk
     with pytest.raises(ModelTooLargeError) as caught:
         read(path)
     place = f"{path}:2: /text" if name == "a.jsonl" else f"{path}: row 2, column 'text':"
-    assert str(caught.value) == f"{place} has over 3 MB; split it"
+    assert str(caught.value) == f"{place} is larger than 3 MB; split it"
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
@@ -239,7 +240,7 @@ def test_what_is_wrong_with_standard_input_is_said_with_its_place(name, monkeypa
 def test_a_fault_far_down_standard_input_is_found_and_so_is_a_cell(monkeypatch):
     rows = 'a,"two\nlines"\n' * 200_000
     piped(monkeypatch, f"x,y\n{rows}a,b,c\n".encode())
-    with pytest.raises(DataError, match=r"^-:400002:3: has 3 fields, header has 2"):
+    with pytest.raises(DataError, match=r"^-:400002:3: has 3 fields, the header has 2"):
         read("-")
     piped(monkeypatch, f"x,y\n{rows}a,b\n".encode())
     *_, last = open_files(["-"], ReadOptions()).read_chunks(("x", "y"))
@@ -248,7 +249,7 @@ def test_a_fault_far_down_standard_input_is_found_and_so_is_a_cell(monkeypatch):
 
 def test_repairs_and_long_cells_work_on_standard_input(monkeypatch):
     piped(monkeypatch, b"a,b\n1,2\n1\n4,5\n")
-    assert [row["a"] for row in read("-", faults=BadRowPolicy("skip"))] == ["1", "4"]
+    assert [row["a"] for row in read("-", bad_rows=BadRowPolicy("skip"))] == ["1", "4"]
     piped(monkeypatch, b"a,b\n1,2\n3," + b"x" * (3 << 20) + b"\n4,5\n")
     assert [len(row["b"]) for row in read("-")] == [1, 3 << 20, 1]
 
@@ -267,5 +268,5 @@ def test_standard_input_of_any_length_is_read_once(monkeypatch, copy):
 
 
 def test_standard_input_is_named_once():
-    with pytest.raises(DataError, match=r"^-: standard input was named twice; name it once$"):
+    with pytest.raises(DataError, match=r"^-: standard input is given twice; give it once$"):
         open_files(["-", "-"], ReadOptions())

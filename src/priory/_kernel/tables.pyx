@@ -268,7 +268,7 @@ cdef void blend(const double* apart, const double* shared, Py_ssize_t n, double 
     else:
         for i in range(n):
             d = apart[i] - shared[i]
-            if d > 200.0:  # beside it 1 - r is nothing
+            if d > 200.0:  # 1 - r is negligible
                 scores[i * step] += d + log(r)
             elif d == d:
                 product[i] *= (1 - r) + r * exp(d)

@@ -21,9 +21,15 @@ from priory.bag_of_words.tokenizer import (
     encode_documents,
     map_document_shards,
 )
+from priory.core.registration import register_record
 from priory.core.typing import Array
 
 
+@register_record(
+    "Buckets",
+    axes={"n": "c", "counts": "vc"},
+    reveals="counts of hashed words, and the salt with which a guessed word can be looked up",
+)
 @dataclass(frozen=True, eq=False)
 class HashedCounts(BagCounts):
     """Documents of each class, and how often each class showed a token of each bucket; no word is kept."""

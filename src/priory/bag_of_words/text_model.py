@@ -97,9 +97,17 @@ class TextModel:
         return self._bag_class()(self.choose_alpha(records))
 
     def token_weights(self, records: TextRecords) -> TokenWeights:
-        """The weight of every token in use for every class, and the constant of every class."""
+        """The weight of every token in use for every class, and the constant of every class.
+
+        A declared token (or a bucket) that no document has shown says nothing about the class.
+        """
         bag = self.build_bag(records)
-        return self.select_counts(records).derive("weights", bag.compute_weights, bag)
+
+        def compute_weights(counts: BagCounts) -> TokenWeights:
+            table, constant = bag.compute_weights(counts)
+            return TokenWeights(np.where(counts.counts.any(axis=1, keepdims=True), table, 0.0), constant)
+
+        return self.select_counts(records).derive("weights", compute_weights, bag)
 
     def inclusion_probability(self, records: TextRecords) -> dict[str, float]:
         """For each token (or bucket) in use the probability that it depends on the class."""

@@ -15,11 +15,13 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from priory.calibration.aode import encode_one_hot, pair_columns
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
 from priory.models.cells import Cells, LabelCells, NumberCells
 
 
+@register_record("Scale", former_names={"marks": "edges_or_labels"})
 @dataclass(frozen=True, eq=False)
 class ColumnEncoding:
     """One column: its labels, or the inner edges of its bins, and for numbers a centre and a spread."""
@@ -35,7 +37,7 @@ class ColumnEncoding:
 
     @classmethod
     def from_labels(cls, codes: Array, values: Array) -> ColumnEncoding:
-        """The labels that at least two rows hold; ``codes`` (rows,) are positions in ``values``, negative if missing."""
+        """The labels that at least two rows hold; ``codes`` (rows,) are positions in ``values``, or negative."""
         counts = np.bincount(codes[codes >= 0], minlength=len(values))
         return cls(values[counts >= 2], 0.0, 0.0, new_label_code=1)
 
@@ -43,7 +45,7 @@ class ColumnEncoding:
     def from_numbers(cls, x: Array, group: Array, groups: int) -> ColumnEncoding:
         """The bins of a histogram, and the mean and standard deviation."""
         counts = Histogram().observe(x[:, None], group, groups)[0]
-        edges = Histogram().posterior(counts).edges[1:-1] if len(counts.values) else np.zeros(0)
+        edges = Histogram().ml(counts).edges[1:-1] if len(counts.values) else np.zeros(0)
         present = x[~np.isnan(x)]
         centre = float(present.mean()) if len(present) else 0.0
         spread = float(present.std()) if len(present) else 0.0
@@ -70,6 +72,7 @@ def number_column(cells: Cells, j: int) -> Array:
     return cells.data[:, j]
 
 
+@register_record("Encoding")
 @dataclass(frozen=True, eq=False)
 class TableEncoding:
     """Every column of every block that is not text."""

@@ -24,6 +24,7 @@ from priory.calibration.refinement import choose_refinement
 from priory.calibration.tempering import Tempering, choose_tempering
 from priory.core.logspace import log_normalise, log_sum_exp
 from priory.core.optimize import minimise_lbfgs
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.models.cells import Cells
 from priory.models.evidence_terms import EvidenceTerms
@@ -58,6 +59,7 @@ class MemberSpec(NamedTuple):
     features: str = ""  # of its refinement: "" for none, "columns" or "pairs"
 
 
+@register_record("Voice")
 @dataclass(frozen=True, eq=False)
 class StackMember:
     """A fitted member: its centre, and its refinement (features, classes) if it has one."""
@@ -67,6 +69,7 @@ class StackMember:
     corrections: Array | None
 
 
+@register_record("Honest", finite=False)
 @dataclass(frozen=True, eq=False)
 class OutOfFoldAnswers:
     """Answers to rows by corrections that were not fitted to them."""
@@ -76,6 +79,7 @@ class OutOfFoldAnswers:
     weight: Array  # (rows,)
 
 
+@register_record("Corrections", former_names={"voices": "members", "honest": "out_of_fold"})
 @dataclass(frozen=True, eq=False)
 class Corrections:
     """A tempering, and the members that vote."""

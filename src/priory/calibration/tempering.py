@@ -21,12 +21,14 @@ from scipy.linalg import solve_triangular
 
 from priory.core.logspace import log_normalise
 from priory.core.optimize import minimise_lbfgs
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.models.evidence_terms import EvidenceTerms
 
 TEMPERING_PRIOR_STRENGTHS = (1000.0, 30.0, 1.0)  # precision of the weights about their common value
 
 
+@register_record("Tempering")
 @dataclass(frozen=True, eq=False)
 class Tempering:
     """A Gaussian belief about (weights, exponents): its mean, and its precision."""

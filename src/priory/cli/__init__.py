@@ -1,6 +1,6 @@
-"""The command line: for a person at a terminal with a file, and for a script.
+"""The command line, one module for each command: options in, a workflow called, output out.
 
-Whatever a command needs that takes long to import, it imports when it runs.
+What takes long to import is imported by the commands that need it, when they run.
 """
 
 from priory.cli.entry_point import main

@@ -1,4 +1,4 @@
-"""``priory demo``: the tour on real data in two minutes, every step a command that can be typed."""
+"""``priory demo``: a tour on real data in two minutes; every step is a command that can be typed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import click
 from priory.cli.terminal import format_heading, invoke_command
 
 
-@click.command(epilog="Example: priory demo --out tour", short_help="The tour: every step a command to be typed.")
-@click.option("--out", default="priory-demo", metavar="FOLDER", show_default=True, help="Where it leaves its files.")
-@click.option("--data-only", is_flag=True, help="Leave the data to be tried, and skip the tour.")
+@click.command("demo", epilog="Example: priory demo --out tour", short_help="Take a tour; every step is a command.")
+@click.option("--out", default="priory-demo", metavar="FOLDER", show_default=True, help="Where to put the files.")
+@click.option("--data-only", is_flag=True, help="Write the data files only, without the tour.")
 @click.pass_context
-def demo(context: click.Context, out: str, data_only: bool) -> None:
-    """Learn, judge, explain, forget, audit: the tour on data that comes with priory and with scikit-learn."""
+def demo_command(context: click.Context, out: str, data_only: bool) -> None:
+    """Take a tour on data that comes with priory and scikit-learn: train, predict, explain, forget, audit, inspect."""
     import os
     from pathlib import Path
 
-    from priory.workflows.demo import TOUR_STEPS, write_tour_files
+    from priory.workflows.tour import TOUR_STEPS, write_tour_files
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -34,10 +34,9 @@ def demo(context: click.Context, out: str, data_only: bool) -> None:
     try:
         for why, line in TOUR_STEPS:
             click.echo(f"\n{format_heading(why)}\n$ priory {line}")
-            with suppress(click.exceptions.Exit):  # an audit that found something says so by its exit code
+            with suppress(click.exceptions.Exit):  # the exit code of an audit that found something
                 invoke_command(app, shlex.split(line))
     finally:
         os.chdir(here)
-    click.echo(
-        f"\n{format_heading('The report')} is {folder / 'inbox.html'}; the data and models of the tour are beside it."
-    )
+    report = folder / "inbox.html"
+    click.echo(f"\n{format_heading('The report')} is {report}; the data and models of the tour are in the same folder.")

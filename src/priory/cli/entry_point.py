@@ -1,6 +1,7 @@
-"""The door: every command, and what every error becomes: one line, and an exit code.
+"""The entry point: all commands, and errors as one line and an exit code.
 
-0 done, 2 usage, 3 bad data, 4 bad model, 5 files and disks, 6 a limit, 130 interrupted.
+Exit codes: 0 success, 2 usage, 3 bad data, 4 bad model file, 5 files and disks, 6 a limit, 130 interrupted, 141 closed
+pipe.
 """
 
 from __future__ import annotations
@@ -8,21 +9,26 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import Any
+from typing import NoReturn
 
 import click
 
 from priory import __version__
-from priory.cli.demo import demo
-from priory.cli.evaluate import audit, evaluate, report
-from priory.cli.explain import explain
-from priory.cli.inspect import completion, inspect
-from priory.cli.options import OrderedGroup
-from priory.cli.predict import predict
-from priory.cli.sign import sign
+from priory.cli.audit import audit_command
+from priory.cli.completion import completion_command
+from priory.cli.demo import demo_command
+from priory.cli.evaluate import evaluate_command
+from priory.cli.explain import explain_command
+from priory.cli.forget import forget_command
+from priory.cli.inspect import inspect_command
+from priory.cli.learn import learn_command
+from priory.cli.merge import merge_command
+from priory.cli.predict import predict_command
+from priory.cli.report import report_command
+from priory.cli.sections import OrderedGroup
+from priory.cli.sign import sign_command
 from priory.cli.terminal import format_one_line, invoke_command, print_note
-from priory.cli.train import train
-from priory.cli.update import forget, learn, merge
+from priory.cli.train import train_command
 from priory.errors import MissingDependencyError, ModelFileError, ModelTooLargeError, PrioryError, PrioryWarning
 
 EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
@@ -31,12 +37,15 @@ EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTER
 @click.group(
     cls=OrderedGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Every command has --help with an example.",
+    epilog="priory COMMAND --help shows the options of a command and an example.",
 )
 @click.version_option(__version__, message="priory %(version)s")
-@click.option("--require-signature", metavar="KEY", help="Use only models signed by this key (see priory sign).")
+@click.option("--require-signature", metavar="KEY", help="Accept only models signed with this key (see priory sign).")
 def app(require_signature: str | None) -> None:
-    """Naive Bayes that learns, forgets, merges and explains: posterior = prior + statistics(data).
+    """Bayesian classification of texts and tables.
+
+    \b
+    posterior = prior + statistics(data)
 
     \b
     priory train mail.csv --target label
@@ -46,39 +55,39 @@ def app(require_signature: str | None) -> None:
 
 
 for command in (
-    train,
-    predict,
-    explain,
-    evaluate,
-    audit,
-    report,
-    learn,
-    forget,
-    merge,
-    inspect,
-    sign,
-    demo,
-    completion,
+    train_command,
+    predict_command,
+    explain_command,
+    evaluate_command,
+    audit_command,
+    report_command,
+    learn_command,
+    forget_command,
+    merge_command,
+    inspect_command,
+    sign_command,
+    demo_command,
+    completion_command,
 ):
     app.add_command(command)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; the answer is the exit code."""
+    """Run a command, and return its exit code."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", PrioryWarning)
             warnings.showwarning = lambda message, *_, **__: print_note(str(message))
             if "_PRIORY_COMPLETE" in os.environ:
-                app.main(prog_name="priory")  # the shell asks
+                app.main(prog_name="priory")  # asked by the shell
             invoke_command(app, sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
         return 0
     except click.exceptions.Exit as done:
         return done.exit_code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer has no reader
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads what is left in the buffer
         return EXIT_PIPE
     except KeyboardInterrupt:
         click.echo("priory: interrupted; nothing was changed", err=True)
@@ -94,7 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def find_exit_code(error: Exception) -> int:
-    """The exit code that says what kind of thing went wrong."""
+    """The exit code for an error."""
     if isinstance(error, click.ClickException):
         return EXIT_USAGE
     if isinstance(error, ModelFileError):
@@ -118,10 +127,12 @@ def format_error_message(error: Exception) -> str:
     if isinstance(error, ModelTooLargeError) or not isinstance(error, MemoryError):
         known = isinstance(error, PrioryError)
         return (
-            str(error) if known else f"{type(error).__name__}: {error}; set PRIORY_DEBUG=1 to see where, and report it"
+            str(error)
+            if known
+            else f"{type(error).__name__}: {error}; set PRIORY_DEBUG=1 to see where, and please report it"
         )
     return "not enough memory; give fewer rows at a time"
 
 
-def entry() -> Any:
+def entry() -> NoReturn:
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""``priory explain``: why a model says what it says, the evidence added up."""
+"""``priory explain``: the evidence behind a prediction, added up."""
 
 from __future__ import annotations
 
@@ -9,41 +9,62 @@ import click
 from priory.cli.options import (
     FILE_PATH_TYPE,
     add_reading_options,
+    get_required_key,
     json_option,
     model_argument,
     pop_read_options,
-    sectioned_command,
 )
+from priory.cli.sections import SectionedOption, sectioned_command
 from priory.cli.terminal import print_json, print_lines
 
 
 @sectioned_command(
-    short_help="Why a model says what it says.", epilog='Example: priory explain mail.priory "Free entry, text WIN now"'
+    "explain",
+    short_help="Show the evidence behind a prediction.",
+    epilog='Example: priory explain mail.priory "Free entry, text WIN now"',
 )
 @model_argument
-@click.argument("what", nargs=-1, metavar="[TEXT...|COLUMN=VALUE...]")
-@click.option("--from", "path", type=FILE_PATH_TYPE, metavar="FILE", help="Explain rows of a file.")
+@click.argument("values", nargs=-1, metavar="[TEXT...|COLUMN=VALUE...]")
+@click.option("--from", "path", type=FILE_PATH_TYPE, metavar="FILE", help="Explain rows of this file.")
 @click.option(
-    "--row", "numbers", multiple=True, type=click.IntRange(1), help="Which rows of it, from 1; else the first."
+    "--row",
+    "numbers",
+    cls=SectionedOption,
+    multiple=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Which row of the file, counted from 1; may be repeated. By default the first.",
 )
 @json_option
 @add_reading_options
-def explain(model: str, what: tuple[str, ...], path: str | None, numbers: tuple[int, ...], **given: Any) -> None:
-    """Show the ledger of a prediction: the prior, what every word or column said, and the sum."""
-    how = pop_read_options(given)
-    if bool(what) == bool(path):
-        raise click.UsageError("give what is to be explained: a text, COLUMN=VALUE pairs, or --from FILE")
-    from priory.cli.model_files import get_model_columns, load_classifier
-    from priory.workflows.explain import convert_ledger_to_dict, parse_typed_rows, read_file_rows
+def explain_command(
+    model: str, values: tuple[str, ...], path: str | None, numbers: tuple[int, ...], json_: bool, **given: Any
+) -> None:
+    """Show the evidence behind a prediction: the prior, one line for each word or column, and their sum.
 
-    trained = load_classifier(model)
-    columns = get_model_columns(trained)
-    rows = read_file_rows(path, numbers or (1,), columns, how) if path else parse_typed_rows(what, columns)
-    ledgers = trained.explain(rows)
-    if given["json_"]:
+    The heading names the predicted class and the runner-up. Each line says how far it moves the odds between these two,
+    in decibans (dB), which are 10 * log10 of the odds: with +10 dB the odds for the predicted class become ten times as
+    high, with -10 dB ten times as low.
+
+    \b
+    prior             how common the two classes are among the learned rows
+    prior (tempered)  the same times a weight: training found how much the prior
+                      should count, so that the probabilities are right
+    (together)        what columns or words add in combination
+    (absent tokens)   the words that the text does not contain
+    """
+    read = pop_read_options(given)
+    if bool(values) == bool(path):
+        raise click.UsageError("give one of these to explain: texts, COLUMN=VALUE pairs, or --from FILE")
+    from priory.workflows import explain, explain_values
+    from priory.workflows.explanation import convert_ledger_to_dict
+
+    key = get_required_key()
+    if path:
+        ledgers = explain(model, path, numbers or (1,), read=read, key=key)
+    else:
+        ledgers = explain_values(model, values, key=key)
+    if json_:
         print_json([convert_ledger_to_dict(ledger) for ledger in ledgers])
-        return
-    for number, ledger in enumerate(ledgers):
-        if number:
-            click.echo()
-        print_lines(str(ledger), indent="")
+    else:
+        print_lines(str(ledgers), indent="")

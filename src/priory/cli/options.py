@@ -1,145 +1,156 @@
-"""Options that several commands share, and what they mean to the readers."""
+"""Options that several commands share, and the workflow options they become."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
+
+from priory.cli.sections import SectionedOption, combine_decorators, define_option, make_section
+from priory.cli.terminal import print_note
 
 if TYPE_CHECKING:
     from priory.sources import ReadOptions
     from priory.sources.column_types import ColumnOptions
-
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+    from priory.workflows import TrainingOptions
 
 FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail")
-COLUMN_TYPES = ("numeric", "label", "text", "bernoulli", "categorical", "gamma", "gaussian", "histogram", "poisson")
 TEXT_MODELS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
-FILE_PATH_TYPE = click.Path(readable=False)  # the shell completes it; whoever opens it says what is wrong
-
-
-class SectionedOption(click.Option):
-    """An option that belongs to a section of the help."""
-
-    def __init__(self, *names: Any, section: str = "Options", **given: Any) -> None:
-        super().__init__(*names, **given)
-        self.section = section
-
-    def get_help_extra(self, ctx: click.Context) -> Any:
-        """Without the range, which the help says in words."""
-        return {name: told for name, told in super().get_help_extra(ctx).items() if name != "range"}
-
-
-class SectionedCommand(click.Command):
-    """A command whose help has its options in sections, its own first."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for option in self.get_params(ctx):
-            told = option.get_help_record(ctx)
-            if told is not None and isinstance(option, click.Option):
-                sections.setdefault(getattr(option, "section", "Options"), []).append(told)
-        for name, listed in sections.items():
-            with formatter.section(name):
-                formatter.write_dl(listed)
-
-
-class OrderedGroup(click.Group):
-    """Commands in the order one needs them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-sectioned_command = partial(click.command, cls=SectionedCommand)
-
-
-def make_section(name: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> Callable[[CommandT], CommandT]:
-    """Several options as one decorator, shown together in this order."""
-    made = [click.option(*names, cls=SectionedOption, section=name, **given) for names, given in options]
-    return combine_decorators(*made)
-
-
-def combine_decorators(*decorators: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
-    """Several decorators as one."""
-    return lambda function: reduce(lambda done, decorator: decorator(done), reversed(decorators), function)
-
-
-def define_option(*names: str, **given: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    return names, given
+FILE_PATH_TYPE = click.Path(readable=False)  # for shell completion; checked when the file is opened
 
 
 add_reading_options = make_section(
-    "How files are read",
+    "Reading files",
     define_option(
         "--format",
         type=click.Choice(FORMAT_CHOICES),
         metavar="FORMAT",
-        help=f"{', '.join(FORMAT_CHOICES)}; else found out.",
+        help=f"One of {', '.join(FORMAT_CHOICES)}. By default detected.",
     ),
-    define_option("--delimiter", metavar="C", help="Between the cells of a CSV; else found in the header."),
-    define_option("--encoding", default="utf-8", metavar="NAME", help="Of texts; utf-8, or 'auto' to go by the BOM."),
+    define_option("--delimiter", metavar="C", help="The character between the cells of a CSV. By default detected."),
     define_option(
-        "--errors", type=click.Choice(["strict", "replace"]), default="strict", help="At bytes that are no text."
+        "--encoding",
+        default="utf-8",
+        metavar="NAME",
+        help="The encoding of text; utf-8 by default, 'auto' uses the byte-order mark.",
     ),
     define_option(
-        "--ragged", type=click.Choice(["error", "pad", "skip"]), default="error", help="At rows of another length."
+        "--errors",
+        type=click.Choice(["strict", "replace"]),
+        default="strict",
+        help="Bytes that are not valid text: stop (default), or replace them.",
     ),
-    define_option("--no-quotes", is_flag=True, help="Quotation marks in a CSV are text like any other."),
     define_option(
-        "--skip-bad", type=click.IntRange(0), default=0, metavar="N", help="Leave out up to N bad lines of JSON."
+        "--ragged",
+        type=click.Choice(["error", "pad", "skip"]),
+        default="error",
+        help="Rows with more or fewer cells than the header: stop (default), pad or cut, or skip.",
     ),
-    define_option("--keep-going", is_flag=True, help="Leave out files that may not be read."),
+    define_option("--no-quotes", is_flag=True, help="Treat quotation marks in a CSV as ordinary characters."),
+    define_option(
+        "--skip-bad", type=click.IntRange(0), default=0, metavar="N", help="Skip up to N invalid lines of JSON."
+    ),
+    define_option("--keep-going", is_flag=True, help="Skip documents that cannot be opened."),
 )
 
+
+def describe_column_types() -> str:
+    from priory.sources.column_types import list_column_types
+
+    types = list_column_types()
+    return f"What a column holds: {', '.join(types[:3])}, or a family: {', '.join(types[3:])}."
+
+
 add_column_options = make_section(
-    "What the columns are",
-    define_option("--target", metavar="COLUMN", help="The column to be learned."),
-    define_option("--type", "types", multiple=True, metavar="COLUMN=TYPE", help=f"One of {', '.join(COLUMN_TYPES)}."),
-    define_option("--text", metavar="A,B", help="Columns that are texts."),
+    "Columns",
+    define_option("--target", metavar="COLUMN", help="The column to predict. A model remembers it."),
+    define_option(
+        "--type",
+        "types",
+        multiple=True,
+        metavar="COLUMN=TYPE",
+        make_help=describe_column_types,
+    ),
+    define_option("--text", metavar="A,B", help="Columns that hold texts."),
     define_option("--ignore", multiple=True, metavar="A,B", help="Columns to leave out."),
-    define_option("--missing", multiple=True, metavar="A,B", help="Cells that mean nothing, such as NA or ?."),
-    define_option("--skip-unlabelled", is_flag=True, help="Leave out rows without a label."),
-    define_option("--labels-as-text", is_flag=True, help="Even if the labels look like numbers to predict."),
+    define_option("--missing", multiple=True, metavar="A,B", help="Cells that count as missing, such as NA or ?."),
+    define_option("--skip-unlabelled", is_flag=True, help="Skip rows without a label."),
+    define_option("--labels-as-text", is_flag=True, help="Accept labels that look like a number to predict."),
 )
 
 add_learning_options = make_section(
-    "How it is learned",
+    "Learning",
     define_option(
         "--refine/--no-refine",
         default=None,
-        help="Correct naive Bayes by a logistic regression; else tables where it helps, texts not.",
+        help="Correct naive Bayes with a logistic regression. By default for tables where it helps.",
     ),
     define_option(
-        "--average", is_flag=True, help="Average over all sets of columns or words: each counts as it matters."
+        "--average",
+        is_flag=True,
+        help="Average over all subsets of columns or words, so that each counts as much as it matters.",
     ),
     define_option(
-        "--alpha", type=float, metavar="A", help="Virtual examples of each value or word; else as fits (texts: 1)."
+        "--alpha",
+        type=float,
+        metavar="A",
+        help="Smoothing: virtual examples of each value or word. By default 1 for texts; tables choose by the data.",
     ),
     define_option(
-        "--model", type=click.Choice(TEXT_MODELS), metavar="NAME", help=f"Texts: {', '.join(TEXT_MODELS)}; else binary."
+        "--model",
+        type=click.Choice(TEXT_MODELS),
+        metavar="NAME",
+        help=f"Texts: how words count: {', '.join(TEXT_MODELS)}. By default binary.",
     ),
     define_option(
-        "--ngrams", type=click.IntRange(1, 5), default=1, metavar="N", help="Texts: runs of up to N words (1 to 5)."
+        "--ngrams",
+        type=click.IntRange(1, 5),
+        default=1,
+        metavar="N",
+        help="Texts: also count runs of up to N words (1 to 5, by default 1).",
     ),
-    define_option("--most", type=click.IntRange(1), metavar="N", help="Texts: keep no more than N different words."),
+    define_option("--max-words", type=click.IntRange(1), metavar="N", help="Texts: keep at most N different words."),
+    define_option("--most", type=click.IntRange(1), hidden=True),  # what --max-words was called before 0.2
     define_option(
         "--sample",
         type=click.IntRange(50),
         default=5000,
         metavar="N",
-        help="Correct and judge it by N rows drawn from all; else 5000.",
+        help="Correct, score and audit with N rows drawn at random. By default 5000.",
     ),
 )
 
 model_argument = click.argument("model", type=FILE_PATH_TYPE, metavar="MODEL")
 files_argument = click.argument("paths", nargs=-1, required=True, type=FILE_PATH_TYPE, metavar="FILE...")
-json_option = click.option("--json", "json_", is_flag=True, help="Answer in JSON.")
-force_option = click.option("--force", is_flag=True, help="Replace a file that is there.")
+json_option = click.option("--json", "json_", is_flag=True, help="Print JSON.")
+force_option = click.option("--force", is_flag=True, help="Replace an existing file.")
+
+
+refresh_option = click.option(
+    "--refresh",
+    "refresh_from",
+    multiple=True,
+    type=FILE_PATH_TYPE,
+    metavar="FILE",
+    help="Rows that the model has learned, to fit its corrections to again; may be repeated.",
+)
+add_update_options = combine_decorators(
+    model_argument,
+    files_argument,
+    refresh_option,
+    click.option(
+        "--wait",
+        cls=SectionedOption,
+        type=click.FloatRange(0),
+        metavar="SECONDS",
+        help="How long to wait while another process changes MODEL. By default as long as it takes.",
+    ),
+    json_option,
+    add_column_options,
+    add_reading_options,
+)
 
 
 def pop_read_options(given: dict[str, Any]) -> ReadOptions:
@@ -178,31 +189,89 @@ def pop_column_options(given: dict[str, Any]) -> ColumnOptions:
     )
 
 
+def pop_training_options(given: dict[str, Any]) -> TrainingOptions:
+    """The options of `add_learning_options`, and how much is learned, taken out of what a command was given."""
+    from priory.workflows import TrainingOptions
+
+    if given["plain"] and given["refine"]:
+        raise click.UsageError("--plain and --refine exclude each other; use one of them")
+    alpha = given["alpha"]
+    if alpha is not None and not 0 <= alpha < float("inf"):
+        raise click.BadParameter(f"{alpha} is not allowed; use a number that is 0 or more.", param_hint="--alpha")
+    return TrainingOptions(
+        given.pop("plain"),
+        not given.pop("no_audit"),
+        given.pop("refine"),
+        given.pop("average"),
+        given.pop("alpha"),
+        given.pop("model"),
+        given.pop("ngrams"),
+        _replace_former_option(given.pop("max_words"), given.pop("most")),
+        given.pop("sample"),
+    )
+
+
+def _replace_former_option(max_words: int | None, most: int | None) -> int | None:
+    """The value of --max-words, or of --most with a note."""
+    if most is not None:
+        print_note("--most is now called --max-words")
+    return max_words if max_words is not None else most
+
+
+class UpdateOptions(TypedDict):
+    """What `learn` and `forget` take besides the model and the files."""
+
+    columns: ColumnOptions
+    read: ReadOptions
+    refresh_from: tuple[str, ...]
+    wait: float | None
+    key: str | None
+
+
+def pop_update_options(given: dict[str, Any]) -> UpdateOptions:
+    """The options of `add_update_options`, taken out of what a command was given."""
+    return {
+        "columns": pop_column_options(given),
+        "read": pop_read_options(given),
+        "refresh_from": given.pop("refresh_from"),
+        "wait": given.pop("wait"),
+        "key": get_required_key(),
+    }
+
+
+def get_required_key() -> str | None:
+    """The key that models must be signed with, if ``--require-signature`` gave one."""
+    key: str | None = click.get_current_context().find_root().params.get("require_signature")
+    return key
+
+
 def _split_names(text: str | None) -> list[str]:
     return text.split(",") if text else []
 
 
 def _parse_column_type(text: str) -> tuple[str, str]:
+    from priory.sources.column_types import list_column_types
+
     name, _, kind = text.rpartition("=")
-    if not name or kind not in COLUMN_TYPES:
+    if not name or kind not in list_column_types():
         raise click.BadParameter(
-            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(COLUMN_TYPES)}.", param_hint="--type"
+            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(list_column_types())}.", param_hint="--type"
         )
     return name, kind
 
 
-def check_output_path(path: str | None, inputs: list[str], force: bool) -> str | None:
-    """A path that may be written: not an input, not there unless forced, in a folder that is there."""
+def check_output_path(path: str | None, inputs: tuple[str, ...], force: bool) -> str | None:
+    """The path, if it may be written; None for standard output. Inputs are never overwritten."""
     if path is None or path == "-":
         return None
     target = Path(path)
     for given in inputs:
         if given != "-" and os.path.exists(given) and target.exists() and os.path.samefile(given, path):
-            raise FileExistsError(17, "is an input; it is never overwritten: name another file", path)
+            raise FileExistsError(17, "is an input, which is never overwritten; give another file", path)
     if not target.parent.is_dir():
-        raise FileNotFoundError(2, "there is no such folder; make it first", str(target.parent))
+        raise FileNotFoundError(2, "no such folder; create it first", str(target.parent))
     if target.exists() and target.is_file() and not force:
-        raise FileExistsError(17, "is there already; use --force to replace it", path)
+        raise FileExistsError(17, "already exists; use --force to replace it", path)
     if target.is_dir():
-        raise IsADirectoryError(21, "is a folder; name a file", path)
+        raise IsADirectoryError(21, "is a folder; give a file", path)
     return path

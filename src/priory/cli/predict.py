@@ -1,8 +1,7 @@
-"""``priory predict``: the rows as they came, with a label, its probability and how certain it is."""
+"""``priory predict``: the rows of files with a label, its probability and its certainty."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import click
@@ -13,16 +12,17 @@ from priory.cli.options import (
     check_output_path,
     files_argument,
     force_option,
+    get_required_key,
     json_option,
     model_argument,
     pop_read_options,
-    sectioned_command,
 )
-from priory.cli.terminal import print_note, show_progress
+from priory.cli.sections import sectioned_command
+from priory.cli.terminal import watch_workflow
 
 
 @sectioned_command(
-    short_help="Label the rows of files.", epilog="Example: priory predict mail.priory new.csv -o out.csv"
+    "predict", short_help="Predict the labels of rows.", epilog="Example: priory predict mail.priory new.csv -o out.csv"
 )
 @model_argument
 @files_argument
@@ -31,41 +31,35 @@ from priory.cli.terminal import print_note, show_progress
     "--out",
     type=FILE_PATH_TYPE,
     metavar="FILE",
-    help="Where to write: .csv, .tsv, .jsonl, .parquet or .arrow; else a CSV here.",
+    help="The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
 )
-@click.option("--raw", is_flag=True, help="CSV cells as they are, even if a spreadsheet would take them for formulas.")
-@click.option("--threshold", type=float, help="Leave the label empty where it is less probable than this.")
+@click.option("--raw", is_flag=True, help="Do not escape cells of a CSV that a spreadsheet would take for formulas.")
+@click.option("--threshold", type=float, metavar="P", help="Leave the label empty where its probability is below P.")
 @force_option
 @json_option
 @add_reading_options
-def predict(model: str, paths: tuple[str, ...], **given: Any) -> None:
-    """Label the rows of FILEs by MODEL.
+def predict_command(
+    model: str,
+    paths: tuple[str, ...],
+    out: str | None,
+    raw: bool,
+    threshold: float | None,
+    force: bool,
+    json_: bool,
+    **given: Any,
+) -> None:
+    """Predict the labels of the rows of FILEs with MODEL.
 
-    The columns stay; label, probability and certainty are added (as predicted_label and so on where a column has that
-    name). Certainty is the log-odds of the label in decibans: +10 is ten to one, +20 a hundred to one.
+    The output has all columns of FILEs and three more: label, probability and certainty (or predicted_label and so on,
+    where FILEs have a column of that name). Certainty is the log-odds of the label in decibans, 10 * log10 of the odds:
+    +10 means ten to one, +20 a hundred to one.
     """
-    how = pop_read_options(given)
-    threshold = given["threshold"]
+    read = pop_read_options(given)
     if threshold is not None and not 0 <= threshold <= 1:
         raise click.BadParameter(f"{threshold} is not allowed; use a number from 0 to 1.", param_hint="--threshold")
-    place = check_output_path(given["out"], [model, *paths], given["force"])
-    from priory.cli.model_files import find_needed_columns, get_model_columns, load_classifier, note_unknown_columns
-    from priory.sources import open_files
-    from priory.sources.prefetch import read_ahead
-    from priory.sources.writers import write_batches
-    from priory.workflows.predict import add_predictions
+    out_path = check_output_path(out, (model, *paths), force)
+    from priory.workflows import predict
 
-    trained = load_classifier(model)
-    columns = get_model_columns(trained)
-    with show_progress(list(paths)) as told:
-        rows = open_files(list(paths), how, told)
-        find_needed_columns(rows, columns)
-        note_unknown_columns(rows, columns, getattr(trained, "target_", ""))
-        counts: Counter[str] = Counter()
-        batches = (
-            add_predictions(trained, columns, chunk, threshold, counts)
-            for chunk in read_ahead(rows.read_chunks(rows.names))
-        )
-        write_batches(batches, place, "jsonl" if given["json_"] else None, safe=not given["raw"])
-    if counts["never seen"]:
-        print_note(f"{counts['never seen']:,} cells hold labels the model has never seen; they were smoothed")
+    with watch_workflow(paths) as callbacks:
+        rows = predict(model, paths, threshold=threshold, read=read, key=get_required_key(), callbacks=callbacks)
+        rows.write(out_path, "jsonl" if json_ else None, safe=not raw)

@@ -10,16 +10,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 from click.formatting import wrap_text
 
+if TYPE_CHECKING:
+    from priory.workflows import Callbacks, UpdateResult
+
 MAX_LINE_WIDTH = 100  # columns
+CLEAR_LINE = "\r\x1b[K"
 
 
 def escape_unprintable(text: str) -> str:
-    """Text of unknown origin, fit for a terminal: what does not print is spelt out.
+    """Text of unknown origin, safe for a terminal: characters that do not print are escaped.
 
     >>> escape_unprintable("red \\x1b[31m")
     'red \\\\x1b[31m'
@@ -34,17 +38,8 @@ def format_one_line(text: str) -> str:
 
 
 def print_note(text: str) -> None:
-    """A line for the person, not for the pipe."""
+    """Print a line for the person, on standard error, where it does not get into a pipe."""
     click.echo(f"priory: {format_one_line(text)}", err=True)
-
-
-def format_count(count: float, name: str) -> str:
-    """So many of a thing.
-
-    >>> format_count(1, "row"), format_count(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{count:,.0f} {name}" + ("" if count == 1 else "s")
 
 
 def format_heading(text: str) -> str:
@@ -56,25 +51,25 @@ def _find_line_width() -> int:
 
 
 def print_item(name: str, entries: list[str]) -> None:
-    """A name and what there is to list of it, wrapped to the width of the terminal."""
+    """Print a name and a list of entries, wrapped to the width of the terminal."""
     text = escape_unprintable(f"{name}: {', '.join(entries)}")
     click.echo(wrap_text(text, _find_line_width(), initial_indent="  ", subsequent_indent="    "))
 
 
 def print_lines(text: str, indent: str = "  ") -> None:
-    """Several lines, each made printable; sentences are wrapped, tables are not."""
+    """Print several lines, each made printable; sentences are wrapped, tables are not."""
     for line in text.splitlines():
-        told = f"{indent}{escape_unprintable(line)}".rstrip()
-        click.echo(told if "  " in line else wrap_text(told, _find_line_width(), subsequent_indent=indent))
+        printable = f"{indent}{escape_unprintable(line)}".rstrip()
+        click.echo(printable if "  " in line else wrap_text(printable, _find_line_width(), subsequent_indent=indent))
 
 
-def print_json(answer: Any) -> None:
-    """One JSON document; what is NaN or infinite is null there."""
+def print_json(answer: object) -> None:
+    """Print one JSON document, with null for numbers that are NaN or infinite."""
     click.echo(json.dumps(replace_non_finite(answer), ensure_ascii=False, allow_nan=False, indent=2))
 
 
-def replace_non_finite(answer: Any) -> Any:
-    """The answer with None for numbers JSON does not know.
+def replace_non_finite(answer: object) -> object:
+    """The answer with None for numbers that JSON does not have.
 
     >>> replace_non_finite({"log loss": [float("inf"), 0.5]})
     {'log loss': [None, 0.5]}
@@ -86,61 +81,78 @@ def replace_non_finite(answer: Any) -> Any:
     return None if isinstance(answer, float) and not math.isfinite(answer) else answer
 
 
+def print_update(action: str, model: str, result: UpdateResult, as_json: bool) -> None:
+    """Print how many rows were learned or forgotten, and how many the model knows now."""
+    from priory.workflows.callbacks import format_count
+
+    if as_json:
+        print_json({"model": model, action: result.n_rows, "rows": result.n_rows_known})
+    else:
+        click.echo(f"{format_count(result.n_rows, 'row')} {action}; {model} now knows {result.n_rows_known:,.0f}")
+
+
 def invoke_command(app: click.Command, arguments: list[str]) -> None:
-    """Run a command line; what goes wrong is raised."""
+    """Run a command line; errors are raised."""
     with app.make_context("priory", list(arguments)) as context:
         app.invoke(context)
 
 
 def _is_on_terminal() -> bool:
-    """Whether a line that changes can be seen."""
+    """Whether standard error is a terminal that can redraw a line."""
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
-class ProgressLine:
-    """A line on the terminal that says how far things are, once they have taken a second."""
+class StatusLine:
+    """One line on the terminal that is drawn again and again: how much was read, or what is being done."""
 
-    def __init__(self, total: int | None) -> None:
-        self.total, self.bytes_read, self.start_time, self.last_drawn = total, 0, time.monotonic(), 0.0
-        self.is_on_terminal = _is_on_terminal()
+    def __init__(self, n_bytes_in_all: int | None) -> None:
+        self.n_bytes_in_all, self.n_bytes_read = n_bytes_in_all, 0
+        self.start_time, self.time_drawn = time.monotonic(), 0.0
+        self.is_on_terminal, self.is_drawn = _is_on_terminal(), False
 
-    def __call__(self, n_bytes: int) -> None:
-        self.bytes_read += n_bytes
+    def show_progress(self, n_bytes: int) -> None:
+        """Count bytes that were read, and show how many once that has taken a second."""
+        self.n_bytes_read += n_bytes
         now = time.monotonic()
-        if self.is_on_terminal and now - self.start_time > 1 and now - self.last_drawn > 0.1:
-            self.last_drawn = now
-            share = f"{100 * self.bytes_read / self.total:3.0f} %  " if self.total else ""
-            speed = self.bytes_read / (now - self.start_time) / 1e6
-            sys.stderr.write(f"\r\x1b[K{share}{self.bytes_read / 1e6:,.0f} MB read, {speed:,.0f} MB/s")
-            sys.stderr.flush()
+        if now - self.start_time > 1 and now - self.time_drawn > 0.1:
+            self.time_drawn = now
+            share = f"{100 * self.n_bytes_read / self.n_bytes_in_all:3.0f} %  " if self.n_bytes_in_all else ""
+            speed = self.n_bytes_read / (now - self.start_time) / 1e6
+            self._draw(f"{share}{self.n_bytes_read / 1e6:,.0f} MB read, {speed:,.0f} MB/s")
+
+    @contextmanager
+    def show_activity(self, activity: str) -> Iterator[None]:
+        """Show what is being done while it is being done."""
+        self._draw(f"{activity} ...")
+        try:
+            yield
+        finally:
+            self.clear()
+
+    def print_note(self, text: str) -> None:
+        self.clear()
+        print_note(text)
 
     def clear(self) -> None:
-        if self.last_drawn:
-            sys.stderr.write("\r\x1b[K")
+        if self.is_drawn:
+            self._draw("")
+            self.is_drawn = False
+
+    def _draw(self, text: str) -> None:
+        if self.is_on_terminal:
+            self.is_drawn = True
+            sys.stderr.write(CLEAR_LINE + text)
             sys.stderr.flush()
 
 
 @contextmanager
-def show_progress(paths: list[str]) -> Iterator[ProgressLine]:
-    """How much of the files was read; a share of it where their sizes are known."""
+def watch_workflow(paths: tuple[str, ...] = ()) -> Iterator[Callbacks]:
+    """Callbacks that print notes and keep a status line while the files are read."""
+    from priory.workflows import Callbacks
+
     sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]
-    shown = ProgressLine(sum(sizes) if len(sizes) == len(paths) else None)
+    line = StatusLine(sum(sizes) if len(sizes) == len(paths) else None)
     try:
-        yield shown
+        yield Callbacks(line.show_progress, line.print_note, line.show_activity)
     finally:
-        shown.clear()
-
-
-@contextmanager
-def show_activity(activity: str) -> Iterator[None]:
-    """What is being done, on a terminal, while it is."""
-    shown = _is_on_terminal()
-    if shown:
-        sys.stderr.write(f"\r\x1b[K{activity} ...")
-        sys.stderr.flush()
-    try:
-        yield
-    finally:
-        if shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        line.clear()

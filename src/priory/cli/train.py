@@ -1,4 +1,4 @@
-"""``priory train``: files in, a model out, and what a person wants to know of it."""
+"""``priory train``: learn a model from files, and print what a person wants to know about it."""
 
 from __future__ import annotations
 
@@ -18,115 +18,86 @@ from priory.cli.options import (
     json_option,
     pop_column_options,
     pop_read_options,
-    sectioned_command,
+    pop_training_options,
 )
+from priory.cli.sections import sectioned_command
 from priory.cli.terminal import (
     escape_unprintable,
-    format_count,
     format_heading,
     print_item,
     print_json,
     print_lines,
-    print_note,
-    show_activity,
-    show_progress,
+    watch_workflow,
 )
 
 if TYPE_CHECKING:
-    from priory.sources import FileRows
+    from priory.workflows import TrainingResult
 
-MAX_CLASSES_SHOWN, MAX_COLUMNS_SHOWN, MAX_WORDS_SHOWN = 10, 12, 6  # shown
+MAX_CLASSES_SHOWN, MAX_COLUMNS_SHOWN = 10, 12
+MAX_UNREADABLE_SHOWN = 5
 
 
 @sectioned_command(
-    short_help="Learn a model from files.", epilog="Example: priory train mail.csv --target label --report mail.html"
+    "train",
+    short_help="Train a model on files.",
+    epilog="Example: priory train mail.csv --target label --report mail.html",
 )
 @files_argument
 @click.option(
-    "-o", "--out", type=FILE_PATH_TYPE, metavar="MODEL", help="The model file; else the name of the data with .priory."
+    "-o",
+    "--out",
+    type=FILE_PATH_TYPE,
+    metavar="MODEL",
+    help="The model file. By default named after the data, with .priory.",
 )
-@click.option("--report", "report_", type=FILE_PATH_TYPE, metavar="HTML", help="Also write a report.")
-@click.option("--plain", "plain_", is_flag=True, help="Statistics only: no corrections, no scores, no audit.")
-@click.option("--no-audit", is_flag=True, help="Do not look for leakage.")
+@click.option("--report", type=FILE_PATH_TYPE, metavar="HTML", help="Also write an HTML report.")
+@click.option("--plain", is_flag=True, help="Learn the statistics only: no corrections, no scores, no audit.")
+@click.option("--no-audit", is_flag=True, help="Do not look for leakage in the data.")
 @force_option
 @json_option
 @add_column_options
 @add_learning_options
 @add_reading_options
-def train(paths: tuple[str, ...], **given: Any) -> None:
-    """Learn a model from FILEs and write it.
+def train_command(
+    paths: tuple[str, ...], out: str | None, report: str | None, force: bool, json_: bool, **given: Any
+) -> None:
+    """Train a model on FILEs and write it to a model file.
 
-    FILEs are CSV, TSV, JSON lines, Parquet or Arrow, packed by gzip or zstd or not; folders of them; a folder of texts
-    with a folder for each class; mboxes, maildirs; patterns; or - for standard input. They may be larger than memory.
+    FILEs are CSV, TSV, JSON lines, Parquet or Arrow files, which may be compressed with gzip or zstd; folders of such
+    files; a folder of texts with one subfolder for each class; mboxes and maildirs; patterns such as 'part-*.csv'; or -
+    for standard input. They may be larger than memory.
+
+    After all rows are learned, the probabilities are corrected to match how often the model is right about rows that it
+    has not learned. The scores are leave-one-out scores: each row is predicted by a model that has not learned it. Next
+    to them is the base rate, the score of always answering the most common class. Evidence is in decibans, 10 * log10
+    of the odds: +10 means ten to one for a class, +20 a hundred to one.
     """
-    how, what = pop_read_options(given), pop_column_options(given)
-    _check_options(given)
-    inputs = list(paths)
-    place = check_output_path(given["out"] or _make_model_path(inputs[0]), inputs, given["force"])
-    if place is None:
+    read, columns, options = pop_read_options(given), pop_column_options(given), pop_training_options(given)
+    model_path = check_output_path(out or _make_model_path(paths[0]), paths, force)
+    if model_path is None:
         raise click.UsageError("a model is written to a file; use -o model.priory")
-    report = check_output_path(given["report_"], inputs, given["force"])
-    from priory.sources import open_files
-    from priory.workflows.train import TrainingResult, train_model
-
-    with show_progress(inputs) as told:
-        rows = open_files(inputs, how, told)
-        done: TrainingResult = train_model(rows, what, given)
+    report_path = check_output_path(report, paths, force)
     from priory.storage import save
+    from priory.workflows import train
 
-    with show_activity("writing the model"):
-        save(done.model, place)
-    if report:
-        with show_activity("writing the report"):
-            done.report().save(report)
-    _print_repairs(rows, done)
-    if given["json_"]:
-        print_json(done.as_dict() | {"model": place, "report": report})
+    with watch_workflow(paths) as callbacks:
+        result = train(paths, options=options, columns=columns, read=read, callbacks=callbacks)
+        with callbacks.activity("writing the model"):
+            save(result.model, model_path)
+        if report_path:
+            with callbacks.activity("writing the report"):
+                result.report().save(report_path)
+    if json_:
+        print_json({**result.as_dict(), "model": model_path, "report": report_path})
     else:
-        _print_summary(done, place, report)
-    _raise_unreadable(rows)
-
-
-def _print_summary(result: Any, place: str, report: str | None) -> None:
-    counts = [f"{escape_unprintable(label)} {n:,.0f}" for label, n in result.classes.items()]
-    click.echo(
-        format_heading(f"{result.rows:,} rows, {len(counts)} classes")
-        + f": {', '.join(_shorten_list(counts, MAX_CLASSES_SHOWN))}"
-    )
-    click.echo(format_heading("columns, by the family that explains them best"))
-    for family, named in _group_by_family(result.families).items():
-        print_item(family, _shorten_list(named, MAX_COLUMNS_SHOWN))
-    if result.scores is not None:
-        of = "" if len(result.scores.truth) == result.rows else " of rows drawn from all"
-        click.echo(format_heading(f"leave-one-out{of}: each judged by the model without it"))
-        print_lines(str(result.scores))
-    if result.evidence:
-        click.echo(format_heading("strongest evidence, in decibans"))
-        for label, told in list(result.evidence.items())[:MAX_CLASSES_SHOWN]:
-            print_item(label, [f"{token} {weight:+.1f}" for token, weight in told[:MAX_WORDS_SHOWN]])
-    if result.findings is not None:
-        click.echo(format_heading("leakage audit") + ("" if result.findings else ": nothing found"))
-        for finding in result.findings:
-            print_item(finding.severity, [finding.what])
-    click.echo(f"wrote {place}" + (f" and {report}" if report else "") + f"; next: priory predict {place} FILE")
-
-
-def _shorten_list(names: list[str], max_names: int) -> list[str]:
-    """The first of many, and how many more there are."""
-    return names if len(names) <= max_names else [*names[:max_names], f"and {len(names) - max_names} more"]
-
-
-def _check_options(given: dict[str, Any]) -> None:
-    if given["plain_"] and given["refine"]:
-        raise click.UsageError("--plain keeps statistics only, and --refine corrects them by rows; use one")
-    alpha = given["alpha"]
-    if alpha is not None and not 0 <= alpha < float("inf"):
-        raise click.BadParameter(f"{alpha} is not allowed; use a number from 0.", param_hint="--alpha")
+        _print_summary(result, model_path, report_path)
+    _check_all_readable(result.unreadable_files)
 
 
 def _make_model_path(path: str) -> str:
+    """The name of the data with .priory, in the current folder."""
     if path == "-":
-        raise click.UsageError("what is read from standard input has no name; use -o model.priory")
+        raise click.UsageError("standard input has no name for the model file; use -o model.priory")
     name = Path(path.rstrip("/")).name
     if any(c in name for c in "*?["):
         return "model.priory"
@@ -135,29 +106,35 @@ def _make_model_path(path: str) -> str:
     return f"{Path(name).stem or 'model'}.priory"
 
 
-def _print_repairs(rows: FileRows, result: Any) -> None:
-    """Every repair was asked for; here it is counted."""
-    from priory.sources.mail import MAIL_FLAG_MESSAGES
+def _print_summary(result: TrainingResult, model_path: str, report_path: str | None) -> None:
+    counts = [f"{escape_unprintable(label)} {n:,.0f}" for label, n in result.classes.items()]
+    click.echo(
+        format_heading(f"{result.n_rows:,} rows, {len(counts)} classes")
+        + f": {', '.join(_shorten_list(counts, MAX_CLASSES_SHOWN))}"
+    )
+    click.echo(format_heading("columns, by the family that explains them best"))
+    for family, names in _group_by_family(result.families).items():
+        print_item(family, _shorten_list(names, MAX_COLUMNS_SHOWN))
+    if result.scores is not None:
+        n_scored = len(result.scores.truth)
+        sample = "" if n_scored == result.n_rows else f", on {n_scored:,} rows drawn at random"
+        click.echo(format_heading(f"leave-one-out{sample}: each row predicted by a model that has not learned it"))
+        print_lines(str(result.scores))
+    if result.evidence:
+        click.echo(format_heading("strongest evidence for each class, in decibans (+10 is ten to one)"))
+        for label, lines in list(result.evidence.items())[:MAX_CLASSES_SHOWN]:
+            print_item(label, [f"{name} {decibans:+.1f}" for name, decibans in lines])
+    if result.findings is not None:
+        click.echo(format_heading("leakage audit") + ("" if result.findings else ": nothing found"))
+        for finding in result.findings:
+            print_item(str(finding.severity), [finding.what])
+    written = f"{model_path} and {report_path}" if report_path else model_path
+    click.echo(f"wrote {written}; next: priory predict {model_path} FILE")
 
-    for name in result.empty_columns:
-        print_note(f"column {name!r} is empty and was left out")
-    skipped = sum(getattr(file, "skipped", 0) for file in rows.files)
-    if skipped:
-        print_note(f"padded or left out as asked, because they did not fit: {format_count(skipped, 'row')}")
-    if result.n_unlabelled:
-        print_note(f"left out as asked, without a label: {format_count(result.n_unlabelled, 'row')}")
-    for file in rows.files:
-        for flag, count in getattr(file, "flags", {}).items():
-            print_note(f"{count:,} of the messages {MAIL_FLAG_MESSAGES[flag]}")
 
-
-def _raise_unreadable(rows: FileRows) -> None:
-    unreadable = [path for file in rows.files for path in getattr(file, "unreadable", [])]
-    if unreadable:
-        named = ", ".join(unreadable[:5])
-        raise PermissionError(
-            13, f"{format_count(len(unreadable), 'file')} may not be read ({named}); the others were learned"
-        )
+def _shorten_list(names: list[str], max_names: int) -> list[str]:
+    """The first of many, and how many more there are."""
+    return names if len(names) <= max_names else [*names[:max_names], f"and {len(names) - max_names} more"]
 
 
 def _group_by_family(families: dict[str, str]) -> dict[str, list[str]]:
@@ -165,3 +142,14 @@ def _group_by_family(families: dict[str, str]) -> dict[str, list[str]]:
     for name, family in families.items():
         found.setdefault(family, []).append(name)
     return found
+
+
+def _check_all_readable(unreadable: list[str]) -> None:
+    """Raise if files were skipped: the model is written, but the exit code says that it is incomplete."""
+    if unreadable:
+        from priory.workflows.callbacks import format_count
+
+        named = ", ".join(unreadable[:MAX_UNREADABLE_SHOWN])
+        raise PermissionError(
+            13, f"{format_count(len(unreadable), 'file')} could not be opened ({named}); the others were learned"
+        )

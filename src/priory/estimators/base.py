@@ -12,12 +12,11 @@ A classifier defines how to read a table, the statistics of its rows, and log p(
 from __future__ import annotations
 
 import copy
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Generic, ParamSpec, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,23 +24,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from priory.core.logspace import log_normalise, normalise
+from priory.core.machine import total_memory_bytes
 from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
-from priory.core.typing import Array
+from priory.core.typing import Array, P, ReturnT
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.estimators.labels import convert_to_numpy, encode_labels
 from priory.models.model_statistics import ModelStatistics, add_class_to_error
 
-P = ParamSpec("P")
-R = TypeVar("R")
 TableT = TypeVar("TableT")  # what a classifier reads its input into
 
 
-def undo_on_error(method: Callable[P, R]) -> Callable[P, R]:
+def undo_on_error(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
     """A method that leaves the estimator unchanged if it raises."""
 
     @wraps(method)
-    def call_or_undo(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call_or_undo(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
         with _restore_state_on_error(args[0]):
             return method(*args, **kwargs)
 
@@ -270,8 +268,8 @@ def count_table_rows(table: object) -> int:
 
 def check_memory(classes: int, columns: int) -> None:
     """Raise an error if the record, about two dozen numbers for each class and column, would not fit into memory."""
-    needed, available = 24 * 8 * classes * columns, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > available:
+    needed, available = 24 * 8 * classes * columns, total_memory_bytes()
+    if available is not None and needed > available:
         raise ModelTooLargeError(
             f"{classes:,} classes x {columns:,} columns need about {needed / 2**30:.0f} GiB, and this machine has "
             f"{available / 2**30:.0f}; use fewer classes or columns."

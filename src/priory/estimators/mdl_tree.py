@@ -20,9 +20,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.core.typing import Array, MatrixLike, RandomState
+from priory.estimators.sklearn_compat import check_sklearn_sample_weight
 from priory.hypotheses.description_length import Bits, label_bits
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
         table, labels = validate_data(self, X, y, dtype=np.float32, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        weight = _check_sample_weight(sample_weight, table, ensure_non_negative=True)
+        weight = check_sklearn_sample_weight(sample_weight, table, ensure_non_negative=True)
         used = weight > 0
         grown = DecisionTreeClassifier(criterion="entropy", random_state=self.random_state)
         self.tree_ = grown.fit(table[used], codes[used], sample_weight=weight[used]).tree_

@@ -15,17 +15,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
+from priory.bag_of_words.hashed_counts import HashedCounts
+from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_counts import TokenCounts
-from priory.bag_of_words.tokenizer import Analyzer, Tokenizer, load_stop_words
+from priory.bag_of_words.tokenizer import Analyzer, Tokenizer
 from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, check_words_kept
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
 from priory.core.deprecation import rename_arguments, rename_parameters
+from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import list_record_types, register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
-from priory.errors import DataError
+from priory.errors import DataError, StaleModelError
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import ClassPrior, check_class_prior
@@ -50,6 +54,16 @@ class TextTable:
         return len(self.documents)
 
 
+@register_estimator(
+    required=("statistics_", "n_features_in_", "salt_"),
+    former_names={
+        "unit": "analyzer",
+        "least": "min_token_length",
+        "ngrams": "ngram_range",
+        "extra": "extra_tokens",
+        "most": "max_tokens",
+    },
+)
 @rename_parameters(
     unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens", most="max_tokens"
 )
@@ -199,6 +213,15 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.calibrate = calibrate
         self.refine = refine
 
+    def _is_consistent(self) -> bool:
+        """Whether there is one record of tokens, and at most one more; or one of as many buckets as were declared."""
+        parts = self.statistics_.parts
+        if self.n_features_in_ != 1:
+            return False
+        if self.buckets is not None:
+            return list_record_types(parts) == (HashedCounts,) and len(parts[0]) == self.buckets
+        return list_record_types(parts) in ((TokenCounts,), (TokenCounts, TokenCounts))
+
     # -- what was declared ---------------------------------------------------------------------------------------
 
     def _build_vocabulary(self) -> Vocabulary:
@@ -298,23 +321,35 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return check_words_kept(self._counts_in_use())
 
     @property
+    @optional_attribute
     def alpha_(self) -> float:
         """The smoothing in use: as declared, chosen by the evidence, or chosen by ``fit`` by leaving texts out."""
         if self.alpha == "loo":
-            return float(self.__dict__["alpha_"])
+            if "alpha_" not in vars(self):
+                raise StaleModelError("alpha='loo' has not been chosen yet; call fit.")
+            return float(vars(self)["alpha_"])
         return self._build_text_model().choose_alpha(self._records())
 
     @property
+    @optional_attribute
     def vocabulary_(self) -> list[str]:
         """The tokens in use."""
         return self._token_counts().tokens()
 
     @property
+    @optional_attribute
     def counts_(self) -> Array:
         """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
         return self._counts_in_use().counts
 
     @property
+    @optional_attribute
+    def n_tokens_(self) -> int:
+        """The number of different tokens (or buckets) in use."""
+        return len(self._counts_in_use())
+
+    @property
+    @optional_attribute
     def inclusion_probability_(self) -> dict[str, float]:
         """For each token the probability that it depends on the class at all."""
         self._token_counts()
@@ -342,14 +377,15 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
         split = self._calibrated().split_evidence(self._read_cells(texts))
+        prior = LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
         return Ledgers(
             [
-                self._explain_document(document, weight, split.prior, rest)
+                self._explain_document(document, weight, prior, rest)
                 for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
             ]
         )
 
-    def _explain_document(self, document: Document, text_weight: float, prior: Array, correction: Array) -> Ledger:
+    def _explain_document(self, document: Document, text_weight: float, prior: LedgerLine, correction: Array) -> Ledger:
         model, records = self._build_text_model(), self._records()
         table, constant = (text_weight * weights for weights in model.token_weights(records))
         words = check_words_kept(model.select_counts(records))
@@ -360,7 +396,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         if not np.allclose(correction, 0.0, atol=1e-9):
             lines.append(LedgerLine("(together)", "", tuple(correction.tolist())))
         text = document if isinstance(document, str) else document.decode()
-        return Ledger(tuple(self.classes_.tolist()), LedgerLine("prior", "", tuple(prior.tolist())), tuple(lines), text)
+        return Ledger(tuple(self.classes_.tolist()), prior, tuple(lines), text)
 
     @rename_arguments(most="max_tokens")
     def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:

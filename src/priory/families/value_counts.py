@@ -5,22 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from priory.core.statistics import Statistics, subtract_counts
+from priory.core.registration import register_record
+from priory.core.statistics import Statistics, is_increasing, subtract_counts
 from priory.core.typing import Array
 
 
+@register_record(
+    "Tally",
+    axes={"values": "v", "counts": "cv"},
+    dtypes={"values": ""},
+    reveals="the values of its columns, rare and extreme ones too (labels, and numbers to three digits)",
+)
 @dataclass(frozen=True, eq=False)
 class ValueCounts(Statistics):
-    """How often each class showed each value. Values that nobody showed are not there: they vanish when forgotten."""
+    """How often each class showed each value. Values that no row shows are not kept: they vanish when forgotten."""
 
     frame_fields: ClassVar[tuple[str, ...]] = ("values",)
 
     values: Array  # sorted
     counts: Array  # (classes, values)
+
+    def find_fault(self) -> str | None:
+        if not is_increasing(self.values):
+            return "the values are not sorted, or one of them is there twice"
+        return "a count is negative" if (self.counts < 0).any() else None
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> ValueCounts:
@@ -67,7 +80,7 @@ class CategoricalCells:
     values: tuple[Array, ...]
 
     @classmethod
-    def of(cls, x: Any) -> CategoricalCells:
+    def of(cls, x: ArrayLike) -> CategoricalCells:
         """One column (rows,) or several (rows, columns) of strings, numbers, or anything that can be sorted."""
         cells = np.asarray(x)
         pairs = [encode_values(column) for column in cells.reshape(len(cells), math.prod(cells.shape[1:])).T]
@@ -83,7 +96,7 @@ class CategoricalCells:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, part: Any) -> CategoricalCells:
+    def __getitem__(self, part: slice | Array) -> CategoricalCells:
         return CategoricalCells(self.codes[part], self.values)
 
 

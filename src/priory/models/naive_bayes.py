@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from priory.core.typing import Array
 from priory.families import Text
-from priory.families.base import ColumnFamily
+from priory.families.base import AnyFamily
 from priory.families.text import TextStatistics
 from priory.models.cells import Cells, TextCells, take_rows
 from priory.models.class_prior import log_class_prior
@@ -83,7 +83,7 @@ class Model:
 
     # -- the families --------------------------------------------------------------------------------------------
 
-    def compute_evidence(self) -> list[list[tuple[ColumnFamily, Array]]]:
+    def compute_evidence(self) -> list[list[tuple[AnyFamily, Array]]]:
         """For each block, each candidate with its prior and its log evidence of every column."""
         blocks = []
         for block, records in zip(self.schema.blocks, self.statistics.parts, strict=True):

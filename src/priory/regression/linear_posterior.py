@@ -22,6 +22,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, stdtrit
 
 from priory.core.logspace import LOG_TWO_PI, log
+from priory.core.registration import register_record
 from priory.core.statistics import ROUNDING_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -78,6 +79,7 @@ class WeightDraws(NamedTuple):
     noise: Array
 
 
+@register_record("NormalInverseGamma")
 @final
 @dataclass(frozen=True, eq=False)
 class NormalInverseGamma:

@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError
@@ -32,6 +34,7 @@ class LineDraws(NamedTuple):
     noise: Array  # (draws,)
 
 
+@register_estimator()
 class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     """Linear regression, ``y = intercept + x·coef + noise``, with a normal-inverse-gamma prior.
 
@@ -96,6 +99,9 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         self.prior = prior
         self.fit_intercept = fit_intercept
         self.standardise = standardise
+
+    def _is_consistent(self) -> bool:
+        return type(self.statistics_) is CrossProducts
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -201,46 +207,54 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         return statistics.derive("beliefs", compute, self.prior, self.fit_intercept, self.standardise)
 
     @property
+    @optional_attribute
     def prior_(self) -> NormalInverseGamma:
         """The distribution of weights and noise before the rows."""
         check_is_fitted(self)
         return self._compute_beliefs(self.statistics_)[0]
 
     @property
+    @optional_attribute
     def posterior_(self) -> NormalInverseGamma:
         """The distribution of weights and noise after the rows."""
         check_is_fitted(self)
         return self._compute_beliefs(self.statistics_)[1]
 
     @property
+    @optional_attribute
     def terms_(self) -> tuple[Term, ...]:
         """What each weight belongs to: a column, a level of a category, or the flag of missing cells."""
         check_is_fitted(self)
         return self.statistics_.terms
 
     @property
+    @optional_attribute
     def coef_(self) -> Array:
         """The expected weights."""
         return self.posterior_.mean[int(self.posterior_.level) :]
 
     @property
+    @optional_attribute
     def coef_covariance_(self) -> Array:
         """The covariance of the weights with the noise integrated out; infinite with too few rows."""
         first = int(self.posterior_.level)
         return self.noise_ * self.posterior_.covariance()[first:, first:]
 
     @property
+    @optional_attribute
     def intercept_(self) -> float:
         """The expected target where every column is zero."""
         return float(self._compute_intercepts(self.posterior_.mean[None])[0])
 
     @property
+    @optional_attribute
     def noise_(self) -> float:
         """The expected variance of the noise; infinite with too few rows."""
         belief = self.posterior_
         return belief.scale / (belief.shape - 1) if belief.shape > 1 else float("inf")
 
     @property
+    @optional_attribute
     def log_evidence_(self) -> float:
         """The log probability of the targets with weights and noise integrated out, up to a constant."""
         return self.prior_.log_evidence(self.statistics_)

@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.core.blas_threads import limit_blas_threads
 from priory.core.logspace import log, log_normalise
+from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, PrioryWarning
@@ -36,6 +38,9 @@ SEPARATED_LOG_ODDS = 15.0  # a fitted probability within 3e-7 of 0 or 1
 MAX_RHAT = 1.01  # above this the chains have not converged
 
 
+@register_estimator(
+    required=("classes_", "n_features_in_", "_mean", "_spread", "_centre", "_unit", "_gaussian", "_draws")
+)
 class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     """Logistic regression whose probabilities are averaged over the posterior of the weights.
 
@@ -136,6 +141,19 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         self.progress = progress
         self.random_state = random_state
 
+    def _is_consistent(self) -> bool:
+        """Whether the arrays agree on the number of classes, contrasts and columns."""
+        classes, columns = len(self.classes_), self.n_features_in_
+        lines = (self._spread.shape[1], columns + 1)  # (contrasts, columns and the intercept)
+        return (
+            (self._gaussian is None or type(self._gaussian) is LaplaceApproximation)
+            and (self._draws is None or self._draws.shape[1:] == lines)
+            and self._mean.shape == lines
+            and self._spread.shape[0] == classes
+            and self._centre.shape == self._unit.shape == (columns,)
+            and bool((self._unit > 0).all())
+        )
+
     # -- learning ------------------------------------------------------------------------------------------------
 
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -223,6 +241,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         return self._average_weights()[:, 0]
 
     @property
+    @optional_attribute
     def weight_draws_(self) -> Array:
         """The draws of "vi" and "nuts", (draws, contrasts, 1 + columns), for standardised columns."""
         check_is_fitted(self)

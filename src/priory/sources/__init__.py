@@ -1,6 +1,6 @@
-"""Files in: CSV, TSV, JSON lines, Parquet, Arrow, packed or not; globs and folders; texts by class; mail; ``-``.
+"""Reading files: CSV, TSV, JSON lines, Parquet, Arrow, compressed or not; patterns, folders, texts by class, mail.
 
-`open_files` finds out what was named, and gives its rows a chunk at a time; `kinds` says what the columns are.
+`open_files` detects the formats and gives the rows a chunk at a time; `column_types` says what the columns are.
 """
 
 from priory.sources.chunk import BadRowPolicy, FileReader, RowChunk

@@ -1,22 +1,26 @@
-"""Parquet and Arrow (Feather): columns that know their types."""
+"""Parquet and Arrow (Feather) files, whose columns have types."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress
 from priory.sources.chunk import MAX_CELL_BYTES, FileReader, RowChunk, check_column_names
 
-COLUMNAR_CHUNK_ROWS, COLUMNAR_CHUNK_BYTES = 8192, 1 << 26  # rows and bytes at a time
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMNAR_CHUNK_ROWS, COLUMNAR_CHUNK_BYTES = 8192, 1 << 26  # a chunk has at most about this much
 MAX_FILE_COLUMNS = 100_000
-MAX_ROW_GROUP_BYTES = 4 << 30  # of one row group, unpacked
+MAX_ROW_GROUP_BYTES = 4 << 30  # of a decompressed row group
 
 
 class ColumnarReader(FileReader):
-    """What both have in common: types that are checked before anything is read."""
+    """A file with typed columns; the types are checked before any row is read."""
 
     def __init__(self, path: str, report_progress: ProgressCallback = ignore_progress) -> None:
         self.path, self.report_progress = path, report_progress
@@ -29,12 +33,13 @@ class ColumnarReader(FileReader):
             )
         self.names = check_column_names(format_path(path), names)
 
-    def _open_schema(self) -> Any:
-        """The schema."""
-        raise NotImplementedError
+    @abstractmethod
+    def _open_schema(self) -> pa.Schema:
+        """Open the file and return its schema."""
 
-    def _read_batches(self, column_names: list[str]) -> Iterator[Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
+        """The rows in batches of any size."""
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
         start = 0
@@ -47,18 +52,18 @@ class ColumnarReader(FileReader):
         if not start:
             raise DataError(f"{format_path(self.path)}: has columns but no rows; give a file with rows")
 
-    def _read_plain_batches(self, column_names: tuple[str, ...]) -> Iterator[Any]:
-        """Rows as text, numbers or booleans, no text longer than one in a CSV may be."""
+    def _read_plain_batches(self, column_names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        """Rows as text, numbers or booleans; a text that is too long is an error."""
         import pyarrow as pa
 
         start = 0
         for batch in _merge_small_batches(map(_decode_dictionaries, self._read_batches(list(column_names)))):
             batch.validate(full=True)
-            columns = [_cast_column(pa, batch.column(name)) for name in column_names]
+            columns = [_cast_column(batch.column(name)) for name in column_names]
             for name, column in zip(column_names, columns, strict=True):
                 if (row := _find_oversized_cell(column)) is not None:
                     raise ModelTooLargeError(
-                        f"{self.locate_cell(start + row, name)}: has over {MAX_CELL_BYTES >> 20} MB; split it"
+                        f"{self.locate_cell(start + row, name)}: is larger than {MAX_CELL_BYTES >> 20} MB; split it"
                     )
             yield pa.RecordBatch.from_arrays(columns, names=list(column_names))
             start += batch.num_rows
@@ -75,14 +80,14 @@ class ColumnarReader(FileReader):
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
                 raise
-            what = str(error).splitlines()[0][:200].rstrip(".")
-            if "decrypt" in what:
+            reason = str(error).splitlines()[0][:200].rstrip(".")
+            if "decrypt" in reason:
                 raise DataError(f"{format_path(self.path)}: is encrypted; decrypt it first") from None
-            raise DataError(f"{format_path(self.path)}: cannot be read ({what}); write it again") from None
+            raise DataError(f"{format_path(self.path)}: cannot be read ({reason}); write it again") from None
 
 
 class ParquetReader(ColumnarReader):
-    def _open_schema(self) -> Any:
+    def _open_schema(self) -> pa.Schema:
         from pyarrow import parquet
 
         self.file = parquet.ParquetFile(self.path)
@@ -90,11 +95,11 @@ class ParquetReader(ColumnarReader):
             size = self.file.metadata.row_group(number).total_byte_size
             if size > MAX_ROW_GROUP_BYTES:
                 raise ModelTooLargeError(
-                    f"{format_path(self.path)}: row group {number} unpacks to {size:,} bytes; write smaller groups"
+                    f"{format_path(self.path)}: row group {number} decompresses to {size:,} bytes; write smaller groups"
                 )
         return self.file.schema_arrow
 
-    def _read_batches(self, column_names: list[str]) -> Iterator[Any]:
+    def _read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
         from pyarrow import parquet, types
 
         texts = [name for name in column_names if not types.is_primitive(self.schema.field(name).type)]
@@ -106,7 +111,7 @@ class ParquetReader(ColumnarReader):
 
 
 class ArrowReader(ColumnarReader):
-    def _open_schema(self) -> Any:
+    def _open_schema(self) -> pa.Schema:
         import pyarrow as pa
 
         source = pa.memory_map(self.path)
@@ -119,7 +124,7 @@ class ArrowReader(ColumnarReader):
         self.batches = iter(stream)
         return stream.schema
 
-    def _read_batches(self, column_names: list[str]) -> Iterator[Any]:
+    def _read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
         for batch in self.batches:
             chosen = batch.select(column_names)
             step = _compute_batch_rows(chosen)
@@ -127,16 +132,16 @@ class ArrowReader(ColumnarReader):
                 yield chosen.slice(start, step)
 
 
-def _compute_batch_rows(batch: Any) -> int:
-    """How many rows there is room for: a text that is written once, in a dictionary, may stand in all of them."""
+def _compute_batch_rows(batch: pa.RecordBatch) -> int:
+    """How many rows to read at a time: the longest text of a dictionary may be the cell of every row."""
     from pyarrow import compute, types
 
-    words = [column.dictionary for column in batch.columns if types.is_dictionary(column.type)]
-    longest = max((compute.max(compute.binary_length(w)).as_py() or 0 for w in words if len(w)), default=0)
+    texts = [column.dictionary for column in batch.columns if types.is_dictionary(column.type)]
+    longest = max((compute.max(compute.binary_length(text)).as_py() or 0 for text in texts if len(text)), default=0)
     return min(COLUMNAR_CHUNK_ROWS, max(1, COLUMNAR_CHUNK_BYTES // max(1, longest)))
 
 
-def _check_type(path: str, name: str, kind: Any) -> None:
+def _check_type(path: str, name: str, kind: pa.DataType) -> None:
     from pyarrow import types
 
     value = kind.value_type if types.is_dictionary(kind) else kind
@@ -144,12 +149,13 @@ def _check_type(path: str, name: str, kind: Any) -> None:
     text = (types.is_string, types.is_large_string, types.is_string_view)
     if not any(is_kind(value) for is_kind in (*known, *text)):
         raise DataError(
-            f"{format_path(path)}: column {name!r} holds {kind}; turn it into text or numbers, or --ignore it"
+            f"{format_path(path)}: column {name!r} has type {kind}; convert it to text or numbers, "
+            f"or use --ignore {name}"
         )
 
 
-def _find_oversized_cell(column: Any) -> int | None:
-    """The first row whose text is too long, if there is one."""
+def _find_oversized_cell(column: pa.Array) -> int | None:
+    """The first row whose text is too long, or None."""
     from pyarrow import compute, types
 
     if not types.is_string(column.type) or column.nbytes <= MAX_CELL_BYTES:
@@ -158,8 +164,8 @@ def _find_oversized_cell(column: Any) -> int | None:
     return row if row >= 0 else None
 
 
-def _decode_dictionaries(batch: Any) -> Any:
-    """A few rows with their texts instead of their places in a dictionary."""
+def _decode_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with texts instead of indices into a dictionary."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -170,11 +176,11 @@ def _decode_dictionaries(batch: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _merge_small_batches(batches: Iterator[Any]) -> Iterator[Any]:
-    """The same rows in batches that are worth the while."""
+def _merge_small_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in larger batches."""
     import pyarrow as pa
 
-    kept: list[Any] = []
+    kept: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         kept.append(batch)
@@ -186,12 +192,10 @@ def _merge_small_batches(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.concat_batches(kept)
 
 
-def _cast_column(pa: Any, column: Any) -> Any:
-    """Text, numbers or booleans."""
+def _cast_column(column: pa.Array) -> pa.Array:
+    """The column as numbers or booleans if it has them, else as text."""
+    import pyarrow as pa
     from pyarrow import types
 
-    if types.is_boolean(column.type):
-        return column
-    if types.is_integer(column.type) or types.is_floating(column.type) or types.is_decimal(column.type):
-        return column
-    return column.cast(pa.string())
+    as_they_are = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal)
+    return column if any(is_kind(column.type) for is_kind in as_they_are) else column.cast(pa.string())

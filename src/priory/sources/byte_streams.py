@@ -1,6 +1,6 @@
-"""Bytes in: a file or standard input, unpacked and turned into UTF-8 a block at a time, with a cap on unpacking.
+"""The bytes of a file or of standard input, decompressed and converted to UTF-8 a block at a time.
 
-What a file is, is read off its first bytes and not off its name.
+Whether a file is compressed is decided by its first bytes, not by its name; how much it may decompress to is limited.
 """
 
 from __future__ import annotations
@@ -15,23 +15,21 @@ from functools import partial
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.stdin import get_standard_input
 
-READ_BLOCK_BYTES = 1 << 21  # Arrow keeps 32 of them ready
-MAX_UNPACK_RATIO, MIN_UNPACK_LIMIT = (
-    200,
-    1 << 26,
-)  # what packed bytes may unpack to: so many times as many, or so many in any case
+READ_BLOCK_BYTES = 1 << 21  # Arrow keeps up to 32 blocks in memory
+MAX_UNPACK_RATIO = 200  # decompressed bytes for each compressed one
+MIN_UNPACK_LIMIT = 1 << 26  # decompressed bytes that are always allowed
 STDIN_PATH = "-"
 
-UNSUPPORTED_SIGNATURES = {  # what is no table, whatever its name says
+UNSUPPORTED_SIGNATURES = {  # first bytes of files that are not tables, whatever their names say
     b"PK\x03\x04": "a zip file; unpack it first",
-    b"BZh": "a bzip2 file; unpack it first",
-    b"\xfd7zXZ\x00": "an xz file; unpack it first",
+    b"BZh": "a bzip2 file; decompress it first",
+    b"\xfd7zXZ\x00": "an xz file; decompress it first",
     b"%PDF": "a PDF file; export it as CSV",
     b"SQLite format 3\x00": "an SQLite database; export a table as CSV",
     b"\x80\x04\x95": "a pickle; priory never loads pickles",
     b"\x80\x05\x95": "a pickle; priory never loads pickles",
 }
-BYTE_ORDER_MARKS = {  # byte-order marks, the longest first
+BYTE_ORDER_MARKS = {  # the longest first
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF8: "utf-8",
@@ -39,7 +37,7 @@ BYTE_ORDER_MARKS = {  # byte-order marks, the longest first
     codecs.BOM_UTF16_BE: "utf-16",
 }
 
-ProgressCallback = Callable[[int], None]  # told how many bytes were read, for the progress line
+ProgressCallback = Callable[[int], None]  # called with the number of bytes of each block that was read
 
 
 def ignore_progress(_: int) -> None:
@@ -48,7 +46,7 @@ def ignore_progress(_: int) -> None:
 
 @dataclass(frozen=True)
 class Decoding:
-    """How bytes become text: an encoding ("auto" goes by the byte-order mark), and what is done where they are not."""
+    """How bytes become text: the encoding ("auto" uses the byte-order mark), and what happens to invalid bytes."""
 
     encoding: str = "utf-8"
     errors: str = "strict"
@@ -58,7 +56,7 @@ class Decoding:
             try:
                 codecs.lookup(self.encoding)
             except LookupError:
-                raise DataError(f"encoding {self.encoding!r} is not known; try utf-8, utf-16 or latin-1") from None
+                raise DataError(f"encoding {self.encoding!r} is unknown; try utf-8, utf-16 or latin-1") from None
 
     @property
     def is_utf8(self) -> bool:
@@ -66,7 +64,7 @@ class Decoding:
 
 
 def read_magic_bytes(path: str) -> bytes:
-    """The first bytes of a file as it lies on the disk; of standard input nothing is taken."""
+    """The first bytes of a file; empty for standard input, of which nothing is consumed."""
     if path == STDIN_PATH:
         return b""
     with open(path, "rb") as file:
@@ -74,12 +72,12 @@ def read_magic_bytes(path: str) -> bytes:
 
 
 def can_reread(path: str) -> bool:
-    """Whether it can be read again from the beginning."""
+    """Whether the file can be read again from the beginning."""
     return path != STDIN_PATH or get_standard_input().copy is not None
 
 
 def read_unpacked_blocks(path: str, report_progress: ProgressCallback = ignore_progress) -> Iterator[bytes]:
-    """The bytes of a file, unpacked where they were packed by gzip or zstd."""
+    """The bytes of a file, decompressed if it is compressed with gzip or zstd."""
     blocks = read_packed_blocks(path, report_progress)
     first = next(blocks, b"")
     if not first:
@@ -93,7 +91,7 @@ def read_unpacked_blocks(path: str, report_progress: ProgressCallback = ignore_p
 
 
 def read_packed_blocks(path: str, report_progress: ProgressCallback = ignore_progress) -> Iterator[bytes]:
-    """The bytes of a file as they lie on the disk."""
+    """The bytes of a file, without decompressing them."""
     if path == STDIN_PATH:
         yield from _report_blocks(get_standard_input().blocks(READ_BLOCK_BYTES), report_progress)
         return
@@ -113,28 +111,28 @@ def _prepend_block(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _gunzip(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Members one after the other; each pair is the packed bytes read so far and what came of them."""
+    """All members of a gzip file: pairs of the number of compressed bytes read so far, and decompressed bytes."""
     member, read, begun = zlib.decompressobj(31), 0, True
     try:
         for block in blocks:
             read += len(block)
             while block:
                 if member.eof:
-                    block = block.lstrip(b"\0")  # padding of tapes
+                    block = block.lstrip(b"\0")  # padding, as tapes have it
                     if not block:
                         break
                     if not b"\x1f\x8b".startswith(block[:2]):
                         where = f"byte {read - len(block)}"
                         raise DataError(
-                            f"{format_path(path)}: has something else after the gzip data at {where}; cut it off"
+                            f"{format_path(path)}: has other data after the gzip data at {where}; remove it"
                         )
                     member = zlib.decompressobj(31)
                 begun = True
                 yield read, member.decompress(block, READ_BLOCK_BYTES)
                 block = member.unconsumed_tail or member.unused_data
     except zlib.error as error:
-        raise DataError(f"{format_path(path)}: is broken before byte {read} ({error}); pack it again") from None
-    while begun and not member.eof:  # what is still inside
+        raise DataError(f"{format_path(path)}: is damaged before byte {read} ({error}); compress it again") from None
+    while begun and not member.eof:  # what the decompressor still has
         rest = member.decompress(member.unconsumed_tail, READ_BLOCK_BYTES)
         if not rest:
             raise DataError(f"{format_path(path)}: ends early at byte {read}; copy it again")
@@ -153,31 +151,32 @@ def _unzstd(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
         if isinstance(error, FileNotFoundError | PermissionError):
             raise
         raise DataError(
-            f"{format_path(path)}: ends early or is broken at byte {source.bytes_read}; copy it again"
+            f"{format_path(path)}: ends early or is damaged at byte {source.bytes_read}; copy it again"
         ) from None
 
 
 def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
-    """Unpacked bytes, unless there are more of them than an honest file has."""
+    """The decompressed bytes; an error if there are suspiciously many."""
     total = 0
     for read, block in pairs:
         total += len(block)
         if total > max(MIN_UNPACK_LIMIT, MAX_UNPACK_RATIO * read):
             raise ModelTooLargeError(
-                f"{format_path(path)}: unpacks to more than {MAX_UNPACK_RATIO} times its size; unpack it yourself if you trust it"
+                f"{format_path(path)}: decompresses to more than {MAX_UNPACK_RATIO} times its size; "
+                "decompress it yourself if you trust it"
             )
         if block:
             yield block
 
 
 def convert_to_utf8(path: str, blocks: Iterator[bytes], decoding: Decoding) -> Iterator[bytes]:
-    """The same text in UTF-8 without a byte-order mark. What comes as UTF-8 is passed on; who reads it checks it."""
+    """The text in UTF-8 without a byte-order mark; bytes that claim to be UTF-8 already are not checked here."""
     first = next(blocks, b"")
     for start, what in UNSUPPORTED_SIGNATURES.items():
         if first.startswith(start):
             raise DataError(f"{format_path(path)}: is {what}")
     if first.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
-        raise DataError(f"{format_path(path)}: is packed twice; unpack it once")
+        raise DataError(f"{format_path(path)}: is compressed twice; decompress it once")
     mark = next((encoding for mark, encoding in BYTE_ORDER_MARKS.items() if first.startswith(mark)), None)
     if mark == "utf-8":
         first = first.removeprefix(codecs.BOM_UTF8)
@@ -197,12 +196,12 @@ def convert_to_utf8(path: str, blocks: Iterator[bytes], decoding: Decoding) -> I
     except UnicodeError as error:
         where = read + getattr(error, "start", 0)
         raise DataError(
-            f"{format_path(path)}: byte {where} is not {encoding}; say --encoding, or --errors replace"
+            f"{format_path(path)}: byte {where} is not {encoding}; use the right --encoding, or --errors replace"
         ) from None
 
 
 class BlockStream:
-    """Blocks of bytes as a file that Arrow can read."""
+    """Blocks of bytes as a file object that Arrow can read."""
 
     closed = False
 
@@ -234,6 +233,6 @@ class BlockStream:
 
 
 def format_path(path: str | os.PathLike[str]) -> str:
-    """A path as it was given, fit for one line."""
+    """A path for one line of a message, unprintable characters escaped."""
     text = os.fspath(path)
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogateescape").decode() for c in text)

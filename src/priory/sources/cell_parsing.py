@@ -1,9 +1,8 @@
-"""Cells: text as it stands in a file becomes numbers, labels or documents, or an error that names the cell."""
+"""Cells of a file as numbers, labels or documents; a cell that cannot be read is an error that names it."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,31 +17,31 @@ INTEGER_PATTERN = re.compile(r"[+-]?\d+")
 INT64_BOUND = 2**63
 
 
-def is_text_column(column: Any) -> bool:
+def is_text_column(column: pa.Array) -> bool:
     return bool(pa.types.is_string(column.type))
 
 
-def mask_missing_cells(column: Any, missing: frozenset[str]) -> Any:
-    """The column with null where a cell is blank or one of those that mean nothing."""
+def mask_missing_cells(column: pa.Array, missing: frozenset[str]) -> pa.Array:
+    """The column with null where a cell is blank or one of ``missing``."""
     if not is_text_column(column):
         return column
     trimmed = pc.utf8_trim_whitespace(column)
-    nothing = pc.is_in(trimmed, value_set=pa.array(["", *sorted(missing)], pa.string()))
+    is_missing = pc.is_in(trimmed, value_set=pa.array(["", *sorted(missing)], pa.string()))
     # not if_else: before Arrow 24 it breaks a column that begins inside another one (a slice)
-    return pc.replace_with_mask(column, nothing, pa.scalar(None, pa.string()))
+    return pc.replace_with_mask(column, is_missing, pa.scalar(None, pa.string()))
 
 
-def looks_numeric(column: Any) -> Any:
+def looks_numeric(column: pa.Array) -> pa.BooleanArray:
     return pc.match_substring_regex(pc.utf8_trim_whitespace(column), NUMBER_PATTERN)
 
 
 def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str]) -> Array:
-    """A column of numbers, NaN where one is missing."""
+    """A column of numbers, NaN where a cell is missing."""
     column = chunk.batch.column(name)
     if not is_text_column(column):
         values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=float)
         if np.isinf(values).any():
-            raise chunk.make_cell_error(int(np.isinf(values).argmax()), name, "is infinity", "leave the cell empty")
+            raise chunk.make_cell_error(int(np.isinf(values).argmax()), name, "is infinite", "leave the cell empty")
         return values
     there = mask_missing_cells(column, missing)
     try:
@@ -57,23 +56,23 @@ def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str]) -> A
         for row in np.flatnonzero(np.abs(values) >= INT64_BOUND):
             cell = there[int(row)].as_py().strip()
             if INTEGER_PATTERN.fullmatch(cell) and abs(int(cell)) >= INT64_BOUND:
-                what = f"the whole number {shorten_cell(cell)} is beyond 2^63 - 1"
+                problem = f"the integer {shorten_cell(cell)} is beyond 2^63 - 1"
                 raise chunk.make_cell_error(
-                    int(row), name, what, f"write it with an exponent, or use --type {name}=label"
+                    int(row), name, problem, f"write it with an exponent, or use --type {name}=label"
                 )
     return values
 
 
 def _make_number_error(chunk: RowChunk, row: int, name: str) -> Exception:
     cell = chunk.batch.column(name)[row].as_py()
-    remedy = f"mend it, or use --missing {cell.strip()} or --type {name}=label"
+    remedy = f"correct it, or use --missing {cell.strip()} or --type {name}=label"
     if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", cell):
-        remedy = "write the decimal point as a point"
+        remedy = "use a point as the decimal separator"
     return chunk.make_cell_error(row, name, f"{shorten_cell(cell)} is not a number", remedy)
 
 
-def encode_label_column(column: Any) -> tuple[Array, Array]:
-    """Codes and their values, sorted; -1 where a cell is missing."""
+def encode_label_column(column: pa.Array) -> tuple[Array, Array]:
+    """A code for each cell, -1 where it is missing, and the labels that the codes stand for, sorted."""
     text = column if is_text_column(column) else cast_to_text(column)
     coded = text.dictionary_encode()
     values = np.empty(len(coded.dictionary), dtype=object)
@@ -84,13 +83,13 @@ def encode_label_column(column: Any) -> tuple[Array, Array]:
     return rank[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)], values[order]
 
 
-def cast_to_text(column: Any) -> Any:
-    """A cell as it would stand in a CSV: 3 rather than 3.0, true rather than True."""
+def cast_to_text(column: pa.Array) -> pa.StringArray:
+    """Cells as a CSV would have them: 3 rather than 3.0, true rather than True."""
     return column.cast(pa.string())
 
 
-def read_text_column(column: Any) -> PackedDocuments:
-    """The texts in UTF-8, left where Arrow has them; a missing one is empty."""
+def read_text_column(column: pa.Array) -> PackedDocuments:
+    """The texts in UTF-8, in Arrow's own memory; a missing one is empty."""
     text = (column if is_text_column(column) else cast_to_text(column)).fill_null("")
     _, ends, data = text.buffers()
     edges = np.frombuffer(ends, dtype=np.int32)[text.offset : text.offset + len(text) + 1]
@@ -98,5 +97,5 @@ def read_text_column(column: Any) -> PackedDocuments:
 
 
 def shorten_cell(cell: str, max_length: int = 40) -> str:
-    """A cell for one line of a message."""
+    """A cell for one line of a message, shortened if it is long."""
     return repr(cell if len(cell) <= max_length else cell[: max_length - 1] + "…")

@@ -1,60 +1,75 @@
-"""A chunk: some rows of a file as an Arrow batch, which knows where each of its cells stands in the file."""
+"""A chunk: some rows of a file as an Arrow batch, with the means to locate each cell in the file."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from priory.errors import DataError
 
-MAX_CELL_BYTES = 25 << 20  # bytes
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_CELL_BYTES = 25 << 20
 
 
 class FileReader(ABC):
-    """One file of rows, read a chunk at a time in memory that does not grow with it."""
+    """One file of rows, read a chunk at a time; the memory needed does not depend on its size."""
 
     path: str
-    names: tuple[str, ...]  # its columns
+    names: tuple[str, ...]  # of its columns
 
     @abstractmethod
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
-        """The wanted columns of its rows."""
+        """The rows, with the named columns in this order."""
 
     @abstractmethod
     def locate_cell(self, row: int, column: str) -> str:
-        """Where a cell stands: ``file:line:column`` where a file has lines."""
+        """Where a cell is, for a message: ``file:line:column`` if the file has lines."""
 
 
 class RowChunk(NamedTuple):
-    batch: Any  # pyarrow.RecordBatch
-    file: FileReader
-    start: int  # the number of its first row in the file
+    """Some rows of a file."""
 
-    def make_cell_error(self, row: int, column: str, what: str, remedy: str) -> DataError:
-        """What is wrong with one cell."""
-        return DataError(f"{self.file.locate_cell(self.start + row, column)}: {what}; {remedy}")
+    batch: pa.RecordBatch
+    file: FileReader
+    start: int  # the number of the first row in the file, from 0
+
+    def make_cell_error(self, row: int, column: str, problem: str, remedy: str) -> DataError:
+        """The error for one cell, which names its place in the file."""
+        return DataError(f"{self.file.locate_cell(self.start + row, column)}: {problem}; {remedy}")
 
 
 @dataclass(frozen=True)
 class BadRowPolicy:
-    """What is done with rows that cannot be read: each repair is asked for by name, and counted."""
+    """What happens to rows that are malformed: by default they are errors; repairs are counted.
 
-    ragged: str = "error"  # or "pad", "skip"
-    max_bad_lines: int = 0  # so many bad lines of JSON are left out
-    quotes: bool = True  # whether a quotation mark holds a cell together
+    Parameters
+    ----------
+    ragged : "error", "pad" or "skip"
+        Rows of a CSV with more or fewer cells than the header.
+    max_bad_lines : int
+        The number of invalid lines of JSON to skip; one more is an error.
+    quotes : bool
+        Whether a quotation mark in a CSV opens a quoted cell; otherwise it is a character like any other.
+    """
+
+    ragged: str = "error"
+    max_bad_lines: int = 0
+    quotes: bool = True
 
 
 STRICT_POLICY = BadRowPolicy()
 
 
 def check_column_names(path: str, names: list[str]) -> tuple[str, ...]:
-    """Column names, each there once; blanks are allowed for columns that nobody uses."""
+    """The column names, if no name occurs twice; names may be blank, for columns that are not used."""
     if not names:
-        raise DataError(f"{path}: has no columns; give a table with some")
-    for place, name in enumerate(names):
-        if name.strip() and name in names[:place]:
+        raise DataError(f"{path}: has no columns; give a table with columns")
+    for j, name in enumerate(names):
+        if name.strip() and name in names[:j]:
             first = names.index(name) + 1
-            raise DataError(f"{path}:1:{place + 1}: column {name!r} is also column {first}; rename one of them")
+            raise DataError(f"{path}:1:{j + 1}: column {name!r} is also column {first}; rename one of them")
     return tuple(names)

@@ -1,11 +1,11 @@
-"""What the columns are: said by the user, or read off a sample of rows before anything is learned; then fixed."""
+"""What the columns are: declared by the user, or inferred from the first rows; fixed before anything is learned."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,23 +21,38 @@ from priory.sources.discovery import FileRows, format_names
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 
 if TYPE_CHECKING:
-    from priory.models.table import Column
+    from priory.bag_of_words.documents import PackedDocuments
+    from priory.families.base import AnyFamily
+    from priory.models.table import Column, Table
 
-KIND_BY_TYPE = {"numeric": "number", "number": "number", "label": "label", "categorical": "label", "text": "text"}
+InputRows: TypeAlias = list[str] | pa.Table  # rows as a user of the library would give them to a model
+
+KIND_BY_TYPE = {"numeric": "number", "number": "number", "label": "label"}  # what is declared besides families
 MISSING_MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
 NEAR_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
-MIN_WORDS_PER_TEXT = 3  # a text has so many words on average, and most differ
-FAMILY_SUPPORT: Mapping[str, Callable[[Array], Array]] = {
-    "poisson": lambda v: (v >= 0) & (v == np.floor(v)),
-    "bernoulli": lambda v: (v == 0) | (v == 1),
-    "gamma": lambda v: v > 0,
-}
-MAX_FRACTION_LABELS = 20  # so many different fractions as labels are a number to predict
+MIN_WORDS_PER_TEXT = 3  # on average, in a column of texts
+MAX_FRACTION_LABELS = 20  # more different fractions than this look like a number to predict
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """What the user said of the columns."""
+    """What the columns are, as far as it is not inferred from the first rows.
+
+    Parameters
+    ----------
+    target : str, optional
+        The column to predict.
+    types : dict of str to str
+        For a column "numeric", "label" or "text", or the name of a family such as "poisson".
+    ignore : tuple of str
+        Columns to leave out.
+    missing : frozenset of str
+        Cells that count as missing, besides empty ones.
+    skip_unlabelled : bool
+        Skip rows without a label; otherwise they are errors.
+    labels_as_text : bool
+        Accept a target that looks like a number to predict.
+    """
 
     target: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +64,7 @@ class ColumnOptions:
     def find_target(self, rows: FileRows) -> str:
         target = self.target or (LABEL_COLUMN if rows.is_documents else None)
         if target is None:
-            raise DataError(f"which column is to be learned? use --target with one of {format_names(rows.names)}")
+            raise DataError(f"which column is the target? use --target with one of {format_names(rows.names)}")
         if target not in rows.names:
             raise DataError(
                 f"{format_path(rows.files[0].path)}: has no column {target!r}; it has {format_names(rows.names)}"
@@ -70,18 +85,22 @@ class ColumnOptions:
             raise DataError(f"{where}: the column has no name; name it, or leave it out with --ignore ''")
         if not names:
             raise DataError(
-                f"{format_path(rows.files[0].path)}: has no column beside the target; there is nothing to learn from"
+                f"{format_path(rows.files[0].path)}: has no column besides the target; there is nothing to learn from"
             )
         return names
 
 
 @dataclass(frozen=True)
 class ModelColumns:
-    """The columns of a model in order: "number", "label" or "text"."""
+    """The columns of a model in order, and how their cells are read.
+
+    ``kinds`` has "number", "label" or "text" for each column, ``missing`` the cells that count as missing, and
+    ``declared_families`` the families by column name, where they were declared.
+    """
 
     kinds: Mapping[str, str]
     missing: frozenset[str] = frozenset()
-    declared_families: Mapping[str, Any] = field(default_factory=dict)  # families by name, where somebody said
+    declared_families: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,8 +110,8 @@ class ModelColumns:
     def is_one_text(self) -> bool:
         return list(self.kinds.values()) == ["text"]
 
-    def read(self, chunk: RowChunk) -> Any:
-        """A chunk as a model takes it: documents, or a table whose kinds do not depend on what the chunk holds."""
+    def read(self, chunk: RowChunk) -> Table | PackedDocuments:
+        """A chunk for a model: documents, or a table whose kinds of columns do not depend on the chunk."""
         if self.is_one_text:
             return cells.read_text_column(chunk.batch.column(self.names[0]))
         from priory.models.table import Table
@@ -100,29 +119,28 @@ class ModelColumns:
         columns = tuple(self._read_column(chunk, name, kind) for name, kind in self.kinds.items())
         return Table(chunk.batch.num_rows, self.names, True, columns)
 
-    def read_input_rows(self, chunk: RowChunk) -> Any:
-        """The same as anybody would give it to the library: texts, or an Arrow table of numbers and strings."""
+    def read_input_rows(self, chunk: RowChunk) -> InputRows:
+        """A chunk as a user of the library would give it: texts, or an Arrow table of numbers and strings."""
         if self.is_one_text:
             return cells.cast_to_text(chunk.batch.column(self.names[0])).fill_null("").to_pylist()
         return pa.table({name: self._read_arrow_column(chunk, name, kind) for name, kind in self.kinds.items()})
 
-    def _read_arrow_column(self, chunk: RowChunk, name: str, kind: str) -> Any:
+    def _read_arrow_column(self, chunk: RowChunk, name: str, kind: str) -> pa.Array:
         if kind == "number":
             return pa.array(self._read_numbers(chunk, name), from_pandas=True)
         return cells.cast_to_text(cells.mask_missing_cells(chunk.batch.column(name), self.missing))
 
     def _read_numbers(self, chunk: RowChunk, name: str) -> Array:
-        """A column of numbers, each of which the declared family can have made."""
+        """A column of numbers, checked to be possible under the declared family."""
         values = cells.read_number_column(chunk, name, self.missing)
-        family = self.declared_families.get(name)
-        if isinstance(family, str) and family in FAMILY_SUPPORT:
-            odd = ~(FAMILY_SUPPORT[family](values) | np.isnan(values))
+        declared = self.declared_families.get(name)
+        family = find_declared_family(declared) if isinstance(declared, str) else None
+        if family is not None:
+            odd = ~(family.accepts(values) | np.isnan(values))
             if odd.any():
-                from priory.models.schema import FAMILIES_BY_NAME
-
                 row = int(odd.argmax())
-                what = f"{values[row]:g} is not {family}: that takes {FAMILIES_BY_NAME[family].accepted_values}"
-                raise chunk.make_cell_error(row, name, what, "mend it, or train with another --type")
+                problem = f"{values[row]:g} is impossible for {declared}, which takes {family.accepted_values}"
+                raise chunk.make_cell_error(row, name, problem, "correct it, or train with another --type")
         return values
 
     def _read_column(self, chunk: RowChunk, name: str, kind: str) -> Column:
@@ -139,7 +157,7 @@ class ModelColumns:
 def infer_columns(
     chunk: RowChunk, names: tuple[str, ...], column_options: ColumnOptions
 ) -> tuple[ModelColumns, list[str]]:
-    """The columns by a first chunk, and the names of those that are left out because they are empty."""
+    """The columns as the first chunk shows them, and the names of those that are left out because they are empty."""
     kinds: dict[str, str] = {}
     empty: list[str] = []
     for name in names:
@@ -156,47 +174,60 @@ def infer_columns(
 
 
 def declare_column_families(columns: ModelColumns, column_options: ColumnOptions) -> dict[str, str]:
-    """The families of a model of these columns: fixed where the kind leaves one, else by evidence."""
-    from priory.models.schema import FAMILIES_BY_NAME
-
+    """The families of the columns that have no choice of family: those of labels or texts, and those declared."""
     fixed = {"label": "categorical", "text": "text"}
     chosen = {name: fixed[kind] for name, kind in columns.kinds.items() if kind in fixed}
     return chosen | {
         name: given
         for name, given in column_options.types.items()
-        if given in FAMILIES_BY_NAME and name in columns.kinds
+        if name in columns.kinds and find_declared_family(given) is not None
     }
 
 
 def _look_up_kind(given: str) -> str:
-    return KIND_BY_TYPE.get(given, "number")  # all other families are of numbers
+    family = find_declared_family(given)
+    return KIND_BY_TYPE.get(given, "number") if family is None else family.column_kind
 
 
-def _infer_kind(chunk: RowChunk, name: str, column: Any) -> str:
+def find_declared_family(name: str) -> type[AnyFamily] | None:
+    """The family that is declared by this name; None for types such as "numeric" that leave a choice of families."""
+    from priory.families.registry import families_by_name
+
+    return families_by_name().get(name)
+
+
+def list_column_types() -> tuple[str, ...]:
+    """What a column can be declared as: kinds that leave the family open, then the families."""
+    from priory.families.registry import families_by_name
+
+    return tuple(dict.fromkeys(["numeric", "label", "text", *families_by_name()]))
+
+
+def _infer_kind(chunk: RowChunk, name: str, column: pa.Array) -> str:
     if not cells.is_text_column(column):
         return "number"
     numeric = cells.looks_numeric(column)
-    there = int(pc.sum(column.is_valid()).as_py())
-    good = int(pc.sum(numeric).as_py() or 0)
-    if good == there:
+    n_valid = int(pc.sum(column.is_valid()).as_py())
+    n_numeric = int(pc.sum(numeric).as_py() or 0)
+    if n_numeric == n_valid:
         return "number"
-    if 2 * good > there:
+    if 2 * n_numeric > n_valid:
         odd = pc.unique(column.filter(pc.invert(numeric.fill_null(True)))).to_pylist()
         if all(cell.strip() in MISSING_MARKERS or NEAR_NUMBER_PATTERN.fullmatch(cell) for cell in odd):
-            cells.read_number_column(chunk, name, frozenset())  # says which cell is no number
-    return "text" if _is_prose(column, there) else "label"
+            cells.read_number_column(chunk, name, frozenset())  # raises, naming the cell
+    return "text" if _is_prose(column, n_valid) else "label"
 
 
-def _is_prose(column: Any, there: int) -> bool:
-    """Whether cells are texts: most differ, and have three words or more."""
+def _is_prose(column: pa.Array, n_valid: int) -> bool:
+    """Whether the cells are texts: most differ, and they have three words or more on average."""
     values = pc.unique(column.drop_null())
-    if 2 * len(values) <= there:
+    if 2 * len(values) <= n_valid:
         return False
     return sum(map(estimate_word_count, values.to_pylist())) >= MIN_WORDS_PER_TEXT * len(values)
 
 
 class LabelReader:
-    """The classes met so far, in the order they came; labels stay the text they are."""
+    """Reads labels, which stay the text they are; ``names`` are the classes so far, in order of appearance."""
 
     def __init__(self, target: str, column_options: ColumnOptions) -> None:
         self.target, self.column_options = target, column_options
@@ -212,32 +243,30 @@ class LabelReader:
         return self._names
 
     def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
-        """The class of each row, and the rows that have one."""
+        """For each labelled row the index of its class in ``names``, and the chunk with only these rows."""
         column = chunk.batch.column(self.target)
         coded = (column if cells.is_text_column(column) else cells.cast_to_text(column)).dictionary_encode()
-        found, nothing = coded.dictionary.to_pylist(), {"", *self.column_options.missing}
-        known = [label for label in found if label.strip() not in nothing]
-        self._check_not_numeric(known)
-        for label in known:
+        found, missing = coded.dictionary.to_pylist(), {"", *self.column_options.missing}
+        labels = [label for label in found if label.strip() not in missing]
+        self._check_not_numeric(labels)
+        for label in labels:
             self.class_codes.setdefault(label, len(self.class_codes))
-        places = np.array([self.class_codes.get(label, -1) for label in [*found, None]], dtype=np.int32)  # -1: no label
-        group = places[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
-        there = group >= 0
-        if not there.all():
+        codes = np.array([self.class_codes.get(label, -1) for label in [*found, None]], dtype=np.int32)  # -1: no label
+        group = codes[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
+        labelled = group >= 0
+        if not labelled.all():
             if not self.column_options.skip_unlabelled:
                 remedy = "give it one, or use --skip-unlabelled"
-                raise chunk.make_cell_error(int(np.argmin(there)), self.target, "has no label", remedy)
-            self.n_unlabelled += int((~there).sum())
-            chunk, group = chunk._replace(batch=chunk.batch.filter(pa.array(there))), group[there]
+                raise chunk.make_cell_error(int(np.argmin(labelled)), self.target, "has no label", remedy)
+            self.n_unlabelled += int((~labelled).sum())
+            chunk, group = chunk._replace(batch=chunk.batch.filter(pa.array(labelled))), group[labelled]
         return group, chunk
 
-    def _check_not_numeric(self, found: list[str]) -> None:
-        if self.class_codes or self.column_options.labels_as_text or len(found) <= MAX_FRACTION_LABELS:
+    def _check_not_numeric(self, labels: list[str]) -> None:
+        if self.class_codes or self.column_options.labels_as_text or len(labels) <= MAX_FRACTION_LABELS:
             return
-        column = pa.array(found, pa.string())
-        if all(pc.fill_null(cells.looks_numeric(column), False).to_pylist()) and sum("." in f for f in found) * 2 > len(
-            found
-        ):
+        are_numbers = all(cells.looks_numeric(pa.array(labels, pa.string())).to_pylist())
+        if are_numbers and 2 * sum("." in label for label in labels) > len(labels):
             raise DataError(
-                f"the target {self.target!r} looks like a number to predict; bin it, or pass --labels-as-text"
+                f"the target {self.target!r} looks like a number to predict; bin it, or use --labels-as-text"
             )

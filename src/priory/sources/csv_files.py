@@ -1,4 +1,4 @@
-"""CSV and TSV. Arrow reads; where it stumbles, a careful reader says what is wrong and where, or goes on by itself."""
+"""CSV and TSV files, read by Arrow. Where it fails, a slower reader names the place, or reads the rest itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
@@ -21,13 +21,20 @@ from priory.sources.byte_streams import (
     read_unpacked_blocks,
 )
 from priory.sources.chunk import MAX_CELL_BYTES, STRICT_POLICY, BadRowPolicy, FileReader, RowChunk, check_column_names
+from priory.sources.csv_headers import parse_csv_header, read_whole_lines, sniff_delimiter
 
-MAX_TAIL_BYTES = 4096
-CSV_CHUNK_ROWS = 4096  # at a time
+if TYPE_CHECKING:
+    from _csv import Reader
+
+    import pyarrow as pa
+    from _typeshed import WriteableBuffer
+
+MAX_TAIL_BYTES = 4096  # of the end of the file
+CSV_CHUNK_ROWS = 4096
 
 
 class DelimitedReader(FileReader):
-    """A table of text: a header, and rows of as many cells."""
+    """A table as text: a header, and rows with as many cells."""
 
     def __init__(
         self,
@@ -41,15 +48,15 @@ class DelimitedReader(FileReader):
         self.skipped, self.has_nul, self.tail = 0, False, b""
         self.failure: Exception | None = None
         self.blocks = self._watch_blocks(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding))
-        head = _read_whole_lines(self.blocks)
+        head = read_whole_lines(self.blocks)
         if not head.strip():
             raise DataError(f"{format_path(path)}: is empty; give a file with a header and rows")
         self.delimiter = delimiter or sniff_delimiter(head)
-        names, self.header_lines, size = _parse_header(path, head, self.delimiter, self._quoting)
+        names, self.header_lines, size = parse_csv_header(path, head, self.delimiter, self._quoting)
         self.names = check_column_names(format_path(path), names)
         self.body = head[size:]
 
-    # -- the quick way -------------------------------------------------------------------------------------------
+    # -- the fast way --------------------------------------------------------------------------------------------
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
         if self.bad_rows.ragged != "error":
@@ -57,37 +64,37 @@ class DelimitedReader(FileReader):
             return
         import pyarrow as pa
 
-        given, end, doubtful = 0, "", False
+        n_rows, last_cell, doubtful = 0, "", False
         try:
             for batch, last in self._read_with_arrow(column_names):
                 if self.has_nul:
                     raise pa.ArrowInvalid("a NUL byte")
                 if batch.num_rows:
                     doubtful = doubtful or self._has_swallowed_rows(batch)
-                    yield RowChunk(batch, self, given)
-                    given, end = given + batch.num_rows, last[-1].as_py()
+                    yield RowChunk(batch, self, n_rows)
+                    n_rows, last_cell = n_rows + batch.num_rows, last[-1].as_py()
             self._raise_failure()
         except pa.ArrowInvalid as error:
             self._raise_failure()
             if not can_reread(self.path):
                 raise DataError(
-                    f"-: {_format_first_line(error)} after row {given}; save it to a file to see where"
+                    f"-: {_format_first_line(error)} after row {n_rows}; save it to a file to see where"
                 ) from None
             self.check_file()
-            yield from self._read_carefully(column_names, given)
+            yield from self._read_carefully(column_names, n_rows)
             return
-        if (doubtful or self._may_end_in_quote(end)) and can_reread(self.path):
+        if (doubtful or self._may_end_in_quote(last_cell)) and can_reread(self.path):
             self.check_file()
-        if not given:
+        if not n_rows:
             raise DataError(f"{format_path(self.path)}: has a header but no rows; give a file with rows")
 
-    def _read_with_arrow(self, column_names: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
-        """All cells as text, as they stand; and, in any case, those of the last column."""
+    def _read_with_arrow(self, column_names: tuple[str, ...]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """Pairs of a batch with the named columns as text, and the last column of the file."""
         import pyarrow as pa
         from pyarrow import csv as arrow
 
         numbered = [f"{j}" for j in range(len(self.names))]  # blank names are not unique
-        places, last = [self.names.index(name) for name in column_names], len(self.names) - 1
+        positions, last = [self.names.index(name) for name in column_names], len(self.names) - 1
         reader = arrow.open_csv(
             BlockStream(self._catch_failure(self._read_body())),
             arrow.ReadOptions(use_threads=False, block_size=READ_BLOCK_BYTES, column_names=numbered),
@@ -98,7 +105,7 @@ class DelimitedReader(FileReader):
             ),
             arrow.ConvertOptions(
                 column_types=dict.fromkeys(numbered, pa.string()),
-                include_columns=[*(numbered[j] for j in places), *([] if last in places else [numbered[last]])],
+                include_columns=[*(numbered[j] for j in positions), *([] if last in positions else [numbered[last]])],
                 strings_can_be_null=False,
             ),
         )
@@ -109,7 +116,7 @@ class DelimitedReader(FileReader):
             )
 
     def _catch_failure(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """What goes wrong in reading ends the blocks: raised in one of Arrow's own threads it may leave it waiting."""
+        """The blocks up to the first error, which is kept: raised in a thread of Arrow's it could block that thread."""
         try:
             yield from blocks
         except Exception as error:
@@ -121,7 +128,7 @@ class DelimitedReader(FileReader):
 
     def _read_body(self) -> Iterator[bytes]:
         body, self.body = self.body, b""
-        yield body or b"\n"  # Arrow takes no bytes at all for a mistake
+        yield body or b"\n"  # Arrow takes an empty file for an error
         yield from self.blocks
 
     def _watch_blocks(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -131,12 +138,12 @@ class DelimitedReader(FileReader):
             yield block
 
     def _may_end_in_quote(self, cell: str) -> bool:
-        """Whether the file may have ended inside of a quoted cell: Arrow does not say."""
+        """Whether the file may end inside a quoted cell, which Arrow does not report."""
         opened_with = b'"' + cell.replace('"', '""').encode()
         return "\n" in cell or "\r" in cell or self.tail.rstrip(b"\r\n").endswith(opened_with[-MAX_TAIL_BYTES:])
 
-    def _has_swallowed_rows(self, batch: Any) -> bool:
-        """Whether a cell has lines that look like rows: a quote may have been left open."""
+    def _has_swallowed_rows(self, batch: pa.RecordBatch) -> bool:
+        """Whether a cell has lines that look like rows: a quote may not have been closed."""
         from pyarrow import compute
 
         memory = [column.buffers()[2] for column in batch.columns]
@@ -145,36 +152,36 @@ class DelimitedReader(FileReader):
         row = rf"[\r\n][^\r\n]*{re.escape(self.delimiter)}"
         return any(compute.any(compute.match_substring_regex(column, row)).as_py() for column in batch.columns)
 
-    # -- the careful way -----------------------------------------------------------------------------------------
+    # -- the slow way -------------------------------------------------------------------------------------------
 
-    def _open_csv_reader(self, blocks: Iterator[bytes], strict: bool = False, first: list[str] | None = None) -> Any:
-        """Python's reader of some bytes; ``first`` is given the next line, if it was emptied before."""
+    def _open_csv_reader(self, blocks: Iterator[bytes], strict: bool = False, first: list[str] | None = None) -> Reader:
+        """Python's csv reader of the bytes. Whenever ``first`` is empty, the next line read is appended to it."""
         csv.field_size_limit(MAX_CELL_BYTES + 1)
-        text = io.TextIOWrapper(_RawBlockStream(blocks), "utf-8", "surrogateescape", newline="")  # type: ignore[type-var]  # reads, and no more
+        text = io.TextIOWrapper(_RawBlockStream(blocks), "utf-8", "surrogateescape", newline="")  # type: ignore[type-var]  # it only reads
 
-        def lines(kept: list[str]) -> Iterator[str]:
+        def keep_lines(kept: list[str]) -> Iterator[str]:
             for line in text:
                 if not kept:
                     kept.append(line)
                 yield line
 
-        given = text if first is None else lines(first)
-        return csv.reader(given, delimiter=self.delimiter, strict=strict, quoting=self._quoting)
+        lines = text if first is None else keep_lines(first)
+        return csv.reader(lines, delimiter=self.delimiter, strict=strict, quoting=self._quoting)
 
     def _reopen_blocks(self) -> Iterator[bytes]:
         return convert_to_utf8(self.path, read_unpacked_blocks(self.path), self.decoding)
 
     @property
-    def _quoting(self) -> Any:
+    def _quoting(self) -> Literal[0, 3]:
         return csv.QUOTE_MINIMAL if self.bad_rows.quotes else csv.QUOTE_NONE
 
     def _read_numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Every row after the header with the number of its first line; blank lines are none."""
+        """Pairs of the number of its first line and each row after the header; blank lines are skipped."""
         rows = self._number_rows(self._open_csv_reader(self._reopen_blocks()), 1)
         next(rows)
         return rows
 
-    def _number_rows(self, reader: Any, line: int) -> Iterator[tuple[int, list[str]]]:
+    def _number_rows(self, reader: Reader, line: int) -> Iterator[tuple[int, list[str]]]:
         before = line - 1
         try:
             for row in reader:
@@ -185,7 +192,7 @@ class DelimitedReader(FileReader):
             self._check_quotes(error, line, line, "")
 
     def check_file(self) -> None:
-        """Read everything slowly and raise what is wrong, with its place; nothing if nothing is."""
+        """Read the whole file slowly and raise the first error, with its place, if there is one."""
         first: list[str] = []
         reader, header = self._open_csv_reader(self._reopen_blocks(), True, first), True
         while True:
@@ -203,34 +210,34 @@ class DelimitedReader(FileReader):
             header = header and not row
 
     def _check_quotes(self, error: csv.Error, line: int, last: int, first: str) -> None:
-        """A quote that is closed in the line it was opened in does no harm, whatever follows it."""
+        """Raise if a cell is too large or a quote runs over several lines; other irregular quotes do no harm."""
         name = format_path(self.path)
         if "field larger than" in str(error):
             raise ModelTooLargeError(
-                f"{name}:{line}: a cell has over {MAX_CELL_BYTES >> 20} MB; split it, or close its quote"
+                f"{name}:{line}: a cell is larger than {MAX_CELL_BYTES >> 20} MB; split it, or close its quote"
             )
         column = len(next(csv.reader([first], delimiter=self.delimiter)))
-        remedy = "close it, double it, or use --no-quotes if they mean nothing"
+        remedy = "close it, double it, or use --no-quotes if quotes have no meaning"
         if "unexpected end" in str(error):
             raise DataError(f"{name}:{line}:{column}: opens a quote that is never closed; {remedy}")
         if last > line:
-            raise DataError(f"{name}:{line}:{column}: opens a quote that is closed in line {last}; {remedy}")
+            raise DataError(f"{name}:{line}:{column}: opens a quote that is only closed in line {last}; {remedy}")
 
     def _check_row(self, line: int, row: list[str]) -> None:
         name, width = format_path(self.path), len(self.names)
         if len(row) != width and self.bad_rows.ragged == "error":
-            many = "field" if len(row) == 1 else "fields"
+            fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
             raise DataError(
-                f"{name}:{line}:{min(len(row), width + 1)}: has {len(row)} {many}, header has {width}; mend it, or "
+                f"{name}:{line}:{min(len(row), width + 1)}: has {fields}, the header has {width}; correct it, or "
                 "use --ragged pad or --ragged skip"
             )
         for place, cell in enumerate(row, start=1):
             if "\0" in cell:
-                raise DataError(f"{name}:{line}:{place}: holds a NUL byte; remove it")
+                raise DataError(f"{name}:{line}:{place}: contains a NUL byte; remove it")
             if not cell.isascii() and any("\udc80" <= c <= "\udcff" for c in cell):
                 raise DataError(
                     f"{name}:{line}:{place}: byte {self._find_bad_byte()} of the file is not UTF-8; use "
-                    "--encoding latin-1 (or what it is), or --errors replace"
+                    "--encoding latin-1 (or the right one), or --errors replace"
                 )
 
     def _find_bad_byte(self) -> int:
@@ -245,16 +252,14 @@ class DelimitedReader(FileReader):
         return before
 
     def _read_carefully(self, column_names: tuple[str, ...], first_row: int) -> Iterator[RowChunk]:
-        """The rows from number ``given`` on, by Python's csv."""
-        import pyarrow as pa
-
-        places = [self.names.index(name) for name in column_names]
-        width, kept, start, size = len(self.names), [], first_row, 0
-        from_here = not can_reread(self.path)
+        """The rows from number ``first_row`` on, by Python's csv."""
+        positions = [self.names.index(name) for name in column_names]
+        width, start, size = len(self.names), first_row, 0
+        kept: list[list[str]] = []
         rows = (
-            self._number_rows(self._open_csv_reader(self._read_body()), self.header_lines + 1)
-            if from_here
-            else self._read_numbered_rows()
+            self._read_numbered_rows()
+            if can_reread(self.path)
+            else self._number_rows(self._open_csv_reader(self._read_body()), self.header_lines + 1)
         )
         for number, (line, row) in enumerate(rows):
             if number < first_row:
@@ -268,10 +273,10 @@ class DelimitedReader(FileReader):
             kept.append(row)
             size += sum(map(len, row))
             if len(kept) == CSV_CHUNK_ROWS or size > READ_BLOCK_BYTES:
-                yield RowChunk(_build_batch(pa, kept, places, column_names), self, start)
+                yield RowChunk(_build_batch(kept, positions, column_names), self, start)
                 start, kept, size = start + len(kept), [], 0
         if kept:
-            yield RowChunk(_build_batch(pa, kept, places, column_names), self, start)
+            yield RowChunk(_build_batch(kept, positions, column_names), self, start)
 
     def locate_cell(self, row: int, column: str) -> str:
         field = self.names.index(column) + 1
@@ -286,39 +291,10 @@ class DelimitedReader(FileReader):
         return f"{format_path(self.path)}:{line}:{field}"
 
 
-def sniff_delimiter(head: bytes) -> str:
-    """The delimiter: the commonest in the header of comma, tab, semicolon and bar."""
-    line = head.lstrip(b"\r\n").splitlines()[0]
-    return max(",\t;|", key=lambda c: line.count(c.encode()))
+def _build_batch(rows: list[list[str]], positions: list[int], column_names: tuple[str, ...]) -> pa.RecordBatch:
+    import pyarrow as pa
 
-
-def _parse_header(path: str, head: bytes, delimiter: str, quoting: Any) -> tuple[list[str], int, int]:
-    """The names of the columns, and how many lines and bytes they take."""
-    lines = io.StringIO(head.decode("utf-8", "surrogateescape"), newline="")
-    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
-    names: list[str] = []
-    while not names:
-        names = next(reader)
-    size = len(lines.getvalue()[: lines.tell()].encode("utf-8", "surrogateescape"))
-    for place, name in enumerate(names, start=1):
-        if any("\udc80" <= c <= "\udcff" for c in name):
-            raise DataError(f"{format_path(path)}:1:{place}: the column name is not UTF-8; use --encoding latin-1")
-    return names, reader.line_num, size
-
-
-def _read_whole_lines(blocks: Iterator[bytes]) -> bytes:
-    """The beginning of the file, up to the end of a line if there is one."""
-    head = next(blocks, b"")
-    while head and b"\n" not in head and b"\r" not in head and len(head) < MAX_CELL_BYTES:
-        block = next(blocks, None)
-        if block is None:
-            break
-        head += block
-    return head
-
-
-def _build_batch(pa: Any, rows: list[list[str]], places: list[int], column_names: tuple[str, ...]) -> Any:
-    columns = [pa.array([row[j] for row in rows], pa.string()) for j in places]
+    columns = [pa.array([row[j] for row in rows], pa.string()) for j in positions]
     return pa.RecordBatch.from_arrays(columns, names=list(column_names))
 
 
@@ -327,7 +303,7 @@ def _format_first_line(error: Exception) -> str:
 
 
 class _RawBlockStream(io.RawIOBase):
-    """Blocks of bytes as Python's own kind of file."""
+    """Blocks of bytes as one of Python's own file objects."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self.stream = BlockStream(blocks)
@@ -335,7 +311,8 @@ class _RawBlockStream(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: Any) -> int:
-        taken = self.stream.read(len(into))
-        into[: len(taken)] = taken
-        return len(taken)
+    def readinto(self, into: WriteableBuffer) -> int:
+        view = memoryview(into).cast("B")
+        block = self.stream.read(len(view))
+        view[: len(block)] = block
+        return len(block)

@@ -1,4 +1,4 @@
-"""What was named on the command line, found and opened: files, globs, folders, or standard input."""
+"""Finds and opens files: by path, pattern or folder, or standard input; the format is detected."""
 
 from __future__ import annotations
 
@@ -47,7 +47,21 @@ FileOpener = Callable[[], FileReader]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files are to be read, as far as somebody said."""
+    """How files are read.
+
+    Parameters
+    ----------
+    format : "csv", "tsv", "jsonl", "parquet", "arrow", "text" or "mail", optional
+        By default detected from the first bytes, the name or the content.
+    delimiter : str, optional
+        Between the cells of a CSV; by default detected in the header.
+    decoding : Decoding
+        The encoding, and what happens to invalid bytes.
+    bad_rows : BadRowPolicy
+        What happens to malformed rows.
+    keep_going : bool
+        Skip documents that may not be opened; otherwise they are errors.
+    """
 
     format: str | None = None
     delimiter: str | None = None
@@ -57,9 +71,9 @@ class ReadOptions:
 
 
 class FileRows:
-    """All rows of all files, in order. The columns are those of the first; others may have them in another order.
+    """All rows of all files, in order. The columns are those of the first file; others may have them in another order.
 
-    A file is opened when its turn comes: there may be more of them than can be open at once.
+    A file is opened when its turn comes, because there may be more files than can be open at once.
     """
 
     def __init__(self, openers: list[FileOpener]) -> None:
@@ -90,12 +104,12 @@ class FileRows:
 def open_files(
     paths: list[str], read_options: ReadOptions, report_progress: ProgressCallback = ignore_progress
 ) -> FileRows:
-    """Every file that was named."""
+    """The rows of all files that the paths name."""
     if paths.count(STDIN_PATH) > 1:
-        raise DataError("-: standard input was named twice; name it once")
+        raise DataError("-: standard input is given twice; give it once")
     openers = [opener for path in paths for opener in _find_openers(path, read_options, report_progress)]
     if not openers:
-        raise DataError(f"{', '.join(map(format_path, paths))}: holds no files; name a file, a folder or a pattern")
+        raise DataError(f"{', '.join(map(format_path, paths))}: matches no files; give a file, a folder or a pattern")
     return FileRows(openers)
 
 
@@ -112,7 +126,7 @@ def _find_openers(path: str, read_options: ReadOptions, report_progress: Progres
 
 
 def _find_folder_openers(path: str, read_options: ReadOptions, report_progress: ProgressCallback) -> list[FileOpener]:
-    """Tables side by side, or a tree of documents by class."""
+    """A folder of tables, or a tree of documents by class."""
     root = Path(path)
     entries = sorted(e for e in root.iterdir() if not e.name.startswith("."))
     if read_options.format not in ("text", "mail") and entries and all(e.is_file() for e in entries):
@@ -120,7 +134,7 @@ def _find_folder_openers(path: str, read_options: ReadOptions, report_progress: 
     folders = [root, *(e for e in entries if e.is_dir())]
     kind = read_options.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
     if kind not in ("text", "mail"):
-        raise DataError(f"{format_path(path)}: is a folder of folders; read it as --format text or --format mail")
+        raise DataError(f"{format_path(path)}: is a folder of folders; use --format text or --format mail")
     return [
         partial(
             DocumentReader,
@@ -135,7 +149,7 @@ def _find_folder_openers(path: str, read_options: ReadOptions, report_progress: 
 
 
 def _holds_mail(root: Path) -> bool:
-    """By its first file."""
+    """Whether the first file of a tree is mail."""
     first = next((file for _, file in list_files_by_class(root, "text")), None)
     return first is not None and os.access(first, os.R_OK) and is_mail(first)
 
@@ -160,7 +174,7 @@ def _open_file(path: str, read_options: ReadOptions, report_progress: ProgressCa
 
 
 def detect_format(path: str) -> str:
-    """By the first bytes where they tell, else by the name, else by a look at the text."""
+    """The format: by the first bytes if they decide, else by the name, else by the content."""
     if path == STDIN_PATH:
         return "csv"
     start = read_magic_bytes(path)

@@ -1,4 +1,4 @@
-"""Files that are documents: a tree of texts by class, mboxes, maildirs, messages. A row is a text and its label."""
+"""Files that are documents: texts in a folder for each class, mboxes, maildirs and messages. Each text is a row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 from priory.errors import DataError, ModelTooLargeError
-from priory.sources import mail
 from priory.sources.byte_streams import (
     READ_BLOCK_BYTES,
     Decoding,
@@ -19,14 +18,16 @@ from priory.sources.byte_streams import (
     read_unpacked_blocks,
 )
 from priory.sources.chunk import MAX_CELL_BYTES, FileReader, RowChunk
+from priory.sources.mail import read_mail
+from priory.sources.mail_structure import split_mbox
 
 TEXT_COLUMN, LABEL_COLUMN, PATH_COLUMN = "text", "label", "path"
-DOCUMENTS_PER_CHUNK, CHARACTERS_PER_CHUNK = 2048, 1 << 22  # documents and characters at a time
+DOCUMENTS_PER_CHUNK, CHARACTERS_PER_CHUNK = 2048, 1 << 22  # a chunk has at most about this much
 MAIL_START_PATTERN = re.compile(rb"From |(Return-Path|Received|Delivered-To|X-Original-To):", re.IGNORECASE)
 
 
 class DocumentReader(FileReader):
-    """Rows ``label, path, text``: every file a document, or, if it is an mbox, many."""
+    """Rows ``label, path, text``, one for each file; many for an mbox."""
 
     names = (LABEL_COLUMN, PATH_COLUMN, TEXT_COLUMN)
 
@@ -58,7 +59,9 @@ class DocumentReader(FileReader):
             )
             start += len(block)
         if not start:
-            raise DataError(f"{format_path(self.path)}: holds no documents; give a folder for each class, or an mbox")
+            raise DataError(
+                f"{format_path(self.path)}: contains no documents; give one folder for each class, or an mbox"
+            )
 
     def _read_rows(self) -> Iterator[tuple[str, str, str]]:
         for label, file in self.files:
@@ -75,8 +78,8 @@ class DocumentReader(FileReader):
             yield self._read_text_file(file)
             return
         raw = read_unpacked_blocks(str(file), self.report_progress)
-        for message in mail.split_mbox(raw) if is_mbox(file) else [_read_start(raw)]:
-            text, flags = mail.read_mail(message)
+        for message in split_mbox(raw) if is_mbox(file) else [_read_start(raw)]:
+            text, flags = read_mail(message)
             for flag in flags:
                 self.flags[flag] = self.flags.get(flag, 0) + 1
             yield text + "".join(f"\n{flag}:" for flag in flags if flag == "zw")
@@ -88,15 +91,15 @@ class DocumentReader(FileReader):
         raw = _read_start(blocks)
         if len(raw) > MAX_CELL_BYTES:
             raise ModelTooLargeError(
-                f"{format_path(file)}: has {len(raw):,} bytes and more; the limit is {MAX_CELL_BYTES:,}"
+                f"{format_path(file)}: has {len(raw):,} bytes or more; the limit is {MAX_CELL_BYTES:,}"
             )
         try:
             return raw.decode().replace("\0", " ")
         except UnicodeDecodeError as error:
             line = raw.count(b"\n", 0, error.start) + 1
             raise DataError(
-                f"{format_path(file)}:{line}: byte {error.start} is not UTF-8; use --encoding latin-1 (or what it is), or "
-                "--errors replace"
+                f"{format_path(file)}:{line}: byte {error.start} is not UTF-8; "
+                "use --encoding latin-1 (or the right one), or --errors replace"
             ) from None
 
     def locate_cell(self, row: int, column: str) -> str:
@@ -114,7 +117,7 @@ def _take_chunk_rows(rows: Iterator[tuple[str, str, str]]) -> Iterator[tuple[str
 
 
 def _read_start(blocks: Iterator[bytes]) -> bytes:
-    """As much of a document as may be read, and a little more, which tells that it is too long."""
+    """A document up to a little more than the limit, which shows whether it is too long."""
     return b"".join(islice(blocks, 2 + MAX_CELL_BYTES // READ_BLOCK_BYTES))
 
 
@@ -124,7 +127,7 @@ def is_mbox(file: Path) -> bool:
 
 
 def is_mail(file: Path) -> bool:
-    """Whether a file begins as mail does on its way: no text that people write does."""
+    """Whether a file begins with a header that mail gets in transit; texts that people write do not."""
     with file.open("rb") as opened_file:
         return MAIL_START_PATTERN.match(opened_file.read(20)) is not None
 
@@ -134,7 +137,7 @@ def is_maildir(folder: Path) -> bool:
 
 
 def list_files_by_class(root: Path, kind: str) -> list[tuple[str, Path]]:
-    """The files below a folder, each with its class: the name of the folder (or the mbox) it is in below the root."""
+    """The files in a folder, each with its class: the name of the subfolder, or of the mbox, that it is in."""
     if is_maildir(root):
         return [(root.name, file) for file in _list_maildir_files(root)]
     found: list[tuple[str, Path]] = []

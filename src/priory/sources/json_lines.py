@@ -1,4 +1,4 @@
-"""JSON lines: one flat object to a line."""
+"""JSON lines: one flat object per line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
@@ -19,12 +19,19 @@ from priory.sources.byte_streams import (
 )
 from priory.sources.chunk import MAX_CELL_BYTES, STRICT_POLICY, BadRowPolicy, FileReader, RowChunk, check_column_names
 
-JSON_CHUNK_ROWS = 4096  # at a time
-ROWS_TO_FIND_COLUMNS = 1000  # rows that tell the columns
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+JSON_CHUNK_ROWS = 4096
+ROWS_TO_FIND_COLUMNS = 1000  # the columns are the keys of these first rows
 MAX_JSON_INTEGER = 2**63 - 1
+
+JSONCell: TypeAlias = str | int | float | bool | None
 
 
 class JSONLinesReader(FileReader):
+    """A file of JSON objects, one per line; a key that is absent from a row is a missing cell."""
+
     def __init__(
         self,
         path: str,
@@ -33,13 +40,13 @@ class JSONLinesReader(FileReader):
         report_progress: ProgressCallback = ignore_progress,
     ) -> None:
         self.path, self.decoding, self.bad_rows = path, decoding, bad_rows
-        self.jumps: list[tuple[int, int]] = []  # (row, line) where the distance between them grows
+        self.jumps: list[tuple[int, int]] = []  # (row, line) wherever lines were skipped before a row
         self.count = 0
         self.skipped = 0
         self.rows = self._read_objects(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding))
         self.first = [row for row, _ in zip(self.rows, range(ROWS_TO_FIND_COLUMNS), strict=False)]
         if not self.first:
-            raise DataError(f"{format_path(path)}: has no rows; give one JSON object a line")
+            raise DataError(f"{format_path(path)}: has no rows; give one JSON object per line")
         self.names = check_column_names(
             format_path(path), list(dict.fromkeys(name for row in self.first for name in row))
         )
@@ -58,7 +65,7 @@ class JSONLinesReader(FileReader):
         first, line = self.jumps[bisect_right(self.jumps, row, key=lambda jump: jump[0]) - 1]
         return f"{format_path(self.path)}:{line + row - first}: /{column}"
 
-    def _read_objects(self, blocks: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+    def _read_objects(self, blocks: Iterator[bytes]) -> Iterator[dict[str, JSONCell]]:
         for number, line in enumerate(_split_lines(self.path, blocks), start=1):
             if not line.strip():
                 continue
@@ -74,12 +81,14 @@ class JSONLinesReader(FileReader):
             self.count += 1
             yield row
 
-    def _parse_object(self, line: bytes, number: int) -> dict[str, Any]:
+    def _parse_object(self, line: bytes, number: int) -> dict[str, JSONCell]:
         place = f"{format_path(self.path)}:{number}"
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
-            raise DataError(f"{place}: byte {error.start} is not UTF-8; say --encoding, or --errors replace") from None
+            raise DataError(
+                f"{place}: byte {error.start} is not UTF-8; use the right --encoding, or --errors replace"
+            ) from None
         try:
             row = json.loads(
                 text,
@@ -88,36 +97,42 @@ class JSONLinesReader(FileReader):
                 parse_float=_parse_finite_float,
             )
         except json.JSONDecodeError as error:
-            raise DataError(f"{place}:{error.colno}: is not JSON ({error.msg}); mend the line, or --skip-bad") from None
+            raise DataError(
+                f"{place}:{error.colno}: is not JSON ({error.msg}); correct the line, or use --skip-bad"
+            ) from None
         except RecursionError:
             raise DataError(f"{place}: is nested too deeply; give flat objects") from None
         except ValueError as error:
             raise DataError(f"{place}: {error}") from None
         if not isinstance(row, dict):
-            raise DataError(f"{place}: is {_format_type(row)}, not an object; give one object a line")
+            raise DataError(f"{place}: is {_format_type(row)}, not an object; give one object per line")
         for name, value in row.items():
             if isinstance(value, dict | list):
                 raise DataError(f"{place}: /{name} is {_format_type(value)}; give text or a number")
             if isinstance(value, int) and abs(value) > MAX_JSON_INTEGER:
-                raise DataError(f"{place}: /{name} is a whole number beyond {MAX_JSON_INTEGER}; give it as text")
+                raise DataError(f"{place}: /{name} is an integer beyond {MAX_JSON_INTEGER}; give it as text")
             if isinstance(value, str) and len(value) > MAX_CELL_BYTES:
-                raise ModelTooLargeError(f"{place}: /{name} has over {MAX_CELL_BYTES >> 20} MB; split it")
+                raise ModelTooLargeError(f"{place}: /{name} is larger than {MAX_CELL_BYTES >> 20} MB; split it")
             if isinstance(value, str) and "\0" in value:
-                raise DataError(f"{place}: /{name} holds a NUL character; remove it")
+                raise DataError(f"{place}: /{name} contains a NUL character; remove it")
             if not _is_unicode(name) or (isinstance(value, str) and not _is_unicode(value)):
                 raise DataError(
-                    f"{place}: /{_escape_non_ascii(name)} holds half a surrogate pair; remove or replace it"
+                    f"{place}: /{_escape_non_ascii(name)} contains half a surrogate pair; remove or replace it"
                 )
         return row
 
-    def _build_batch(self, rows: list[dict[str, Any]], start: int, column_names: tuple[str, ...]) -> Any:
+    def _build_batch(
+        self, rows: list[dict[str, JSONCell]], start: int, column_names: tuple[str, ...]
+    ) -> pa.RecordBatch:
         import pyarrow as pa
 
-        columns = [self._build_column(pa, [row.get(name) for row in rows], name, start) for name in column_names]
+        columns = [self._build_column([row.get(name) for row in rows], name, start) for name in column_names]
         return pa.RecordBatch.from_arrays(columns, names=list(column_names))
 
-    def _build_column(self, pa: Any, cells: list[Any], name: str, start: int) -> Any:
-        """Numbers where all cells are numbers, else text: the same cell is the same text in every chunk."""
+    def _build_column(self, cells: list[JSONCell], name: str, start: int) -> pa.Array:
+        """Numbers if all cells are numbers, booleans if all are, else text."""
+        import pyarrow as pa
+
         kinds = {type(cell) for cell in cells} - {type(None)}
         if kinds == {int}:
             return pa.array(cells, pa.int64())
@@ -128,7 +143,8 @@ class JSONLinesReader(FileReader):
         if str in kinds and len(kinds) > 1:
             row = next(i for i, cell in enumerate(cells) if cell is not None and type(cell) is not type(cells[0]))
             raise DataError(
-                f"{self.locate_cell(start + row, name)} is {_format_type(cells[row])} and other rows hold other things; use one kind"
+                f"{self.locate_cell(start + row, name)} is {_format_type(cells[row])}, but other rows have another "
+                "type; use one type"
             )
         return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
 
@@ -140,13 +156,13 @@ def _split_lines(path: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
         yield from lines
         if len(rest) > 2 * MAX_CELL_BYTES:
             raise ModelTooLargeError(
-                f"{format_path(path)}: a line has more than {2 * MAX_CELL_BYTES >> 20} MB; give one object a line"
+                f"{format_path(path)}: a line has more than {2 * MAX_CELL_BYTES >> 20} MB; give one object per line"
             )
     if rest:
         yield rest
 
 
-def _check_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -155,17 +171,17 @@ def _check_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"holds {name}, which is no JSON; use null for what is missing")
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"contains {name}, which is not JSON; use null for missing values")
 
 
 def _parse_finite_float(text: str) -> float:
     if not math.isfinite(value := float(text)):
-        raise ValueError(f"holds {text[:20]}, which no float can hold; give a smaller number")
+        raise ValueError(f"contains {text[:20]}, which is too large for a float; give a smaller number")
     return value
 
 
-def _format_type(value: Any) -> str:
+def _format_type(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
 

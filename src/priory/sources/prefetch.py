@@ -1,4 +1,4 @@
-"""Reading ahead: an iterator runs on a thread of its own, a few items in front of whoever uses it."""
+"""Reading ahead: an iterator runs on a thread of its own, a few items ahead of its consumer."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ StreamItemT = TypeVar("StreamItemT")
 
 
 def peek_first(items: Iterator[StreamItemT]) -> tuple[StreamItemT, Iterator[StreamItemT]]:
-    """The first, and all of them."""
+    """The first item, and an iterator over all items including the first."""
     for first in items:
         return first, itertools.chain([first], items)
-    raise DataError("there are no rows to learn from; give some, with a label each")
+    raise DataError("there are no rows to learn from; give labelled rows")
 
 
 def read_ahead(items: Iterator[StreamItemT], depth: int = 4) -> Iterator[StreamItemT]:
-    """The same items, the next ``depth`` of them already there. What goes wrong there is raised here."""
+    """The same items, with the next ``depth`` of them computed in advance. Errors are raised in the consumer."""
     ready: queue.Queue[tuple[StreamItemT | None, BaseException | None, bool]] = queue.Queue(depth)
     stopped = threading.Event()
 
-    def put(item: StreamItemT | None, error: BaseException | None, last: bool) -> None:
+    def put_item(item: StreamItemT | None, error: BaseException | None, last: bool) -> None:
         while not stopped.is_set():
             try:
                 return ready.put((item, error, last), timeout=0.1)
@@ -35,12 +35,12 @@ def read_ahead(items: Iterator[StreamItemT], depth: int = 4) -> Iterator[StreamI
     def run() -> None:
         try:
             for item in items:
-                put(item, None, False)
+                put_item(item, None, False)
                 if stopped.is_set():
                     return
-            put(None, None, True)
+            put_item(None, None, True)
         except BaseException as error:
-            put(None, error, True)
+            put_item(None, error, True)
 
     reader = threading.Thread(target=run, daemon=True)
     reader.start()
@@ -51,7 +51,7 @@ def read_ahead(items: Iterator[StreamItemT], depth: int = 4) -> Iterator[StreamI
                 raise error
             if last:
                 return
-            yield item  # type: ignore[misc]  # only the last is None
+            yield item  # type: ignore[misc]  # only the end is None
     finally:
         stopped.set()
         reader.join(timeout=1.0)

@@ -1,4 +1,4 @@
-"""Standard input, kept in a temporary file while it is read: so what is wrong with it can be looked for again."""
+"""Standard input, copied to a temporary file while it is read, so that an error can be located in a second pass."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from weakref import finalize
 
 from priory.errors import DataError
 
-MAX_KEPT_BYTES = 1 << 28  # bytes
+MAX_KEPT_BYTES = 1 << 28
 
 
 class RereadableStream:
-    """A stream that can be read again, as long as it is short enough and there is room for a copy."""
+    """A stream that can be read again, if it is short enough and there is room for a copy."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self.source, self.size, self.lock = source, 0, Lock()
         self.copy: IO[bytes] | None = None
         with suppress(OSError):
-            self.copy = TemporaryFile()  # noqa: SIM115 - closed with this
+            self.copy = TemporaryFile()  # noqa: SIM115 - closed with this object
             finalize(self, self.copy.close)
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """From the beginning: what was read before, then the rest."""
-        place = 0
-        while block := self._read_at(place, size):
-            place += len(block)
+        """The stream from the beginning: what was read before, then the rest."""
+        position = 0
+        while block := self._read_at(position, size):
+            position += len(block)
             yield block
 
-    def _read_at(self, place: int, size: int) -> bytes:
-        with self.lock:  # Arrow may still be reading on
-            if place < self.size:
+    def _read_at(self, position: int, size: int) -> bytes:
+        with self.lock:  # Arrow may still be reading
+            if position < self.size:
                 if self.copy is None:
                     raise DataError("-: is too long to be read again; save it to a file")
-                self.copy.seek(place)
+                self.copy.seek(position)
                 return self.copy.read(size)
             block = self.source.read(size)
             self.size += len(block)
@@ -60,7 +60,7 @@ _get_cached_stream = lru_cache(1)(RereadableStream)
 
 
 def get_standard_input() -> RereadableStream:
-    """What is typed or piped in."""
+    """The standard input of this process."""
     if sys.stdin is None or sys.stdin.closed:
         raise DataError("-: standard input is closed; give a file")
     return _get_cached_stream(sys.stdin.buffer)

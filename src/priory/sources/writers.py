@@ -1,7 +1,7 @@
-"""Rows out: CSV, TSV, JSON lines, Parquet or Arrow; a file is there whole or not at all.
+"""Writing rows as CSV, TSV, JSON lines, Parquet or Arrow; a file is written completely or not at all.
 
-In a CSV a cell that a spreadsheet would take for a formula gets a ``'`` in front, and so does one that already has such
-signs before: taking one ``'`` from every cell that `ESCAPED_FORMULA_PATTERN` matches gives the cells as they were.
+In a CSV a cell that a spreadsheet would take for a formula gets a ``'`` in front, and so does a cell that would without
+the ``'`` it begins with. Removing one ``'`` from every cell that `ESCAPED_FORMULA_PATTERN` matches restores the cells.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from priory.errors import DataError
 from priory.sources import cell_parsing as cells
+from priory.sources.prefetch import peek_first
 
 FORMULA_PATTERN = r"^'*[=+\-@\t\r]"
 ESCAPED_FORMULA_PATTERN = re.compile(r"^''*[=+\-@\t\r]")
 OUTPUT_FORMAT_BY_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".arrow": "arrow"}
 
 
-def escape_formulas(column: Any) -> Any:
-    """Text without formulas; a number with a sign stays a number."""
+def escape_formulas(column: pa.Array) -> pa.Array:
+    """Text without formulas; a number with a sign remains as it is."""
     risky = pc.and_(
         pc.match_substring_regex(column, FORMULA_PATTERN),
         pc.invert(pc.match_substring_regex(column, cells.NUMBER_PATTERN)),
@@ -38,18 +39,20 @@ def escape_formulas(column: Any) -> Any:
 
 
 def unescape_formula(cell: str) -> str:
-    """A cell of a guarded CSV as it was."""
+    """The original of a cell that `escape_formulas` may have changed."""
     return cell[1:] if ESCAPED_FORMULA_PATTERN.match(cell) else cell
 
 
-def write_batches(batches: Iterator[Any], path: str | None, file_format: str | None = None, safe: bool = True) -> None:
-    """All batches to a file, or to standard output."""
-    device = path is not None and Path(path).exists() and not Path(path).is_file()
+def write_batches(
+    batches: Iterator[pa.RecordBatch], path: str | None, file_format: str | None = None, safe: bool = True
+) -> None:
+    """Write all batches to a file, or to standard output where ``path`` is None."""
+    is_device = path is not None and Path(path).exists() and not Path(path).is_file()
     file_format = file_format or (
-        "csv" if path is None or device else OUTPUT_FORMAT_BY_SUFFIX.get(Path(path).suffix.lower())
+        "csv" if path is None or is_device else OUTPUT_FORMAT_BY_SUFFIX.get(Path(path).suffix.lower())
     )
     if file_format is None:
-        raise DataError(f"{path}: what kind of file is it to be? use one of {', '.join(OUTPUT_FORMAT_BY_SUFFIX)}")
+        raise DataError(f"{path}: unknown output format; use one of {', '.join(OUTPUT_FORMAT_BY_SUFFIX)}")
     if path is None:
         with _buffer_output(sys.stdout.buffer) as out:
             _write(batches, out, file_format, safe)
@@ -59,8 +62,8 @@ def write_batches(batches: Iterator[Any], path: str | None, file_format: str | N
 
 
 @contextmanager
-def _buffer_output(file: Any) -> Iterator[Any]:
-    """Standard output that takes all it is given: under PYTHONUNBUFFERED it may take a part and not say so."""
+def _buffer_output(file: BinaryIO) -> Iterator[BinaryIO]:
+    """Standard output with a buffer: without one (PYTHONUNBUFFERED) a write may be incomplete."""
     if not isinstance(file, io.RawIOBase):
         yield file
         file.flush()
@@ -75,8 +78,8 @@ def _buffer_output(file: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def open_atomically(path: str) -> Iterator[Any]:
-    """A file that takes the place of the old one when all is written; a device is written as it is."""
+def open_atomically(path: str) -> Iterator[BinaryIO]:
+    """A new file that replaces the old one once it is complete; a device is written to directly."""
     place = Path(path)
     if place.exists() and not place.is_file():
         with open(path, "wb") as device:
@@ -95,7 +98,7 @@ def open_atomically(path: str) -> Iterator[Any]:
         raise
 
 
-def _write(batches: Iterator[Any], file: Any, file_format: str, safe: bool) -> None:
+def _write(batches: Iterator[pa.RecordBatch], file: BinaryIO, file_format: str, safe: bool) -> None:
     if file_format in ("csv", "tsv"):
         _write_delimited(batches, file, "\t" if file_format == "tsv" else ",", safe)
     elif file_format == "jsonl":
@@ -106,8 +109,8 @@ def _write(batches: Iterator[Any], file: Any, file_format: str, safe: bool) -> N
         _write_columnar(batches, file, file_format)
 
 
-def _write_delimited(batches: Iterator[Any], file: Any, delimiter: str, safe: bool) -> None:
-    """Arrow would put quotation marks around every text; here they are where they are needed."""
+def _write_delimited(batches: Iterator[pa.RecordBatch], file: BinaryIO, delimiter: str, safe: bool) -> None:
+    """Write a header and rows. Arrow would quote every text; here only those that need it are quoted."""
     for number, batch in enumerate(batches):
         if number == 0:
             file.write(_format_lines([pa.array([name]) for name in batch.schema.names], delimiter, safe))
@@ -115,13 +118,13 @@ def _write_delimited(batches: Iterator[Any], file: Any, delimiter: str, safe: bo
             file.write(_format_lines(batch.columns, delimiter, safe))
 
 
-def _format_lines(columns: list[Any], delimiter: str, safe: bool) -> bytes:
+def _format_lines(columns: list[pa.Array], delimiter: str, safe: bool) -> bytes:
     fields = [_quote_cells(escape_formulas(c) if safe and cells.is_text_column(c) else c, delimiter) for c in columns]
     return "".join(f"{row}\n" for row in pc.binary_join_element_wise(*fields, delimiter).to_pylist()).encode()
 
 
-def _quote_cells(column: Any, delimiter: str) -> Any:
-    """The cells as they stand in a file; nothing where one is missing."""
+def _quote_cells(column: pa.Array, delimiter: str) -> pa.StringArray:
+    """The cells as text, quoted where necessary; a missing cell is empty."""
     if not cells.is_text_column(column):
         return cells.cast_to_text(column).fill_null("")
     special = pc.match_substring_regex(column, f'["\r\n{re.escape(delimiter)}]')
@@ -129,14 +132,15 @@ def _quote_cells(column: Any, delimiter: str) -> Any:
     return pc.if_else(special, doubled, column).fill_null("")
 
 
-def _write_columnar(batches: Iterator[Any], file: Any, file_format: str) -> None:
+def _write_columnar(batches: Iterator[pa.RecordBatch], file: BinaryIO, file_format: str) -> None:
     from pyarrow import parquet
 
-    writer: Any = None
-    for batch in batches:
-        if writer is None and file_format == "parquet":
-            writer = parquet.ParquetWriter(file, batch.schema)
-        elif writer is None:
-            writer = pa.ipc.new_file(file, batch.schema)
-        writer.write_batch(batch) if file_format == "parquet" else writer.write(batch)
-    writer.close()
+    first, batches = peek_first(batches)
+    if file_format == "parquet":
+        with parquet.ParquetWriter(file, first.schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    else:
+        with pa.ipc.new_file(file, first.schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)

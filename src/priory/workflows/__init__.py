@@ -1,1 +1,98 @@
-"""What the commands do, as library functions: train, predict, explain, evaluate, update, out of core."""
+"""What the commands of ``priory`` do, as functions: from files to models and from models to answers.
+
+    train       learn a model from files of any size; returns the model, its scores, its evidence and the audit
+    predict     label the rows of files
+    explain     the evidence behind the prediction for some rows of a file
+    explain_values   the evidence behind the prediction for texts or for cells given by column name
+    evaluate    compare a model's predictions with the labels of files
+    report      an HTML report about a model on the rows of files
+    audit       look for leakage in files
+    learn       learn the rows of files into a model file
+    forget      unlearn the rows of files, exactly
+    refresh     fit the corrections of a model file again
+    merge       add up what several models have learned
+    inspect     what a model file contains and would reveal
+
+Files are read a block at a time, so they may be larger than memory. `ReadOptions` says how they are read,
+`ColumnOptions` what their columns are, and `TrainingOptions` how a model is learned. Nothing is printed: what a
+function has to say while it works goes to `Callbacks`, which are silent by default.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from priory.sources import BadRowPolicy, ReadOptions
+    from priory.sources.byte_streams import Decoding
+    from priory.sources.column_types import ColumnOptions
+    from priory.storage import inspect
+    from priory.workflows.callbacks import Callbacks
+    from priory.workflows.evaluation import Evaluation, ReportResult, audit, evaluate, report
+    from priory.workflows.explanation import explain, explain_values
+    from priory.workflows.prediction import Predictions, predict
+    from priory.workflows.training import train
+    from priory.workflows.training_results import TrainingOptions, TrainingResult
+    from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
+
+__all__ = [
+    "BadRowPolicy",
+    "Callbacks",
+    "ColumnOptions",
+    "Decoding",
+    "Evaluation",
+    "Predictions",
+    "ReadOptions",
+    "ReportResult",
+    "TrainingOptions",
+    "TrainingResult",
+    "UpdateResult",
+    "audit",
+    "evaluate",
+    "explain",
+    "explain_values",
+    "forget",
+    "inspect",
+    "learn",
+    "merge",
+    "predict",
+    "refresh",
+    "report",
+    "train",
+]
+
+# scikit-learn and pyarrow take a second to import: only those who call a workflow pay for it
+_HOME = {
+    "BadRowPolicy": "sources",
+    "Callbacks": "workflows.callbacks",
+    "ColumnOptions": "sources.column_types",
+    "Decoding": "sources.byte_streams",
+    "Evaluation": "workflows.evaluation",
+    "Predictions": "workflows.prediction",
+    "ReadOptions": "sources",
+    "ReportResult": "workflows.evaluation",
+    "TrainingOptions": "workflows.training_results",
+    "TrainingResult": "workflows.training_results",
+    "UpdateResult": "workflows.updates",
+    "audit": "workflows.evaluation",
+    "evaluate": "workflows.evaluation",
+    "explain": "workflows.explanation",
+    "explain_values": "workflows.explanation",
+    "forget": "workflows.updates",
+    "inspect": "storage",
+    "learn": "workflows.updates",
+    "merge": "workflows.updates",
+    "predict": "workflows.prediction",
+    "refresh": "workflows.updates",
+    "report": "workflows.evaluation",
+    "train": "workflows.training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'priory.workflows' has no attribute {name!r}")
+    return getattr(import_module(f"priory.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

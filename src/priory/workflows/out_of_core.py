@@ -1,7 +1,7 @@
-"""Learning from more rows than fit into memory: chunks are counted on lanes, one to a thread, and added up.
+"""Learning from more rows than fit into memory: batches are counted by workers, one to a thread, and added up.
 
-Statistics add, so neither the chunks nor the lanes change what is learned. A uniform sample of the rows is kept, on
-which a model is judged and made honest.
+Statistics add, so neither the batches nor the number of workers change what is learned. A uniform sample of the rows is
+kept, which a model is scored and corrected with.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, cast, final
 
 import numpy as np
+import pyarrow as pa
 
+from priory.bag_of_words.documents import PackedDocuments
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import TokenCounter, Tokenizer
 from priory.core import sharding
@@ -28,23 +30,28 @@ if TYPE_CHECKING:
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
     from priory.models.model_statistics import ModelStatistics
+    from priory.models.table import Table
 
 DEFAULT_SAMPLE_ROWS = 5000
-MAX_SAMPLE_BYTES = 1 << 27  # of the sample
-SWITCH_INTERVAL_SECONDS = 0.0005  # seconds that a thread waits for the interpreter: chunks go from hand to hand
+MAX_SAMPLE_BYTES = 1 << 27
+SWITCH_INTERVAL_SECONDS = 0.0005  # how soon a thread gives way: batches pass from the reader to the workers
 
 
 @dataclass
 class LabelledBatch:
-    """Some rows as a model takes them, and the class of each: its place among ``classes``, in the order they came."""
+    """Rows as a model takes them, and the class of each.
 
-    rows: Any
+    ``group`` has for each row the position of its class in ``classes``, which are all classes met so far, in the order
+    in which they first appeared.
+    """
+
+    rows: Table | PackedDocuments
     group: Array
-    classes: Array  # all met so far
+    classes: Array
 
 
 class CountingWorker(ABC):
-    """A thread that counts what it is given; ``seen`` is the record of it all."""
+    """A thread that counts the batches it is given."""
 
     def __init__(self) -> None:
         self.pending_batches: queue.Queue[LabelledBatch | None] = queue.Queue(2)
@@ -56,7 +63,8 @@ class CountingWorker(ABC):
     def count(self, batch: LabelledBatch) -> None: ...
 
     @abstractmethod
-    def collect_statistics(self) -> ModelStatistics | None: ...
+    def collect_statistics(self) -> ModelStatistics | None:
+        """The statistics of all batches so far; None if there were none."""
 
     def _run(self) -> None:
         while (batch := self.pending_batches.get()) is not None:
@@ -66,7 +74,7 @@ class CountingWorker(ABC):
                 except BaseException as error:
                     self.error = error
 
-    def put_batch(self, batch: LabelledBatch | None) -> None:
+    def put_batch(self, batch: LabelledBatch) -> None:
         if self.error is not None:
             raise self.error
         self.pending_batches.put(batch)
@@ -78,18 +86,18 @@ class CountingWorker(ABC):
 
 @final
 class TableWorker(CountingWorker):
-    """Rows of a table, observed by the model and added up."""
+    """Counts rows of a table."""
 
     def __init__(self, model: NaiveBayes) -> None:
-        self.model, self.total = copy.copy(model), None
+        self.model = copy.copy(model)
+        self.total: ModelStatistics | None = None
         super().__init__()
-
-    total: ModelStatistics | None
 
     def count(self, batch: LabelledBatch) -> None:
         classes, rank = sort_classes(batch.classes)
-        seen = self.model._compute_statistics(batch.rows, classes, rank[batch.group], None)
-        self.total = seen if self.total is None else self.total + seen
+        assert not isinstance(batch.rows, PackedDocuments)
+        part = self.model._compute_statistics(batch.rows, classes, rank[batch.group], None)
+        self.total = part if self.total is None else self.total + part
 
     def collect_statistics(self) -> ModelStatistics | None:
         return self.total
@@ -97,43 +105,43 @@ class TableWorker(CountingWorker):
 
 @final
 class TextWorker(CountingWorker):
-    """Documents, counted in one place as long as no new class comes."""
+    """Counts the tokens of documents, in one table of counts until a class appears that does not fit into it."""
 
     def __init__(self, tokenizer: Tokenizer, binary: bool, max_tokens: int | None) -> None:
-        self.tokens, self.binary, self.max_tokens = tokenizer, binary, max_tokens
-        self.counting: TokenCounter | None = None
-        self.n = np.zeros(0)
+        self.tokenizer, self.binary, self.max_tokens = tokenizer, binary, max_tokens
+        self.counter: TokenCounter | None = None
+        self.n = np.zeros(0)  # documents of each class in the counter
         self.classes = np.zeros(0, dtype=object)
         self.earlier_statistics: ModelStatistics | None = None
         super().__init__()
 
     def count(self, batch: LabelledBatch) -> None:
-        if self.counting is None or len(batch.classes) > len(self.n):
-            self.earlier_statistics, wide = (
-                self.collect_statistics(),
-                max(len(batch.classes), 2 * len(self.n) if self.counting else 0),
-            )
-            self.counting, self.n = TokenCounter(wide, self.tokens, self.binary, self.max_tokens), np.zeros(wide)
+        if self.counter is None or len(batch.classes) > len(self.n):
+            # twice the width, so that many classes do not take as many counters
+            width = max(len(batch.classes), 2 * len(self.n) if self.counter else 0)
+            self.earlier_statistics = self.collect_statistics()
+            self.counter, self.n = TokenCounter(width, self.tokenizer, self.binary, self.max_tokens), np.zeros(width)
         self.classes = batch.classes
-        self.counting.add(batch.rows, batch.group, threads=1)
+        documents = cast("Iterable[str | bytes]", batch.rows)  # a model of texts is given no tables
+        self.counter.add(documents, batch.group, threads=1)
         self.n += np.bincount(batch.group, minlength=len(self.n))
 
     def collect_statistics(self) -> ModelStatistics | None:
-        if self.counting is None:
+        if self.counter is None:
             return self.earlier_statistics
         from priory.models.model_statistics import ModelStatistics
 
-        arena, ends, counts, missed = self.counting.result()
+        arena, ends, counts, missed = self.counter.result()  # counts: (tokens, classes)
         classes, rank = sort_classes(self.classes)
         n, order = self.n[: len(rank)], np.argsort(rank)
-        words = TokenCounts(n[order], arena, ends, np.ascontiguousarray(counts[:, order]), missed)
-        mine = ModelStatistics(classes, n[order], (words,))
-        self.counting = None
-        return mine if self.earlier_statistics is None else self.earlier_statistics + mine
+        tokens = TokenCounts(n[order], arena, ends, np.ascontiguousarray(counts[:, order]), missed)
+        part = ModelStatistics(classes, n[order], (tokens,))
+        self.counter = None
+        return part if self.earlier_statistics is None else self.earlier_statistics + part
 
 
 def sort_classes(classes: Array) -> tuple[Array, Array]:
-    """The classes sorted, and the place of each among them."""
+    """The classes sorted, and for each its position among the sorted ones."""
     order = np.argsort(classes)
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order))
@@ -143,35 +151,44 @@ def sort_classes(classes: Array) -> tuple[Array, Array]:
 def count_batches(
     batches: Iterable[LabelledBatch], make_worker: Callable[[], CountingWorker], threads: int | None = None
 ) -> list[CountingWorker]:
-    """Lanes that have counted all rows, in one pass."""
-    lanes, patience = [make_worker() for _ in range(threads or sharding.N_THREADS)], sys.getswitchinterval()
+    """Workers that have counted all batches between them, in one pass."""
+    workers = [make_worker() for _ in range(threads or sharding.N_THREADS)]
+    usual_interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         for number, batch in enumerate(batches):
-            lanes[number % len(lanes)].put_batch(batch)
+            workers[number % len(workers)].put_batch(batch)
     finally:
-        for each in lanes:
-            each.finish()
-        sys.setswitchinterval(patience)
-    for each in lanes:
-        if each.error is not None:
-            raise each.error
-    return lanes
+        for worker in workers:
+            worker.finish()
+        sys.setswitchinterval(usual_interval)
+    for worker in workers:
+        if worker.error is not None:
+            raise worker.error
+    return workers
 
 
 def add_worker_statistics(workers: list[CountingWorker]) -> ModelStatistics:
-    """What they have seen together."""
-    seen = [part for lane in workers if (part := lane.collect_statistics()) is not None]
-    return sum(seen[1:], start=seen[0])
+    """The statistics of all workers together."""
+    parts = [part for worker in workers if (part := worker.collect_statistics()) is not None]
+    return sum(parts[1:], start=parts[0])
 
 
 def learn_batches(
     model: NaiveBayes | TextClassifier, batches: Iterable[LabelledBatch], threads: int | None = None
 ) -> None:
-    """All rows in one pass. The model has to be new; it is set up by the first batch."""
+    """Let a new model learn all batches in one pass; its columns are those of the first batch."""
     first, stream = peek_first(iter(batches))
     model._read(first.rows, reset=True)
     model.statistics_ = add_worker_statistics(count_batches(stream, make_worker_factory(model), threads))
+
+
+def set_statistics(
+    model: NaiveBayes | TextClassifier, first_rows: Table | PackedDocuments, statistics: ModelStatistics
+) -> None:
+    """Make a new model one that has learned these statistics; its columns are those of ``first_rows``."""
+    model._read(first_rows, reset=True)
+    model.statistics_ = statistics
 
 
 def make_worker_factory(model: NaiveBayes | TextClassifier) -> Callable[[], CountingWorker]:
@@ -184,15 +201,15 @@ def make_worker_factory(model: NaiveBayes | TextClassifier) -> Callable[[], Coun
 
 
 class RowSample:
-    """A uniform sample of all rows, whatever the chunks: the rows with the smallest of as many random numbers."""
+    """A uniform sample of all rows, whatever the batches: each row draws a random number, the smallest are kept."""
 
     def __init__(self, size: int = DEFAULT_SAMPLE_ROWS, seed: int = 0) -> None:
         self.size, self.random, self.bound = size, np.random.default_rng(seed), 1.0
         self.keys = np.zeros(0)
-        self.kept: list[Any] = []  # Arrow batches
+        self.kept: list[pa.RecordBatch] = []
         self.rows, self.bytes = 0, 0
 
-    def add(self, batch: Any) -> None:
+    def add(self, batch: pa.RecordBatch) -> None:
         keys = self.random.random(batch.num_rows)
         self.rows += batch.num_rows
         chosen = np.flatnonzero(keys < self.bound)
@@ -204,9 +221,7 @@ class RowSample:
             self._drop_rows()
 
     def _drop_rows(self) -> None:
-        import pyarrow as pa
-
-        if self.bytes > MAX_SAMPLE_BYTES:  # of long documents fewer are enough
+        if self.bytes > MAX_SAMPLE_BYTES:  # fewer rows will do where they are long
             self.size = max(1, min(self.size, len(self.keys) // 2))
         if len(self.keys) > self.size:
             self.bound = float(np.partition(self.keys, self.size)[self.size])
@@ -214,7 +229,7 @@ class RowSample:
         table = pa.Table.from_batches(self.kept).take(chosen).combine_chunks()
         self.keys, self.kept, self.bytes = self.keys[chosen], table.to_batches(), table.nbytes
 
-    def batch(self) -> Any:
-        """The rows kept, in the order they came, as one Arrow batch."""
+    def batch(self) -> pa.RecordBatch:
+        """The rows of the sample, in the order in which they were added."""
         self._drop_rows()
         return self.kept[0]

@@ -1,4 +1,4 @@
-"""What the tour shows: a shipped inbox, and a table of tumours that comes with scikit-learn."""
+"""The steps and the data of ``priory demo``: an inbox, and a table of tumours that comes with scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from priory.data import inbox
 
 TOUR_STEPS = [
     (
-        "Train on messages: sender, hour, links and text",
+        "Train a model on messages: sender, hour, links and text",
         "train inbox.csv --target label --force --report inbox.html",
     ),
-    ("Label new messages; their columns stay", "predict inbox.priory new.csv"),
-    ("Why is the first one spam?", "explain inbox.priory --from new.csv --row 1"),
+    ("Predict the labels of new messages", "predict inbox.priory new.csv"),
+    ("Why is the first one spam? The evidence, in decibans", "explain inbox.priory --from new.csv --row 1"),
     (
-        "Train on a table of numbers, each column with the family that explains it best",
+        "Train a model on a table of numbers, each column with the family that explains it best",
         "train tumours.csv --target verdict --force",
     ),
-    ("Write the labels to a file", "predict tumours.priory tumours.csv -o labelled.csv --force"),
-    ("Somebody withdraws their messages: forget them, exactly", "forget inbox.priory withdrawn.csv"),
-    ("... and learn them again", "learn inbox.priory withdrawn.csv"),
-    ("Would a model of these messages be judged fairly?", "audit inbox.csv --target label"),
-    ("What is in a model file, and what would it reveal?", "inspect inbox.priory"),
+    ("Write predictions to a file", "predict tumours.priory tumours.csv -o labelled.csv --force"),
+    ("Someone withdraws their messages: forget them, exactly", "forget inbox.priory withdrawn.csv"),
+    ("Learn them again", "learn inbox.priory withdrawn.csv"),
+    ("Would the scores of a model of these messages be fair? Look for leakage", "audit inbox.csv --target label"),
+    ("What does a model file contain, and what would it reveal?", "inspect inbox.priory"),
 ]
 
 
@@ -33,7 +33,7 @@ NEW_MESSAGES = [
 
 
 def write_tour_files(folder: Path) -> list[str]:
-    """The files the tour works on; their names."""
+    """Write the files that the tour works on, and return their names."""
     from sklearn.datasets import load_breast_cancer
 
     messages, labels = inbox()

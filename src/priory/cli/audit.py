@@ -1,0 +1,62 @@
+"""``priory audit``: leakage in the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from priory.cli.options import (
+    FILE_PATH_TYPE,
+    add_column_options,
+    add_reading_options,
+    files_argument,
+    json_option,
+    pop_column_options,
+    pop_read_options,
+)
+from priory.cli.sections import sectioned_command
+from priory.cli.terminal import print_lines, watch_workflow
+
+
+@sectioned_command(
+    "audit",
+    short_help="Look for leakage in the data.",
+    epilog="Example: priory audit train.csv --test test.csv --target label",
+)
+@files_argument
+@click.option(
+    "--test",
+    "tests",
+    multiple=True,
+    type=FILE_PATH_TYPE,
+    metavar="FILE",
+    help="The rows that a model will be tested on; may be repeated.",
+)
+@click.option(
+    "--groups",
+    metavar="COLUMN",
+    help="Rows with the same value, such as a person, must not be on both sides of a split.",
+)
+@click.option("--time", metavar="COLUMN", help="Test rows must be later than training rows in this column.")
+@json_option
+@add_column_options
+@add_reading_options
+def audit_command(
+    paths: tuple[str, ...], tests: tuple[str, ...], groups: str | None, time: str | None, json_: bool, **given: Any
+) -> None:
+    """Look for leakage: information in FILEs that a model could learn from and will not have when it is used.
+
+    Findings are low (worth knowing), medium (look before you trust a score) or high (the score cannot be trusted). The
+    exit code is 3 if any finding is medium or high, else 0.
+    """
+    read, columns = pop_read_options(given), pop_column_options(given)
+    from priory.workflows import audit
+
+    with watch_workflow((*paths, *tests)) as callbacks:
+        findings = audit(paths, test=tests, groups=groups, time=time, columns=columns, read=read, callbacks=callbacks)
+    if json_:
+        click.echo(findings.to_json())
+    else:
+        print_lines(str(findings), indent="")
+    raise click.exceptions.Exit(findings.exit_code)

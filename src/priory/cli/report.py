@@ -1,0 +1,59 @@
+"""``priory report``: a model on the rows of files, as one HTML page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from priory.cli.options import (
+    FILE_PATH_TYPE,
+    add_column_options,
+    add_reading_options,
+    check_output_path,
+    files_argument,
+    force_option,
+    get_required_key,
+    json_option,
+    model_argument,
+    pop_column_options,
+    pop_read_options,
+)
+from priory.cli.sections import sectioned_command
+from priory.cli.terminal import print_json, watch_workflow
+
+
+@sectioned_command(
+    "report", short_help="Write an HTML report.", epilog="Example: priory report mail.priory test.csv -o report.html"
+)
+@model_argument
+@files_argument
+@click.option(
+    "--learned",
+    is_flag=True,
+    help="MODEL has learned these rows: predict each by a model that has not (leave-one-out).",
+)
+@click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="HTML", help="The page to write.")
+@force_option
+@json_option
+@add_column_options
+@add_reading_options
+def report_command(
+    model: str, paths: tuple[str, ...], learned: bool, out: str, force: bool, json_: bool, **given: Any
+) -> None:
+    """Write a report about MODEL on the rows of FILEs as one HTML page: scores, calibration, evidence, mistakes.
+
+    The rows are taken for new ones, which MODEL has not learned; for those that it was trained on, use --learned.
+    """
+    read, columns = pop_read_options(given), pop_column_options(given)
+    report_path = check_output_path(out, (model, *paths), force)
+    if report_path is None:
+        raise click.UsageError("a report is written to a file; use -o report.html")
+    from priory.workflows import report
+
+    with watch_workflow(paths) as callbacks:
+        page, n_rows = report(
+            model, paths, learned=learned, columns=columns, read=read, key=get_required_key(), callbacks=callbacks
+        )
+    page.save(report_path)
+    print_json({"report": report_path, "rows": n_rows}) if json_ else click.echo(f"wrote {report_path}")

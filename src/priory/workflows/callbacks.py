@@ -1,0 +1,44 @@
+"""What a workflow tells its caller while it works: bytes read, notes, and what takes a moment. Silent by default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from priory.sources.byte_streams import ProgressCallback, ignore_progress
+
+
+def ignore_note(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """Functions that a workflow calls while it works.
+
+    Parameters
+    ----------
+    progress : function of an int
+        Called with the number of bytes whenever a block of a file has been read.
+    notify : function of a str
+        Called with each note: something that a user should know and that is not an error, such as columns left out.
+    activity : function of a str that returns a context manager
+        Called with a phrase such as "looking for leakage"; the work that the phrase describes is done inside.
+    """
+
+    progress: ProgressCallback = ignore_progress
+    notify: Callable[[str], None] = ignore_note
+    activity: Callable[[str], AbstractContextManager[object]] = nullcontext
+
+
+SILENT = Callbacks()
+
+
+def format_count(count: float, name: str) -> str:
+    """A number and the noun it counts, in the plural where it needs one.
+
+    >>> format_count(1, "row"), format_count(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,.0f} {name}" + ("" if count == 1 else "s")

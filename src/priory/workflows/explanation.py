@@ -1,0 +1,171 @@
+"""Why a model predicts what it predicts, for rows of a file or for values that are given directly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from priory.errors import DataError
+from priory.models.explanation import DECIBANS_PER_NAT, Ledger, Ledgers
+from priory.sources import FileReader, ReadOptions, RowChunk
+from priory.sources.byte_streams import format_path
+from priory.sources.column_types import InputRows, ModelColumns
+from priory.sources.discovery import format_names
+from priory.workflows.callbacks import SILENT, Callbacks
+from priory.workflows.model_files import (
+    concatenate_rows,
+    find_needed_columns,
+    get_model_columns,
+    load_classifier,
+    open_paths,
+)
+
+if TYPE_CHECKING:
+    from priory.workflows.model_files import ModelOrPath, PathLike
+
+MAX_LINES_IN_JSON = 100
+MAX_DECIBANS_IN_JSON = 9999.9  # JSON has no infinity
+
+JSONValue: TypeAlias = "str | int | float | bool | Sequence[JSONValue] | Mapping[str, JSONValue] | None"
+
+
+def explain(
+    model: ModelOrPath,
+    path: PathLike,
+    row_numbers: Sequence[int] = (1,),
+    *,
+    read: ReadOptions | None = None,
+    key: PathLike | None = None,
+    callbacks: Callbacks = SILENT,
+) -> Ledgers:
+    """The evidence behind the prediction for some rows of a file.
+
+    Parameters
+    ----------
+    model : a model file, or a model
+    path : the file
+    row_numbers : sequence of int
+        Which rows, counted from 1.
+    read : ReadOptions, optional
+    key : path, optional
+        The model file must be signed with this key.
+    callbacks : Callbacks
+
+    Returns
+    -------
+    Ledgers
+        One ledger for each row: the prior, one line for each word or column, and their sum.
+    """
+    trained = load_classifier(model, key)
+    return trained.explain(_read_file_rows(path, row_numbers, get_model_columns(trained), read, callbacks))
+
+
+def explain_values(
+    model: ModelOrPath, values: Sequence[str] | Mapping[str, str], *, key: PathLike | None = None
+) -> Ledgers:
+    """The evidence behind the prediction for values that are given directly.
+
+    Parameters
+    ----------
+    model : a model file, or a model
+    values : sequence of str, or dict
+        For a model of texts, the texts. For a model of a table, the cells of one row by the names of their columns, as
+        a dict or as strings such as ``"age=41"``; columns that are not named are missing.
+    key : path, optional
+        The model file must be signed with this key.
+
+    Returns
+    -------
+    Ledgers
+        One ledger for each text, or one for the row.
+    """
+    trained = load_classifier(model, key)
+    return trained.explain(_read_values(values, get_model_columns(trained)))
+
+
+class _GivenRow(FileReader):
+    """One row that was given directly, as if it came from a file: errors name its columns."""
+
+    path = "command line"
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
+    def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
+        raise NotImplementedError
+
+    def locate_cell(self, row: int, column: str) -> str:
+        return column
+
+
+def _read_values(values: Sequence[str] | Mapping[str, str], columns: ModelColumns) -> InputRows:
+    if columns.is_one_text:
+        texts = values.values() if isinstance(values, Mapping) else values
+        return [text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for text in texts]
+    pairs = values.items() if isinstance(values, Mapping) else [_parse_pair(text, columns) for text in values]
+    cells = dict(pairs)
+    unknown = [name for name in cells if name not in columns.kinds]
+    if unknown:
+        raise DataError(f"the model has no column {unknown[0]!r}; its columns are {format_names(columns.names)}")
+    batch = pa.RecordBatch.from_pydict({name: pa.array([cells.get(name, "")], pa.string()) for name in columns.names})
+    return columns.read_input_rows(RowChunk(batch, _GivenRow(columns.names), 0))
+
+
+def _parse_pair(text: str, columns: ModelColumns) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise DataError(f"{text!r} is not COLUMN=VALUE; the model's columns are {format_names(columns.names)}")
+    return name, value
+
+
+def _read_file_rows(
+    path: PathLike,
+    row_numbers: Sequence[int],
+    columns: ModelColumns,
+    read: ReadOptions | None,
+    callbacks: Callbacks,
+) -> InputRows:
+    rows = open_paths(path, read, callbacks)
+    found: dict[int, InputRows] = {}
+    before = 0
+    for chunk in rows.read_chunks(find_needed_columns(rows, columns)):
+        for number in row_numbers:
+            if before < number <= before + chunk.batch.num_rows:
+                found[number] = columns.read_input_rows(chunk._replace(batch=chunk.batch.slice(number - before - 1, 1)))
+        before += chunk.batch.num_rows
+        if before >= max(row_numbers):
+            break
+    absent = [number for number in row_numbers if number not in found]
+    if absent:
+        raise DataError(f"{format_path(path)}: has no row {absent[0]}; it has {before:,} rows")
+    return concatenate_rows([found[number] for number in row_numbers])
+
+
+def convert_ledger_to_dict(ledger: Ledger) -> dict[str, JSONValue]:
+    """A ledger for JSON: the weight of each line for the winner against the runner-up, the largest first."""
+    prior, *weights = (_round_decibans(weight) for weight in ledger.weights())
+    lines = [
+        {"name": line.name, "value": _convert_cell(line.value), "decibans": weight, "places": list(line.spans)}
+        for line, weight in sorted(zip(ledger.lines, weights, strict=True), key=lambda pair: -abs(pair[1]))
+    ]
+    ranked = [str(ledger.classes[c]) for c in ledger.ranked()]
+    return {
+        "label": ranked[0],
+        "against": ranked[1] if len(ranked) > 1 else None,
+        "decibans": _round_decibans(ledger.log_odds()),
+        "no_evidence": ledger.no_evidence,
+        "prior": prior,
+        "prior_name": ledger.prior.name,
+        "evidence": lines[:MAX_LINES_IN_JSON],
+    }
+
+
+def _round_decibans(nats: float) -> float:
+    return round(float(np.clip(nats * DECIBANS_PER_NAT, -MAX_DECIBANS_IN_JSON, MAX_DECIBANS_IN_JSON)), 2)
+
+
+def _convert_cell(value: object) -> str | int | float | bool | None:
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -1,0 +1,163 @@
+"""Models as files, and the rows of files as a model takes them: what all workflows share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from priory.core.typing import Array
+from priory.errors import DataError, KindError
+from priory.sources import FileRows, ReadOptions, RowChunk, open_files
+from priory.sources.byte_streams import format_path
+from priory.sources.column_types import ColumnOptions, InputRows, LabelReader, ModelColumns
+from priory.sources.discovery import format_names
+from priory.sources.document_files import LABEL_COLUMN, TEXT_COLUMN
+from priory.sources.prefetch import read_ahead
+from priory.storage import load
+from priory.workflows.callbacks import Callbacks, format_count
+from priory.workflows.out_of_core import RowSample
+
+if TYPE_CHECKING:
+    from priory.estimators.naive_bayes import NaiveBayes
+    from priory.estimators.text_classifier import TextClassifier
+
+    TableOrTextClassifier = NaiveBayes | TextClassifier
+    PathLike = str | os.PathLike[str]
+    Paths = PathLike | Sequence[PathLike]
+    ModelOrPath = TableOrTextClassifier | PathLike
+
+
+def open_paths(paths: Paths, read: ReadOptions | None, callbacks: Callbacks) -> FileRows:
+    """The rows of one path or of several."""
+    named = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return open_files([os.fspath(path) for path in named], read or ReadOptions(), callbacks.progress)
+
+
+def describe_source(rows: FileRows) -> str:
+    """The name of the file for the title of a report; of several, the first and the number of the others."""
+    first, *others = [os.path.basename(str(file.path).rstrip("/")) for file in rows.files]
+    name = "standard input" if first == "-" else first
+    return f"{name} and {format_count(len(others), 'more file')}" if others else name
+
+
+def load_classifier(model: ModelOrPath, key: PathLike | None = None) -> TableOrTextClassifier:
+    """The model, loaded if a path is given; only models whose columns can be filled from files are accepted."""
+    if isinstance(model, str | os.PathLike):
+        return check_model_type(load(model, key=key), model)
+    return check_model_type(model, "the model")
+
+
+def check_model_type(model: object, path: PathLike) -> TableOrTextClassifier:
+    from priory.estimators.naive_bayes import NaiveBayes
+    from priory.estimators.text_classifier import TextClassifier
+
+    if not isinstance(model, NaiveBayes | TextClassifier):
+        raise KindError(
+            f"{format_path(path)}: is a {type(model).__name__}; files work with NaiveBayes and TextClassifier only"
+        )
+    return model
+
+
+def set_training_columns(model: TableOrTextClassifier, columns: ModelColumns, target: str) -> None:
+    """Record in the model which columns it was trained on; a model file keeps them."""
+    model.feature_names_in_ = np.array(columns.names, dtype=object)
+    model.target_, model.missing_ = target, tuple(sorted(columns.missing))
+
+
+def choose_columns(columns: ColumnOptions | None, target: str | None) -> ColumnOptions:
+    """The column options, with the target where one is given by itself."""
+    columns = columns or ColumnOptions()
+    return replace(columns, target=target) if target else columns
+
+
+def fill_target(model: TableOrTextClassifier, columns: ColumnOptions) -> ColumnOptions:
+    """The column options; a target that is not given is the one the model was trained for."""
+    return choose_columns(columns, columns.target or getattr(model, "target_", LABEL_COLUMN))
+
+
+def get_model_columns(model: TableOrTextClassifier) -> ModelColumns:
+    """The columns a model was trained on."""
+    from priory.estimators.text_classifier import TextClassifier
+
+    missing = frozenset(getattr(model, "missing_", ()))
+    if isinstance(model, TextClassifier):
+        names = getattr(model, "feature_names_in_", [TEXT_COLUMN])
+        return ModelColumns({str(names[0]): "text"}, missing)
+    declared = model.families if isinstance(model.families, dict) else {}
+    kinds = {name: "label" if kind == "empty" else kind for name, kind in model.column_kinds_.items()}
+    return ModelColumns(kinds, missing, declared)
+
+
+def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tuple[str, ...]:
+    """The names of the columns that a model needs, after ``more``; the files must have those of the model."""
+    absent = [name for name in columns.names if name not in rows.names]
+    if absent:
+        where = format_path(rows.files[0].path)
+        raise DataError(
+            f"{where}: has no column {format_names(absent)}, which the model needs; it has {format_names(rows.names)}"
+        )
+    return tuple(dict.fromkeys([*more, *columns.names]))
+
+
+def read_labelled_rows(
+    rows: FileRows, columns: ModelColumns, column_options: ColumnOptions
+) -> Iterator[tuple[InputRows, Array]]:
+    """Rows as the library takes them and their labels, a chunk at a time."""
+    target = column_options.find_target(rows)
+    labels = LabelReader(target, column_options)
+    for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
+        group, kept = labels.read(chunk)
+        if len(group):
+            yield columns.read_input_rows(kept), labels.names[group]
+
+
+def join_labelled_rows(parts: Iterator[tuple[InputRows, Array]]) -> list[tuple[InputRows, Array]]:
+    """All rows and all labels as one pair; an empty list if there are none."""
+    pairs = list(parts)
+    if not pairs:
+        return []
+    return [(concatenate_rows([rows for rows, _ in pairs]), np.concatenate([labels for _, labels in pairs]))]
+
+
+def concatenate_rows(parts: list[InputRows]) -> InputRows:
+    """Lists of texts, or Arrow tables with the same columns, as one."""
+    if isinstance(parts[0], list):
+        return [document for part in parts for document in part]
+    return pa.concat_tables(parts)
+
+
+def read_sample_rows(
+    sample: RowSample, columns: ModelColumns, column_options: ColumnOptions, rows: FileRows
+) -> tuple[InputRows, Array]:
+    """The rows of a sample as the library takes them, and their labels."""
+    labels = LabelReader(str(column_options.target), column_options)
+    group, kept = labels.read(RowChunk(sample.batch(), rows.files[0], 0))
+    return columns.read_input_rows(kept), labels.names[group]
+
+
+def refresh_corrections(
+    model: TableOrTextClassifier,
+    paths: Paths,
+    read: ReadOptions | None,
+    column_options: ColumnOptions,
+    callbacks: Callbacks,
+) -> None:
+    """Fit the corrections again to rows that the model has learned; without paths, note those that were lost."""
+    if paths:
+        rows, columns, sample = open_paths(paths, read, callbacks), get_model_columns(model), RowSample()
+        target = column_options.find_target(rows)
+        labels = LabelReader(target, column_options)
+        for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
+            sample.add(labels.read(chunk)[1].batch)
+        with callbacks.activity(f"fitting the corrections to {len(sample.keys):,} rows"):
+            model.set_params(calibrate="loo").refresh(*read_sample_rows(sample, columns, column_options, rows))
+    elif model.stale_:
+        callbacks.notify(
+            f"the corrections ({', '.join(model.stale_)}) no longer fit the model and were dropped; "
+            "use --refresh FILE to fit them again"
+        )
