@@ -1,7 +1,7 @@
 """Mail as text: its subject and addresses, then what a person would read.
 
-Everything is limited, so that no message takes much time or memory: 1 MB of any mail takes less than a second. ``flags``
-say what had to be cut or guessed.
+Everything is limited, so that no message takes much time or memory: 1 MB of any mail takes less than a second.
+``flags`` say what had to be cut or guessed.
 """
 
 from __future__ import annotations
