@@ -18,8 +18,8 @@ from priory.sources.mail_structure import (
     Flags,
     Headers,
     MailPart,
+    PartCutter,
     cut_header,
-    find_parts,
     read_header_text,
     read_headers,
     read_parameter,
@@ -31,95 +31,16 @@ MAX_COMBINING_MARKS = 30  # in a row, as in the stream-safe text format of Unico
 
 # Codecs that take time in proportion to their input; punycode and idna, for example, do not.
 SAFE_CODECS = frozenset(
-    [
-        "ascii",
-        "utf_8",
-        "utf_8_sig",
-        "utf_7",
-        "utf_16",
-        "utf_16_be",
-        "utf_16_le",
-        "utf_32",
-        "utf_32_be",
-        "utf_32_le",
-        "latin_1",
-        "iso8859_2",
-        "iso8859_3",
-        "iso8859_4",
-        "iso8859_5",
-        "iso8859_6",
-        "iso8859_7",
-        "iso8859_8",
-        "iso8859_9",
-        "iso8859_10",
-        "iso8859_11",
-        "iso8859_13",
-        "iso8859_14",
-        "iso8859_15",
-        "iso8859_16",
-        "cp1250",
-        "cp1251",
-        "cp1252",
-        "cp1253",
-        "cp1254",
-        "cp1255",
-        "cp1256",
-        "cp1257",
-        "cp1258",
-        "cp437",
-        "cp720",
-        "cp737",
-        "cp775",
-        "cp850",
-        "cp852",
-        "cp855",
-        "cp857",
-        "cp858",
-        "cp860",
-        "cp861",
-        "cp862",
-        "cp863",
-        "cp864",
-        "cp865",
-        "cp866",
-        "cp869",
-        "cp874",
-        "koi8_r",
-        "koi8_t",
-        "koi8_u",
-        "kz1048",
-        "ptcp154",
-        "tis_620",
-        "mac_roman",
-        "mac_cyrillic",
-        "mac_greek",
-        "mac_latin2",
-        "mac_turkish",
-        "big5",
-        "big5hkscs",
-        "cp950",
-        "gb2312",
-        "gbk",
-        "gb18030",
-        "hz",
-        "cp932",
-        "shift_jis",
-        "shift_jisx0213",
-        "shift_jis_2004",
-        "euc_jp",
-        "euc_jisx0213",
-        "euc_jis_2004",
-        "iso2022_jp",
-        "iso2022_jp_1",
-        "iso2022_jp_2",
-        "iso2022_jp_2004",
-        "iso2022_jp_3",
-        "iso2022_jp_ext",
-        "cp949",
-        "euc_kr",
-        "johab",
-        "iso2022_kr",
-    ]
+    """
+    ascii utf_8 utf_8_sig utf_7 utf_16 utf_16_be utf_16_le utf_32 utf_32_be utf_32_le
+    latin_1 iso8859_2 iso8859_3 iso8859_4 iso8859_5 iso8859_6 iso8859_7 iso8859_8 iso8859_9 iso8859_10 iso8859_11
+    iso8859_13 iso8859_14 iso8859_15 iso8859_16 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258
+    cp437 cp720 cp737 cp775 cp850 cp852 cp855 cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp866 cp869 cp874
+    koi8_r koi8_t koi8_u kz1048 ptcp154 tis_620 mac_roman mac_cyrillic mac_greek mac_latin2 mac_turkish
+    big5 big5hkscs cp950 gb2312 gbk gb18030 hz cp932 shift_jis shift_jisx0213 shift_jis_2004 euc_jp euc_jisx0213
+    euc_jis_2004 iso2022_jp iso2022_jp_1 iso2022_jp_2 iso2022_jp_2004 iso2022_jp_3 iso2022_jp_ext cp949 euc_kr johab
+    iso2022_kr
+    """.split()  # noqa: SIM905
 )
 BYTES_THAT_ARE_NOT_UTF8 = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}  # Python's escape: the Latin-1 letter
 INVISIBLE_PATTERN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad\u061c]+")
@@ -169,6 +90,8 @@ def read_mail(raw: bytes) -> MailText:
     >>> read_mail(b"Subject: Lunch?\\nContent-Type: text/html\\n\\n<p>At n<!-- -->oon &amp; not later</p>").text
     'Lunch?\\n\\nAt noon & not later'
     """
+    if not raw or raw.isspace():
+        return MailText("")
     flags: Flags = {}
     if len(raw) > MAX_MAIL_BYTES:
         raw = raw[:MAX_MAIL_BYTES]
@@ -177,22 +100,26 @@ def read_mail(raw: bytes) -> MailText:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     start = raw.find(b"\n") + 1 if raw.startswith((b"From ", b">From ")) else 0
     headers, body_start = read_headers(raw, start, flags)
-    if headers:
-        head = "\n".join(filter(None, _read_head(headers, flags)))
-        parts = (_read_part_text(part, flags).strip() for part in find_parts(raw, headers, body_start, flags))
-        text = head + "\n\n" + "\n".join(filter(None, parts))
-    else:
-        text = _decode_charset(raw[body_start:], "", flags)
-    return MailText(_normalize_text(text, flags).strip(), tuple(flags))
+    text = _read_head(headers, flags) + "\n\n" + _read_body(raw, headers, body_start, flags).strip()
+    return MailText(_normalize_text(text.strip(), flags).strip(), tuple(flags))
 
 
-def _read_head(headers: Headers, flags: Flags) -> list[str]:
-    """The subject and the addresses."""
-    return [
+def _read_head(headers: Headers, flags: Flags) -> str:
+    """The subject and the addresses, one in each line."""
+    lines = [
         " ".join(_decode_words(_decode_charset(cut_header(value, flags), "", flags), flags).split())
         for name in HEADERS_TO_READ
         for value in headers.get(name, ())[:MAX_VALUES_PER_HEADER]
     ]
+    return "\n".join(filter(None, lines))
+
+
+def _read_body(raw: bytes, headers: Headers, start: int, flags: Flags) -> str:
+    """The text of all parts."""
+    if b"content-type" not in headers and b"content-transfer-encoding" not in headers:
+        return _decode_charset(raw[start:], "", flags)
+    texts = (_read_part_text(part, flags).strip() for part in PartCutter(raw, flags).cut(headers, start))
+    return "\n".join(filter(None, texts))
 
 
 def _read_part_text(part: MailPart, flags: Flags) -> str:

@@ -7,7 +7,7 @@ email package is not used: its parser is recursive, and a hostile message of 1 M
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -160,13 +160,6 @@ def _unquote_parameter(value: str) -> str:
 
 
 Delimiters = dict[bytes, tuple[int, bool]]  # line: the level of its multipart, from 1, and whether it is the last one
-
-
-def find_parts(raw: bytes, headers: Headers, body_start: int, flags: Flags) -> Iterable[MailPart]:
-    """The parts of a message that contain no other parts, in order; a message that names no content type is one."""
-    if b"content-type" not in headers:
-        return [MailPart(headers, "text/plain", raw[body_start:])]
-    return PartCutter(raw, flags).cut(headers, body_start)
 
 
 class PartCutter:
