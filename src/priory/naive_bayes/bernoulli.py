@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from priory.core.logspace import log
+from priory.core.model_matching import describe_difference
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
@@ -55,6 +56,14 @@ class BernoulliNB(CountNB):
         if self.binarize is not None and not 0 <= self.binarize < np.inf:
             raise DataError(f"binarize is {self.binarize!r}; use a threshold from 0, or None for cells of 0 and 1.")
         return super()._read(X, reset)
+
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        if self.binarize != other.binarize:
+            raise DataError(
+                f"the models differ: {describe_difference('binarize', self.binarize, other.binarize)}; "
+                "merge models of one threshold."
+            )
 
     def _make_binariser(self, x: Any) -> Any:
         """Blocks of ``x`` as yes and no."""

@@ -15,6 +15,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from priory.core.column_kernels import sum_by_class
+from priory.core.input_guard import guard_input
 from priory.core.sharding import map_shards, split_rows
 from priory.core.typing import Array
 from priory.errors import DataError, PrioryWarning
@@ -25,7 +26,8 @@ BlockTransform = Callable[[Array], Array]
 def read_matrix(estimator: Any, X: Any, reset: bool, accept_sparse: bool = False) -> Any:
     """A matrix of numbers, dense or CSR, with the columns the estimator knows. NaN and infinity are not looked for."""
     form = "csr" if accept_sparse else False
-    x = validate_data(estimator, X, accept_sparse=form, ensure_all_finite=False, reset=reset)
+    with guard_input(X):
+        x = validate_data(estimator, X, accept_sparse=form, ensure_all_finite=False, reset=reset)
     return _make_canonical(x) if is_sparse(x) else x
 
 
@@ -34,9 +36,7 @@ def is_sparse(x: Any) -> bool:
 
 
 def _make_canonical(x: Any) -> Any:
-    """CSR with every index inside and every cell there once: duplicates are summed, in a copy."""
-    if x.nnz and not (x.indices.min() >= 0 and x.indices.max() < x.shape[1]):
-        raise DataError(f"X is a sparse matrix with column indices outside 0 .. {x.shape[1] - 1}; build it anew.")
+    """CSR with every cell there once: duplicates are summed, in a copy."""
     if not x.has_canonical_format:
         x = x.copy()
         x.sum_duplicates()
