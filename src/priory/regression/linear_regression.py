@@ -91,6 +91,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     [1.95]
     """
 
+    statistics_: CrossProducts
+
     def __init__(
         self,
         prior: str | float | NormalInverseGamma = "evidence",

@@ -115,6 +115,18 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     [[0.29, 0.71]]
     """
 
+    classes_: Array
+    strength_: float
+    n_iter_: int
+    log_evidence_: float
+    diagnostics_: mcmc.Diagnostics | None
+    _centre: Array  # (columns,)
+    _unit: Array  # (columns,)
+    _spread: Array  # (classes, contrasts)
+    _mean: Array  # (contrasts, 1 + columns)
+    _gaussian: LaplaceApproximation | None
+    _draws: Array | None  # (draws, contrasts, 1 + columns)
+
     def __init__(
         self,
         method: str = "laplace",
@@ -204,8 +216,8 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def _approximate_posterior(self, examples: TrainingExamples, precision: Array) -> None:
         """Set the Gaussian or the draws that probabilities are averaged over, if the method has any."""
-        self._gaussian: LaplaceApproximation | None = None
-        self._draws: Array | None = None
+        self._gaussian = None
+        self._draws = None
         if self.method in ("ml", "map") or not self._mean.size:
             return
         self._gaussian = LaplaceApproximation.at(examples, precision, self._mean)
