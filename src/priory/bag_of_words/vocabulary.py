@@ -196,7 +196,7 @@ def _index_dictionary(dictionary: tuple[str, ...], analyzer: str) -> TokenIndex:
 class HashedVocabulary(Vocabulary):
     """Tokens hashed with a salt into a declared number of buckets: fixed memory, and no words."""
 
-    buckets: int = 1 << 18
+    buckets: int = hashing.DEFAULT_BUCKETS
     salt: int = 0
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import count_columns, list_record_types, register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
-from priory.errors import DataError, PrioryWarning
+from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.families.base import ESTIMATES
 from priory.models.cells import Cells
@@ -240,6 +240,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             if extra:
                 warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
         self._check_columns(table, reset)
+        if not reset:
+            self._check_label_types(table)
         table.check_finite()
         if self.missing == "error":
             table.check_no_missing()
@@ -259,6 +261,22 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
                 f"X has {len(table.names)} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input."
             )
+
+    def _check_label_types(self, table: Table) -> None:
+        """Raise an error if a column of strings holds numbers now, or the other way round."""
+        kinds, positions = table.column_kinds(), table.find_columns(self._schema.names)
+        places = dict(zip(self._schema.names, positions, strict=True))
+        for name, learned in self.categories_.items():
+            found, is_text = kinds[table.names[places[name]]], learned.dtype.kind in "OUS"
+            if len(learned) and found == ("number" if is_text else "label"):
+                row = next((i for i in range(table.rows) if table.get_cell(i, places[name]) is not None), None)
+                if row is not None:
+                    value = table.get_cell(row, places[name])
+                    expected = "labels such as" if is_text else "numbers such as"
+                    raise KindError(
+                        f"row {row}, column {name!r} holds {value!r}; the model has learned {expected} "
+                        f"{learned.tolist()[0]!r} there: give the same type."
+                    )
 
     def _read_cells(self, table: Table) -> list[Cells]:
         return self._schema.read_cells(table)
@@ -309,10 +327,17 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         mine, theirs = self._effective_alpha(), other._effective_alpha()
         if mine != theirs:
             raise DataError(f"the models have different alphas ({mine} and {theirs}); declare one to merge them.")
-        if self._schema != other._schema:
-            raise DataError(
-                "the models have different columns or families; only models of the same schema can be merged."
-            )
+        if difference := self._schema.describe_difference(other._schema):
+            raise DataError(f"the models differ: {difference}; merge models of the same columns and families.")
+
+    def _describe_unlearned_cell(self, table: Table, row: int, error: NotLearnedError) -> str:
+        if not error.path:
+            return super()._describe_unlearned_cell(table, row, error)
+        block = self._schema.blocks[error.path[0]]
+        within = error.path[2:] or error.index[1:]  # labels have a record for each column, numbers one for all
+        name = block.names[within[0] if within and block.kind != "text" else 0]
+        value = table.get_cell(row, table.find_columns(self._schema.names)[self._schema.names.index(name)])
+        return f"column {name!r}, {error.subject or repr(value)},"
 
     # -- answering -----------------------------------------------------------------------------------------------
 

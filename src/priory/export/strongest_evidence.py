@@ -73,7 +73,7 @@ def take_input_rows(X: object, positions: Array) -> object:
     """Some rows of a table of any kind, or of a list of texts."""
     if isinstance(X, Mapping):
         return {name: [column[row] for row in positions] for name, column in X.items()}
-    if hasattr(X, "take") and hasattr(X, "schema"):  # a pyarrow table, which scikit-learn 1.6 cannot index
+    if hasattr(X, "take") and hasattr(X, "schema"):  # a pyarrow table, which scikit-learn before 1.8 cannot index
         taken: object = X.take(positions)
         return taken
     rows: object = take_table_rows(X, positions)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from priory.core.input_guard import check_unique_columns
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError
 from priory.leakage.audit_tables import AuditColumn, AuditData
@@ -78,6 +79,7 @@ def _read_table(source: TableLike) -> Table:
         texts = np.empty(len(source), dtype=object)
         texts[:] = list(source)
         return tables.read_table({"text": texts})
+    check_unique_columns(source)
     frame = nw.from_native(source, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         days = [nw.col(name).cast(nw.Datetime("us")) for name, kind in frame.schema.items() if kind == nw.Date]

@@ -81,6 +81,8 @@ class GaussianNB(BaseClassifier[Array]):
     ([12.0, 2.0], [4.0, 1.0])
     """
 
+    _kind: Array  # an empty array of the library and precision of the rows
+
     def __init__(self, *, priors: ArrayLike | None = None, var_smoothing: float = 1e-9) -> None:
         self.priors = priors
         self.var_smoothing = var_smoothing

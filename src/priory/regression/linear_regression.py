@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from priory.core.input_guard import guard_input
+from priory.core.model_matching import check_same_columns, check_same_type
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
@@ -89,6 +91,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     [1.95]
     """
 
+    statistics_: CrossProducts
+
     def __init__(
         self,
         prior: str | float | NormalInverseGamma = "evidence",
@@ -127,7 +131,10 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     def merge(self, other: BayesianLinearRegression) -> Self:
         """Return a model that has learned the rows of both, with the parameters of this one; also ``a + b``."""
         check_is_fitted(self)
+        check_same_type(self, other)
         check_is_fitted(other)
+        if not self._has_categories():  # otherwise columns are found by name, in any order
+            check_same_columns(self, other)
         merged = clone(self)
         merged.statistics_ = self.statistics_ + other.statistics_
         merged.n_features_in_ = self.n_features_in_
@@ -152,11 +159,12 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
                 raise DataError("this model has learned a table with named columns; give a data frame.")
             return self._read_frame(frame, y, first)
         options: dict[str, Any] = {"ensure_all_finite": "allow-nan", "dtype": [np.float64, np.float32], "reset": first}
-        if y is None:
-            x = validate_data(self, X, **options)
-            target = np.zeros(len(x))
-        else:
-            x, target = validate_data(self, X, y, y_numeric=True, **options)
+        with guard_input(X):
+            if y is None:
+                x = validate_data(self, X, **options)
+                target = np.zeros(len(x))
+            else:
+                x, target = validate_data(self, X, y, y_numeric=True, **options)
         return x, target.astype(float), tuple(Term(i) for i in range(x.shape[1]))
 
     def _read_frame(

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.core.blas_threads import limit_blas_threads
+from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
@@ -114,6 +115,18 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     [[0.29, 0.71]]
     """
 
+    classes_: Array
+    strength_: float
+    n_iter_: int
+    log_evidence_: float
+    diagnostics_: mcmc.Diagnostics | None
+    _centre: Array  # (columns,)
+    _unit: Array  # (columns,)
+    _spread: Array  # (classes, contrasts)
+    _mean: Array  # (contrasts, 1 + columns)
+    _gaussian: LaplaceApproximation | None
+    _draws: Array | None  # (draws, contrasts, 1 + columns)
+
     def __init__(
         self,
         method: str = "laplace",
@@ -159,8 +172,9 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to the rows."""
         self._check_parameters()
-        x, labels = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(labels)
+        with guard_input(X):
+            x, labels = validate_data(self, X, y, dtype=np.float64)
+            check_classification_targets(labels)
         check_range(x)
         self.classes_, code = np.unique(labels, return_inverse=True)
         weight = check_sample_weight(sample_weight, len(x))
@@ -202,8 +216,8 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def _approximate_posterior(self, examples: TrainingExamples, precision: Array) -> None:
         """Set the Gaussian or the draws that probabilities are averaged over, if the method has any."""
-        self._gaussian: LaplaceApproximation | None = None
-        self._draws: Array | None = None
+        self._gaussian = None
+        self._draws = None
         if self.method in ("ml", "map") or not self._mean.size:
             return
         self._gaussian = LaplaceApproximation.at(examples, precision, self._mean)
@@ -262,7 +276,8 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: MatrixLike) -> Array:
         """Return the probability of each class, averaged over the weights unless the method is "ml" or "map"."""
         check_is_fitted(self)
-        u = self._scale_rows(validate_data(self, X, dtype=np.float64, reset=False))
+        with guard_input(X):
+            u = self._scale_rows(validate_data(self, X, dtype=np.float64, reset=False))
         if self._draws is not None:
             return average_probabilities(u, self._draws, self._spread)
         if self._gaussian is not None:

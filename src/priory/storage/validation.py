@@ -8,7 +8,7 @@ saved, so that every file that is written can be read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from numbers import Integral, Real
@@ -94,15 +94,21 @@ def matches_type_hint(value: object, hint: TypeHint) -> bool:
     if origin in (Union, UnionType):
         return any(matches_type_hint(value, option) for option in inside)
     if origin is Literal:
-        return isinstance(value, str) and value in inside
+        return any(type(value) is type(option) and value == option for option in inside)
     if origin is tuple and inside[-1] is not Ellipsis:
         return isinstance(value, tuple) and len(value) == len(inside) and all(map(matches_type_hint, value, inside))
-    if isinstance(origin, type) and issubclass(origin, (tuple, list, frozenset)):
-        return isinstance(value, origin) and all(matches_type_hint(item, inside[0]) for item in value)
     if origin is type:
         return isinstance(value, type) and issubclass(value, get_origin(inside[0]) or inside[0])
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(
+            matches_type_hint(key, inside[0]) and matches_type_hint(item, inside[1]) for key, item in value.items()
+        )
+    if isinstance(origin, type) and issubclass(origin, Iterable) and origin is not np.ndarray:
+        return isinstance(value, origin) and all(matches_type_hint(item, inside[0]) for item in value)
     if hint in (int, float):
         return isinstance(value, Integral if hint is int else Real) and not isinstance(value, bool)
+    if hint is bool:
+        return isinstance(value, (bool, np.bool_))
     cls = origin or (NoneType if hint is None else hint)
     return isinstance(cls, type) and isinstance(value, cls)
 
