@@ -51,10 +51,11 @@ def check_labels(y: ArrayLike | None) -> Array:
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise DataError(f"y[{int(np.argmax(np.ma.getmaskarray(y)))}] is masked: the row has no label; leave it out.")
     if hasattr(y, "to_pylist"):  # Arrow
-        y = list_arrow_cells(y, "y[{row}]")
-    types = {_name_type(label) for label in y} if isinstance(y, (list, tuple)) else set()
-    if len(types - {"missing"}) > 1 or types == {"str", "missing"}:
-        y = _make_object_labels(y)  # NumPy would turn 1 and "1" into the same label, and NaN into "nan"
+        y = list_arrow_cells(y, "y[{}]".format)
+    if isinstance(y, (list, tuple)):
+        types = {_name_type(label) for label in y}
+        if len(types - {"missing"}) > 1 or types == {"str", "missing"}:
+            y = _make_object_labels(y)  # NumPy would turn 1 and "1" into the same label, and NaN into "nan"
     labels = column_or_1d(np.asarray(convert_to_numpy(y)), warn=True)
     if labels.dtype.kind == "O":
         labels = _check_object_labels(labels)
