@@ -155,9 +155,24 @@ def make_examples() -> list[Example]:
 
 ODD_NODES: list[Any] = [None, True, False, -1, 0, 1, 2, 2**31, 2**63, 10**30, -0.5, 0.0, 1e308, 5e-324, "", "x", "é"]
 ODD_NODES += [[], {}, {"tuple": []}, {"float": "nan"}, {"float": "inf"}, {"class": "Words"}, {"class": "Gaussian"}]
-ODD_NODES += [{"array": ["<f8", [0]]}, {"list": [1]}, {"list": ["x", 2]}, {"tuple": [1.5]}, {"set": ["a"]}, {"dict": []}]
-ODD_NODES += [{"strings": ["O", [2], {"array": ["<i8", [2]]}]}, {"scalar": {"array": ["<f8", []]}}, {"dict": [["a", 1]]}]
-ODD_NODES += [{"narrow": ["<f8", {"array": ["|u1", [80, 2]]}]}, {"steps": {"array": ["|u1", [80]]}}, {"objects": [[0], []]}]
+ODD_NODES += [
+    {"array": ["<f8", [0]]},
+    {"list": [1]},
+    {"list": ["x", 2]},
+    {"tuple": [1.5]},
+    {"set": ["a"]},
+    {"dict": []},
+]
+ODD_NODES += [
+    {"strings": ["O", [2], {"array": ["<i8", [2]]}]},
+    {"scalar": {"array": ["<f8", []]}},
+    {"dict": [["a", 1]]},
+]
+ODD_NODES += [
+    {"narrow": ["<f8", {"array": ["|u1", [80, 2]]}]},
+    {"steps": {"array": ["|u1", [80]]}},
+    {"objects": [[0], []]},
+]
 ODD_NODES += [{"array": ["|u1", [2]]}, {"Gaussian": {}}, {"Term": {"column": 0}}, {"Tempering": {}}, {"Words": {}}]
 ODD_NUMBERS = [0.0, -0.0, -1.0, 0.5, 1e9, 1e16, 1e155, 1e300, 1.7e308, -1e308, 5e-324, 1e-200, np.nan, np.inf, -np.inf]
 
@@ -272,7 +287,14 @@ def judge_file(path: Path, example: Example) -> tuple[str, str]:
 
 
 VERDICTS = ("refused at load", "harmless: works", "harmless: refuses the rows")
-FAILURES = ("raw error at load", "cannot be saved", "differs after saving", "raw error later", "answers NaN", "too costly")
+FAILURES = (
+    "raw error at load",
+    "cannot be saved",
+    "differs after saving",
+    "raw error later",
+    "answers NaN",
+    "too costly",
+)
 
 
 def judge_within_limits(path: Path, example: Example) -> tuple[str, str]:

@@ -336,6 +336,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         block = self._schema.blocks[error.path[0]]
         within = error.path[2:] or error.index[1:]  # labels have a record for each column, numbers one for all
         name = block.names[within[0] if within and block.kind != "text" else 0]
+        error.column = name
         value = table.get_cell(row, table.find_columns(self._schema.names)[self._schema.names.index(name)])
         return f"column {name!r}, {error.subject or repr(value)},"
 
