@@ -1,9 +1,10 @@
-"""Averaging over all sets of features beside plain naive Bayes: what it is worth, and what it costs.
+"""Averaging over all sets of features compared with plain naive Bayes: what it gains, and what it costs.
 
-    python benchmarks/averaging.py        # writes results/averaging.md; the accuracy needs ../shared/data
+    python benchmarks/averaging.py        # writes results/averaging.md; accuracy needs the data sets of datasets.py
 
-Accuracy and log loss on official splits, else by five folds (stratified, seed 0); of a long table the first 5,000 rows.
-The cost is that of ``fit`` and ``predict_proba`` in seconds of all processors, the best of three runs, each by turns.
+Accuracy and log loss on the official split, or by five stratified folds (seed 0) where there is none; only the first
+5,000 rows of a long table are used. The cost is the processor time of ``fit`` and ``predict_proba`` in seconds, the
+best of three runs, taken in turn.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ import priory as pr
 
 RESULTS = Path(__file__).parent / "results" / "averaging.md"
 TEXTS = ["imdb", "rt_polarity", "sms_spam", "trec_questions", "20newsgroups_bydate"]
-TABLES = [name for name in datasets.CLASSIFICATION if name not in ("nursery", "soybean")]  # classes of a row or two
+# two sets are left out because some of their classes have one or two rows
+TABLES = [name for name in datasets.CLASSIFICATION if name not in ("nursery", "soybean")]
 ROWS = 5_000
 LINES: list[str] = []
 
@@ -34,8 +36,8 @@ def say(line: str) -> None:
     LINES.append(line)
 
 
-def judged(model: Any, train: Any, labels: Any, test: Any, truth: Any) -> tuple[float, float, float]:
-    """Accuracy, log loss, and the strength that was chosen, if any was."""
+def score_model(model: Any, train: Any, labels: Any, test: Any, truth: Any) -> tuple[float, float, float]:
+    """Accuracy, log loss, and the smoothing strength that was chosen (NaN if none was)."""
     p = model.fit(train, labels).predict_proba(test)
     right = float((model.classes_[p.argmax(axis=1)] == truth).mean())
     return right, float(log_loss(truth, p, labels=model.classes_)), float(getattr(model, "alpha_", np.nan))
@@ -62,7 +64,7 @@ def texts() -> None:
             for alpha in (1.0, "loo"):
                 for average in (False, True):
                     build = pr.TextClassifier(model, average=average, alpha=alpha, calibrate=False)
-                    cells.append(cell([judged(build, *part) for part in parts], alpha == "loo"))
+                    cells.append(cell([score_model(build, *part) for part in parts], alpha == "loo"))
             say(f"| {name} | {model} | {' | '.join(cells)} |")
 
 
@@ -86,7 +88,7 @@ def tables() -> None:
             for a, b in StratifiedKFold(5, shuffle=True, random_state=0).split(x, y)
         ]
         builds = [pr.NaiveBayes(calibrate=False), pr.NaiveBayes(average=True, calibrate=False)]
-        cells = [cell([judged(b, *part) for part in parts], False) for b in builds]
+        cells = [cell([score_model(b, *part) for part in parts], False) for b in builds]
         matter = pr.NaiveBayes(calibrate=False).fit(x, y).inclusion_probability_
         say(f"| {name} | {len(matter)} | {matter.sum():.1f} | {' | '.join(cells)} |")
 

@@ -1,4 +1,4 @@
-"""How long something takes: the quickest of several runs, which other work on the machine disturbs least."""
+"""Timing: the quickest of several runs, the one that other work on the machine disturbs least."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Model files under fire: kill -9 and failing disks at every write-class system call, many learners at once.
+"""Model files under crashes: kill -9 and failing disks at every writing system call, many processes learning at once.
 
     python benchmarks/crashes.py [every]          # every n-th point; 1, the default, is all of them
 
-Needs strace. A process that has everything imported forks; strace takes hold of the child and strikes at the n-th call
-of one name; then the file must be the old one or the new one, whole, and the next change must find its way and leave
-nothing behind. Writes benchmarks/results/crashes.md.
+Needs strace. A process that has imported everything forks; strace attaches to the child and injects the fault at the
+n-th call of one system call. Afterwards the file must be the old one or the new one, complete, and the next change must
+succeed and leave nothing behind. Writes benchmarks/results/crashes.md.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def merge(path: Path) -> None:
         file.model = file.model + learned(NEW)
 
 
-JOBS: list[tuple[Callable[[Path], None], bool]] = [  # and whether there is a file before
+JOBS: list[tuple[Callable[[Path], None], bool]] = [  # and whether there is a file before it starts
     (save, False),
     (save, True),
     (learn, False),
@@ -69,7 +69,7 @@ JOBS: list[tuple[Callable[[Path], None], bool]] = [  # and whether there is a fi
 
 
 def state(path: Path) -> str:
-    """What a file says, in full; "" where there is none."""
+    """The whole content of a model file as text; "" if there is no file."""
     if not path.exists():
         return ""
     model = pr.load(path)
@@ -78,7 +78,7 @@ def state(path: Path) -> str:
 
 
 def struck(job: Callable[[Path], None], path: Path, *options: str) -> tuple[int, str]:
-    """Run the job in a child that strace holds; how it ended, and what strace saw."""
+    """Run the job in a child process under strace; return how it ended and the log of strace."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -105,7 +105,7 @@ def struck(job: Callable[[Path], None], path: Path, *options: str) -> tuple[int,
 
 
 def warmed(job: Callable[[Path], None], before: bool) -> None:
-    """Do the job once here, so that no child has to import anything."""
+    """Do the job once in this process, so that no child has to import anything."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.priory"
         if before:
@@ -115,7 +115,7 @@ def warmed(job: Callable[[Path], None], before: bool) -> None:
 
 
 def points(job: Callable[[Path], None], before: bool) -> Iterator[tuple[str, int]]:
-    """Every call of the job that could leave something half done."""
+    """Every system call of the job that could leave something unfinished."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.priory"
         if before:
@@ -126,7 +126,7 @@ def points(job: Callable[[Path], None], before: bool) -> Iterator[tuple[str, int
 
 
 def survived(job: Callable[[Path], None], before: bool, fault: str, name: str, n: int) -> str:
-    """Strike once; "old" or "new", or an AssertionError."""
+    """Inject one fault; return whether the file is "old" or "new" (AssertionError if it is neither)."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.priory"
         if before:
@@ -141,7 +141,7 @@ def survived(job: Callable[[Path], None], before: bool, fault: str, name: str, n
         code, _ = struck(job, path, "-e", f"inject={name}:{fault}:when={n}")
         now = state(path)
         assert now in (old, new), f"{job.__name__} broke at {name} {n} by {fault}"
-        assert code != 0 or now == new, f"{job.__name__} said it was done at {name} {n} by {fault}"
+        assert code != 0 or now == new, f"{job.__name__} reported success at {name} {n} by {fault}"
         assert code != 2, f"{job.__name__} failed without saying why at {name} {n} by {fault}"
         began = time.monotonic()
         learn(path)
@@ -151,7 +151,7 @@ def survived(job: Callable[[Path], None], before: bool, fault: str, name: str, n
 
 
 def all_struck(every: int = 1) -> list[tuple[str, str, int, int, int]]:
-    """For each job and fault the points tried, and how many found the old file and the new one."""
+    """For each job and fault: the number of points tried, and how many left the old file and the new one."""
     rows = []
     for job, before in JOBS:
         warmed(job, before)
@@ -181,7 +181,7 @@ def by_command(path: Path, word: str, labels: list[str]) -> None:
 
 
 def learners(learner: Learner, many: int, rounds: int, existing: bool) -> float:
-    """So many processes learn at once, each so many times two documents; the documents that the file remembers."""
+    """Let several processes learn two documents at a time, all at once; return the number of documents in the file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.priory"
         if existing:

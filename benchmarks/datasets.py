@@ -1,4 +1,4 @@
-"""The data sets of ../shared/data, loaded by path; whoever asks gets None where they are absent."""
+"""Public data sets, read from the folder PRIORY_DATA (by default ../shared/data); None where one is absent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLASSIFICATION = [
 
 
 def table(name: str) -> tuple[pd.DataFrame, pd.Series] | None:
-    """Columns with the types the set declares, and the labels as strings."""
+    """The columns with the types that the set declares, and the labels as strings."""
     folder = DATA / name
     if not folder.exists():
         return None
@@ -52,7 +52,7 @@ Labelled = tuple[list[str], list[str]]  # texts and their labels
 
 
 def text(name: str) -> tuple[list[str], list[str], list[str], list[str]] | None:
-    """Texts and labels to learn from, and texts and labels to be tested on (empty where the set has no split)."""
+    """Texts and labels for training, and texts and labels for testing (empty where the set has no split)."""
     if not (DATA / name).exists():
         return None
     train, test = TEXTS[name](DATA / name)
@@ -60,7 +60,7 @@ def text(name: str) -> tuple[list[str], list[str], list[str], list[str]] | None:
 
 
 def lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
-    """The lines of a file, cut at newlines only: some texts hold other line breaks."""
+    """The lines of a file, split at newlines only, because some texts contain other line breaks."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rb") as file:
         yield from (line.rstrip("\r\n") for line in file.read().decode(encoding).split("\n") if line)
@@ -73,7 +73,7 @@ def labelled(pairs: Iterator[tuple[str, str]]) -> Labelled:
 
 
 def label_first(*files: str, sep: str, encoding: str = "utf-8") -> Callable[[Path], tuple[Labelled, Labelled]]:
-    """Lines of a label, a separator and the text; the last file of several is the test set."""
+    """Files of lines with a label, a separator and the text; the last of several files is the test set."""
 
     def load(folder: Path) -> tuple[Labelled, Labelled]:
         sets = [labelled(tuple(line.split(sep, 1)) for line in lines(folder / f, encoding)) for f in files]
@@ -90,7 +90,7 @@ def newsgroups(folder: Path) -> tuple[Labelled, Labelled]:
 
 
 def spamassassin(folder: Path) -> tuple[Labelled, Labelled]:
-    """Raw messages as bytes read them: latin-1, headers and all."""
+    """Raw messages, headers included, decoded as latin-1 so that every byte is kept."""
     mail = members(folder / "spamassassin-publiccorpus.tar.gz")
     pairs = (("spam" if "spam" in kind else "ham", raw.decode("latin-1")) for (_, kind, _), raw in mail)
     return labelled(pairs), ([], [])

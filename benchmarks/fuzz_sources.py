@@ -1,8 +1,8 @@
-"""Random files through the readers: whatever the bytes, rows or one clear error.
+"""Random files through the readers: whatever the bytes are, the result is rows or one clear error.
 
     python benchmarks/fuzz_sources.py csv|jsonl|mail|mbox|gzip|zstd|parquet|arrow [-runs=1000000] [-max_len=2000]
 
-Needs atheris. The options are libFuzzer's; `tests/corpus/<format>` holds what it starts from.
+Needs atheris. The options are libFuzzer's; it starts from the files in `tests/corpus/<format>`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ START = {"gzip": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", "zstd": b"\x28\xb5
 
 
 def read(path: str) -> None:
-    """Everything a command does with a file before a model sees it."""
+    """Do everything that a command does with a file before a model sees it."""
     rows = open_files([path], ReadOptions())
-    said = ColumnOptions(target=rows.names[0], skip_unlabelled=True, labels_as_text=True)
-    names = said.find_features(rows)
-    columns, labels = None, LabelReader(rows.names[0], said)
+    options = ColumnOptions(target=rows.names[0], skip_unlabelled=True, labels_as_text=True)
+    names = options.find_features(rows)
+    columns, labels = None, LabelReader(rows.names[0], options)
     for chunk in rows.read_chunks((rows.names[0], *names)):
-        columns = columns or infer_columns(chunk, names, said)[0]
+        columns = columns or infer_columns(chunk, names, options)[0]
         _, kept = labels.read(chunk)
         columns.read(kept)
         columns.read_input_rows(kept)
@@ -53,7 +53,7 @@ def main() -> None:
                 mail.read_mail(message)
         else:
             Path(path).write_bytes(whole)
-            with suppress(PrioryError):  # said in one line: that is what is wanted
+            with suppress(PrioryError):  # an error in one line is what is wanted
                 read(path)
 
     seeds = Path(__file__).resolve().parents[1] / "tests" / "corpus" / kind

@@ -1,14 +1,14 @@
-"""Random texts and random bytes through both twins of the text kernel: a million inputs, and not one difference.
+"""Random texts and bytes through the text kernel and its Python twin: a million inputs without a difference.
 
     python benchmarks/fuzz_tokens.py [inputs] [seed]
 
-Memory errors are looked for with the same inputs, a few thousand of them, the kernel rebuilt for it:
+To look for memory errors, rebuild the kernel and run a few thousand of the same inputs:
 
-    CFLAGS="-O1 -g -fsanitize=address" python -c "from setuptools import setup; setup()" build_ext --inplace --force
+    CFLAGS="-O1 -g -fsanitize=address" python setup.py build_ext --inplace --force
     PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$(gcc -print-file-name=libasan.so) \\
         python benchmarks/fuzz_tokens.py 20000
 
-    CFLAGS="-O1 -g" python -c "from setuptools import setup; setup()" build_ext --inplace --force
+    CFLAGS="-O1 -g" python setup.py build_ext --inplace --force
     PYTHONMALLOC=malloc valgrind --error-exitcode=1 python benchmarks/fuzz_tokens.py 2000
 """
 
@@ -44,7 +44,7 @@ RULES = [
 
 
 def text(rng: random.Random) -> str:
-    """Few letters often, any code point sometimes, and now and then a text longer than a block."""
+    """A random text: often few letters, sometimes any code points, now and then longer than a block."""
     if rng.random() < 0.002:
         return text(rng) * rng.randrange(1, 2000)
     if rng.random() < 0.2:
@@ -54,17 +54,17 @@ def text(rng: random.Random) -> str:
 
 
 def noise(rng: random.Random) -> bytes:
-    """Bytes that are nearly text."""
+    """Random bytes that are almost valid UTF-8."""
     blob = bytearray(text(rng)[:60].encode() + rng.randbytes(rng.randrange(4)))
     if rng.random() < 0.3:
         rng.shuffle(blob)
     return bytes(blob)
 
 
-def said(
+def compute_results(
     twin: ModuleType, documents: list[str | bytes], rule: Tokenizer, vocabulary: list[str], once: bool
 ) -> list[object]:
-    """All that one twin says of the documents."""
+    """Everything that one of the two implementations computes from the documents."""
     tokens.kernel = hashing.kernel = twin
     tokens._cached_rule.cache_clear()
     group, weight = np.arange(len(documents)) % 3, np.arange(len(documents)) % 4.0
@@ -98,7 +98,8 @@ def main(inputs: int = 1_000_000, seed: int = 0) -> None:
         tokens.kernel = compiled
         tokens._cached_rule.cache_clear()
         vocabulary = count_tokens(documents[::3], np.zeros(len(documents[::3])), 1, rule).tokens()
-        if said(reference, documents, rule, vocabulary, once) != said(compiled, documents, rule, vocabulary, once):
+        arguments = (documents, rule, vocabulary, once)
+        if compute_results(reference, *arguments) != compute_results(compiled, *arguments):
             raise SystemExit(f"the twins differ at input {start}, seed {seed}, {rule}")
         for blob in blobs:
             if not readable(blob):
@@ -108,7 +109,7 @@ def main(inputs: int = 1_000_000, seed: int = 0) -> None:
                 except DataError:
                     continue
                 raise SystemExit(f"{blob!r} was counted")
-    print(f"{inputs:,} inputs, {refused:,} of them no text and refused; no difference")
+    print(f"{inputs:,} inputs, {refused:,} of them not text and refused; no difference")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """The leakage audit against planted leaks, clean data, real tables, and the clock.
 
-Clean data sets are drawn anew each time: 300 to 3,000 rows, 4 to 15 columns of numbers, counts and labels, of strengths
-from nothing to strong, correlated, with cells missing at random, two to four classes, cut at random into train and
-test; a fifth of them have labels only, so that rows coincide by chance; a fifth are texts. A planted leak is one of
-these with one thing done to it. *Found* means a finding of that kind, of medium or high severity, that names the right
-column where there is one. The thresholds are the same throughout, but several were set after looking at earlier runs of
-this benchmark and at the real tables below, so neither is an independent check of them.
+Clean data sets are generated anew each time: 300 to 3,000 rows, 4 to 15 columns of numbers, counts and labels, of
+strengths from nothing to strong, correlated, with cells missing at random, two to four classes, split at random into
+train and test; a fifth of them have labels only, so that rows coincide by chance; a fifth are texts. A planted leak is
+one of these data sets with one change. *Found* means a finding of that kind, of medium or high severity, that names the
+right column where there is one. The thresholds are the same throughout, but several were set after looking at earlier
+runs of this benchmark and at the real tables below, so neither is an independent check of them.
 
     python benchmarks/leakage.py            # writes benchmarks/results/leakage.md
     python benchmarks/leakage.py --quick    # fewer of everything, prints only
@@ -45,7 +45,7 @@ Set = dict  # the arguments of an audit
 def clean_table(rng: Rng, labels_only: bool = False) -> pd.DataFrame:
     n, d, k = int(rng.integers(300, 3000)), int(rng.integers(4, 16)), int(rng.integers(2, 5))
     y = rng.choice(k, size=n, p=rng.dirichlet(np.full(k, 4.0)))
-    common = rng.normal(size=n)  # columns are correlated, as they are
+    common = rng.normal(size=n)  # so that the columns are correlated
     frame = {}
     for j in range(d):
         strength = rng.choice([0.0, 0.0, 0.3, 0.6, 1.0, 1.5])
@@ -70,7 +70,7 @@ def clean_table(rng: Rng, labels_only: bool = False) -> pd.DataFrame:
 
 
 def clean_texts(rng: Rng, lines: int = 1) -> tuple[list[str], np.ndarray]:
-    """Words by Zipf's law, each class with some of its own."""
+    """Texts of words drawn by Zipf's law; each class has some words of its own."""
     n, words = int(rng.integers(300, 1500)), np.array([f"w{i}" for i in range(2000)])
     y = rng.integers(2, size=n)
     weight = 1 / np.arange(1, 2001)
@@ -234,8 +234,8 @@ def headed(rng: Rng, gap: float) -> tuple[Set, str | None]:
 
 def tokened(rng: Rng, wrong: float) -> tuple[Set, str | None]:
     documents, y = clean_texts(rng)
-    said = np.where(rng.random(len(y)) < wrong, 1 - y, y)
-    return text_halves([f"{body} stamp{c}" for body, c in zip(documents, said, strict=True)], y), None
+    noisy = np.where(rng.random(len(y)) < wrong, 1 - y, y)
+    return text_halves([f"{body} stamp{c}" for body, c in zip(documents, noisy, strict=True)], y), None
 
 
 LEAKS: list[tuple[str, str, Callable[..., tuple[Set, str | None]], list[float], str]] = [
@@ -371,7 +371,7 @@ def main() -> None:
         *real(),
         "",
     ]
-    speed = ["| what | beside | it takes | that takes | ratio | allowed |", "|---|---|---|---|---|---|", big_table()]
+    speed = ["| what | compared with | seconds | theirs | ratio | goal |", "|---|---|---|---|---|---|", big_table()]
     speed += [line] if (line := big_texts()) else []
     print("\n".join(speed), flush=True)
     page += ["## Time", "", *speed, ""]

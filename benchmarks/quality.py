@@ -1,9 +1,10 @@
-"""How good the probabilities are: every classification set, beside scikit-learn, in one run.
+"""Quality of the probabilities: every classification data set, compared with scikit-learn in one run.
 
-    python benchmarks/quality.py [costs|texts|tables]    # writes results/quality_*.md; needs ../shared/data
+    python benchmarks/quality.py [costs|texts|tables]    # writes results/quality_*.md; needs the data sets
 
-Texts: the official split, or the last fifth of a shuffled set that has none. Tables: five folds, the same for all, each
-model as it comes (scikit-learn's behind the usual preparation). Log loss in nats; none counts as less than 1e-15.
+Texts: the official split, or the last fifth of a shuffled set that has none. Tables: five folds, the same for all
+models, each with its defaults (scikit-learn's after the usual preparation). Log loss is in nats; no probability counts
+as less than 1e-15.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from priory.evaluation.scores import Scores
 
 RESULTS = Path(__file__).parent / "results"
 NUMBERS, LABELS = make_column_selector(dtype_include=float), make_column_selector(dtype_include="category")
-FULL = {"least": 1, "extra": "!?"}  # every word, and the marks that shout or ask
+FULL = {"min_token_length": 1, "extra_tokens": "!?"}  # words of one letter too, and these two marks
 
 
 def scored(truth: Any, probabilities: Any, classes: Any) -> Scores:
@@ -83,7 +84,7 @@ def texts() -> list[str]:
             "TextClassifier(refine=True)": pr.TextClassifier(refine=True, **FULL),
         }
         if name == "imdb":
-            models["TextClassifier(ngrams=(1, 2), refine=True)"] = pr.TextClassifier(
+            models["TextClassifier(ngram_range=(1, 2), refine=True)"] = pr.TextClassifier(
                 ngram_range=(1, 2), refine=True, **FULL
             )
             started = time.perf_counter()
@@ -102,7 +103,7 @@ def texts() -> list[str]:
 
 
 def typed(table: pd.DataFrame) -> pd.DataFrame:
-    """Numbers as floats, everything else as categories, as scikit-learn wants them."""
+    """Numbers as floats and everything else as categories, as scikit-learn needs them."""
     columns = {}
     for name, column in table.items():
         numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
@@ -135,7 +136,7 @@ OURS: dict[str, Callable[[], Any]] = {
 def fitted(model: Any, x: Any, y: Any) -> Any:
     try:
         return clone(model).fit(x, y)
-    except ValueError:  # boosting wants two rows of every class for its early stopping
+    except ValueError:  # boosting needs two rows of every class for its early stopping
         return clone(model).set_params(early_stopping=False).fit(x, y)
 
 
@@ -185,15 +186,15 @@ def tables() -> list[str]:
     return lines
 
 
-# -- what honesty costs ----------------------------------------------------------------------------------------------
+# -- what calibration costs -------------------------------------------------------------------------------------------
 
 
 def costs() -> list[str]:
-    """Seconds, the best of three: a plain fit beside the honest one, predicting beside leaving out."""
-    lines = ["", "## Costs", "", "| what | plain, s | honest, s | ratio |", "|---|---|---|---|"]
+    """Seconds, the best of three: fit without and with calibration, prediction and leave-one-out."""
+    lines = ["", "## Costs", "", "| what | plain, s | calibrated, s | ratio |", "|---|---|---|---|"]
 
-    def compare(what: str, plain: Callable[[], Any], honest: Callable[[], Any]) -> None:
-        times = [best(plain, 3), best(honest, 3)]
+    def compare(what: str, plain: Callable[[], Any], calibrated: Callable[[], Any]) -> None:
+        times = [best(plain, 3), best(calibrated, 3)]
         lines.append(f"| {what} | {times[0]:.2f} | {times[1]:.2f} | {times[1] / times[0]:.1f} |")
         print(lines[-1], flush=True)
 

@@ -2,7 +2,7 @@
 
     python benchmarks/regression.py        # prints the tables and writes benchmarks/results/regression.md
 
-Times are ratios to the peer in the same run. The data sets are looked for in ``../shared/data`` beside the repository.
+Times are ratios to scikit-learn in the same run. Real tables come from the data sets of datasets.py.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from clock import best
+from datasets import DATA
 from priory.regression.cross_products import build_design_matrix
 from priory.regression.linear_regression import BayesianLinearRegression
 from priory.regression.logistic_regression import BayesianLogisticRegression
 
 HERE = Path(__file__).parent
-DATA = HERE.parents[1] / "shared" / "data"
-TABLES = {  # name: target, and the columns whose numbers are names
+TABLES = {  # name: target, and the columns whose numbers are labels
     "abalone": ("rings", ["sex"]),
     "auto_mpg": ("class", ["cylinders", "model", "origin"]),
     "diabetes_lars": ("target", ["sex"]),
@@ -149,7 +149,7 @@ def calibration(problems: int = 200) -> list[str]:
             x, w = rng.normal(size=(n + 1000, 4)), rng.normal(size=4)
             d = (rng.random(len(x)) < expit(x @ w)).astype(int)
             if len(set(d[:n])) == 2:
-                found.append([judged(m, x[:n], d[:n], x[n:], d[n:]) for m in ("ml", "map", "laplace")])
+                found.append([score_model(m, x[:n], d[:n], x[n:], d[n:]) for m in ("ml", "map", "laplace")])
         loss, ece = np.mean(found, axis=0).T
         lines.append(f"| {n} | " + " | ".join(f"{v:.3f}" for v in (*loss, *ece)) + " |")
     return lines
@@ -178,7 +178,7 @@ def agreement(rows: int = 1000, columns: int = 10) -> list[str]:
     ]
 
 
-def judged(method: str, x: np.ndarray, d: np.ndarray, new: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+def score_model(method: str, x: np.ndarray, d: np.ndarray, new: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         p = BayesianLogisticRegression(method).fit(x, d).predict_proba(new)[:, 1]

@@ -1,11 +1,11 @@
-"""Model files against training anew, and against pickle and joblib: time and size, in one run.
+"""Model files compared with training again, pickle and joblib: time and size, in one run.
 
     python benchmarks/storage.py
 
-Reads the IMDB reviews and the adult table from ../shared/data; writes benchmarks/results/storage.md. Files lie on the
-disk of the machine; each time is the best of several. Training is `fit` as it is, and with ``calibrate=False``. The
-floor of loading is reading the file and hashing it on one core, and no more. A pickle is loaded without a single check,
-and may run code.
+Reads the IMDB reviews and the adult table (datasets.py); writes benchmarks/results/storage.md. Files are on the disk of
+the machine; each time is the best of several runs. Training is `fit` with its defaults, and with ``calibrate=False``.
+The lower limit of loading is to read the file and hash it on one core. A pickle is loaded without any check, and may
+run code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RESULT = Path(__file__).parent / "results" / "storage.md"
 
 
 class Time(NamedTuple):
-    """Milliseconds: on the clock, and of all processors together."""
+    """Milliseconds of wall time, and of processor time."""
 
     clock: float
     processor: float
@@ -46,7 +46,7 @@ def best(function: Callable[[], Any], times: int) -> Time:
 
 
 def dumped(model: Any, path: Path) -> None:
-    """A pickle that lasts as a model file does."""
+    """Write a pickle as durably as a model file: synced and renamed."""
     with open(path, "wb") as file:
         pickle.dump(model, file, protocol=5)
         file.flush()
@@ -54,12 +54,12 @@ def dumped(model: Any, path: Path) -> None:
 
 
 def floor(path: Path) -> None:
-    """What loading cannot do without."""
+    """The lower limit of loading: read the file and hash it."""
     hashlib.sha256(path.read_bytes()).digest()
 
 
 def measured(name: str, train: Callable[..., Any], folder: Path) -> list[str]:
-    """A row for each way to keep the model that was trained plainly."""
+    """A row for each way to store a model that was trained without calibration."""
     model, plain, full = train(calibrate=False), best(lambda: train(calibrate=False), 5), best(train, 2)
     ways: list[tuple[str, Callable[[Path], Any], Callable[[Path], Any]]] = [
         ("priory", lambda p: pr.save(model, p), pr.load),

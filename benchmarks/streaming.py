@@ -1,4 +1,4 @@
-"""Training from files larger than memory, beside only reading them, and beside a script with scikit-learn.
+"""Training from files larger than memory, compared with only reading them and with a script that uses scikit-learn.
 
 python benchmarks/streaming.py [folder]       # writes benchmarks/results/streaming.md; needs 7 GB in the folder
 """
@@ -41,7 +41,7 @@ MultinomialNB().fit(CountVectorizer(binary=True).fit_transform(table["text"]), t
 
 
 class Run(NamedTuple):
-    """One process: seconds by the clock, seconds of all cores, megabytes at most."""
+    """Run one process; return its wall time and processor time in seconds, and its peak memory in megabytes."""
 
     wall: float
     cpu: float
@@ -49,7 +49,7 @@ class Run(NamedTuple):
 
 
 def load() -> str:
-    """What others asked of the machine meanwhile."""
+    """The load of the machine while it was measured."""
     return f"{os.getloadavg()[2]:.1f}"
 
 
@@ -97,7 +97,7 @@ def write(path: Path, rows: Iterable[tuple[str, str]], size: int) -> None:
 
 
 def reviews() -> Iterator[tuple[str, str]]:
-    """The IMDB reviews, shuffled, over and over."""
+    """The IMDB reviews, shuffled and repeated without end."""
     loaded = datasets.text("imdb")
     if loaded is None:
         raise SystemExit("the IMDB reviews are not there; see benchmarks/datasets.py")
@@ -110,7 +110,7 @@ def reviews() -> Iterator[tuple[str, str]]:
 
 
 def generated(words: int = 100_000, pool: int = 50_000) -> Iterator[tuple[str, str]]:
-    """Texts of 120 words drawn by Zipf's law, each class a little fonder of every other word; over and over."""
+    """Endless texts of 120 words drawn by Zipf's law; each class prefers every other word a little."""
     rng = np.random.default_rng(0)
     vocabulary = np.array([f"word{i:x}" for i in range(words)], dtype=object)
     odd = np.arange(words) % 2
@@ -134,7 +134,7 @@ def main(folder: Path) -> None:
         "scikit-learn, a tenth of it": python(SCIKIT, tenth),
     }
     found: dict[str, list[Run]] = {name: [] for name in jobs}
-    for _ in range(RUNS):  # in turn, so that a busy moment is everybody's
+    for _ in range(RUNS):  # in turn, so that a busy moment affects all of them
         for name, arguments in jobs.items():
             found[name].append(run(arguments))
             print(name, found[name][-1], file=sys.stderr)

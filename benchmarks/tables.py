@@ -2,7 +2,7 @@
 
     make benchmark          # or: python benchmarks/tables.py [rows]
 
-Best of five runs of each; both take the same arrays. Memory is the peak of what is allocated beside the input.
+Best of five runs of each, on the same arrays. Memory is the peak of what is allocated in addition to the input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from priory.core import sharding
 
 RESULTS = Path(__file__).parent / "results" / "tables.md"
 COLUMNS, CLASSES = 20, 5
-RUNS = 5  # as many for us as for them
+RUNS = 5  # the same number for both
 
 
 def problems(rows: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -43,7 +43,7 @@ def peak(action: Callable[[], object]) -> float:
 
 
 def versus(name: str, x: np.ndarray, y: np.ndarray) -> list[str]:
-    """Lines of the table for one drop-in: fit and predict_proba."""
+    """The lines of the table for one drop-in: fit and predict_proba."""
     ours, theirs = getattr(naive_bayes, name)(), getattr(peer, name)()
     lines = []
     for method, args in (("fit", (x, y)), ("predict_proba", (x,))):
@@ -65,7 +65,7 @@ def versus(name: str, x: np.ndarray, y: np.ndarray) -> list[str]:
 
 
 def flagship(x: np.ndarray, y: np.ndarray) -> list[str]:
-    """The same matrix through NaiveBayes: one declared family, and every candidate at once."""
+    """NaiveBayes on the same matrix: with one declared family, and with all candidates."""
     theirs = peer.GaussianNB().fit(x, y)
     slow = best(lambda: theirs.fit(x, y), RUNS), best(lambda: theirs.predict_proba(x), RUNS)
     lines = []

@@ -1,9 +1,9 @@
-"""Texts: speed, memory and accuracy beside scikit-learn, fastText and ``wc -w``, in one run.
+"""Texts: speed, memory and accuracy compared with scikit-learn, fastText and ``wc -w``, in one run.
 
-    python benchmarks/text.py            # writes results/text.md; needs ../shared/data
+    python benchmarks/text.py            # writes results/text.md; needs the data sets of datasets.py
 
-Speed on the IMDB training texts: the best of seven runs (of two, with pairs), as many for us as for them. Memory is the
-peak of a process less what it held before.
+Speed on the IMDB training texts: the best of seven runs (two with word pairs), the same number for all. Memory is the
+peak of a process minus what it used before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from clock import best
 from priory.bag_of_words.models import BAG_MODELS
 from priory.core import sharding
 
-plain = partial(pr.TextClassifier, calibrate=False)  # the same job; what honesty adds is in quality.py
+plain = partial(pr.TextClassifier, calibrate=False)  # the same task as the others; quality.py measures calibration
 RESULTS = Path(__file__).parent / "results" / "text.md"
 SETS = ["sms_spam", "20newsgroups_bydate", "imdb", "rt_polarity", "trec_questions", "spamassassin"]
 
@@ -69,15 +69,15 @@ def peer(ngrams: tuple[int, int] = (1, 1)) -> Any:
 
 
 def peak(kind: str, ngrams: tuple[int, int]) -> float:
-    """MiB that fitting takes at its peak, in a process of its own."""
+    """Peak memory of fitting in MiB, measured in a process of its own."""
     out = subprocess.run([sys.executable, __file__, "peak", kind, str(ngrams[1])], check=True, capture_output=True)
     return float(out.stdout)
 
 
 def measure_peak(kind: str, longest: int) -> None:
     train, labels, _, _ = datasets.text("imdb")
-    model = plain(ngrams=(1, longest)) if kind == "priory" else peer((1, longest))
-    model.fit(train[:100], labels[:100])  # imports and first-time tables do not count
+    model = plain(ngram_range=(1, longest)) if kind == "priory" else peer((1, longest))
+    model.fit(train[:100], labels[:100])  # so that imports and tables made on first use do not count
     held = memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
     model.fit(train, labels)
@@ -106,7 +106,7 @@ def speed(lines: list[str]) -> None:
 
     row("`wc -w`", word_count(train))
     for ngrams, name in (((1, 1), "words"), ((1, 2), "words and pairs")):
-        runs = 7 if ngrams == (1, 1) else 2  # as many for us as for them
+        runs = 7 if ngrams == (1, 1) else 2  # the same number for both
         theirs = peer(ngrams)
         fit = best(lambda m=theirs: m.fit(train, labels), runs)
         row(f"CountVectorizer + MultinomialNB, fit, {name}", fit)
@@ -116,7 +116,7 @@ def speed(lines: list[str]) -> None:
             seconds = fast_text(train, labels)
             if seconds is not None:
                 row("fastText supervised, fit, words", seconds, fit)
-        ours = plain(ngrams=ngrams)
+        ours = plain(ngram_range=ngrams)
         for threads in (1, 2):
             row(
                 f"TextClassifier, fit, {name}, {threads} thread(s)",
@@ -125,11 +125,11 @@ def speed(lines: list[str]) -> None:
             )
         predict = best(lambda m=theirs: m.predict(test), runs)
         row(f"CountVectorizer + MultinomialNB, predict, {name}", predict)
-        ours.predict(test[:10])  # the index is made once
+        ours.predict(test[:10])  # the index is built on first use
         for threads in (1, 2):
             seconds = on(threads, lambda m=ours: m.predict(test), runs)
             row(f"TextClassifier, predict, {name}, {threads} thread(s)", seconds, predict)
-    say("\n## Peak memory of fit, beside the texts\n\n| | scikit-learn | Priory |\n|---|---|---|")
+    say("\n## Peak memory of fit, in addition to the texts\n\n| | scikit-learn | Priory |\n|---|---|---|")
     for ngrams, name in (((1, 1), "words"), ((1, 2), "words and pairs")):
         say(f"| {name} | {peak('sklearn', ngrams):.0f} MiB | {peak('priory', ngrams):.0f} MiB |")
     say("\n## How it grows\n\n| texts | seconds to fit (2 threads) | MB/s |\n|---|---|---|")

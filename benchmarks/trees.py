@@ -1,6 +1,6 @@
 """MDLTreeClassifier against scikit-learn's trees, unpruned and pruned by cost complexity.
 
-Each table is cut into the same five stratified folds for all three trees; classes with fewer rows than folds are left
+Each table is split into the same five stratified folds for all three trees; classes with fewer rows than folds are left
 out. Numbers stay numbers, categories become indicator columns (a missing category is one of its own). The strength of
 cost-complexity pruning is chosen inside each training part by five folds again, among at most 20 of the strengths on
 its path. ``bits`` is the description length of the labels of the training part, tree and exceptions, by the code of
@@ -25,12 +25,12 @@ from priory.hypotheses.description_length import label_bits
 
 SMALL = ["weka_contact_lenses", "weka_labor", "weka_weather_nominal", "weka_weather_numeric"]
 RESULT = Path(__file__).parent / "results" / "trees.md"
-ROWS = 15_000  # of a longer table, the first: cost-complexity pruning by cross-validation is slow
+ROWS = 15_000  # only the first rows of a longer table: cost-complexity pruning by cross-validation is slow
 FOLDS = 5
 
 
 def numbers(frame):
-    """Numeric columns as they are, then an indicator for each value of the others."""
+    """The numeric columns, then an indicator column for each value of the others."""
     columns = []
     for name in frame.columns:
         if frame[name].dtype == np.float64:
@@ -42,7 +42,7 @@ def numbers(frame):
 
 
 def pruned_by_cost(x, y):
-    """A tree with the best cost-complexity strength by cross-validation."""
+    """A tree pruned with the cost-complexity strength that cross-validation chooses."""
     path = DecisionTreeClassifier(random_state=0).cost_complexity_pruning_path(x, y)
     alphas = np.unique(np.quantile(np.maximum(path.ccp_alphas, 0), np.linspace(0, 1, 20), method="nearest"))
     folds = StratifiedKFold(min(FOLDS, np.unique(y, return_counts=True)[1].min()), shuffle=True, random_state=0)
@@ -53,7 +53,7 @@ def pruned_by_cost(x, y):
 
 
 def bits_of(model, x, y):
-    """Description length by the code of MDLTreeClassifier."""
+    """Description length in bits by the code of MDLTreeClassifier."""
     if isinstance(model, MDLTreeClassifier):
         return model.bits_.total
     tree = model.tree_
@@ -106,7 +106,7 @@ def main():
 
 
 def summary(scores, sizes):
-    """Means over the tables, and the two figures that matter."""
+    """The means over the tables, and the two figures that matter."""
     mean = scores.mean(axis=0)
     share = scores[:, 2, 2] / scores[:, 0, 2]
     gap = (scores[:, 2, 0] - scores[:, :2, 0].T) * 100

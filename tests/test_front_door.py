@@ -1,4 +1,4 @@
-"""The front door: what is exported is there, is documented, and costs nothing until it is asked for."""
+"""The public API: every exported name exists, is documented, and is imported only when it is used."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ def test_every_public_name_is_there_and_in_the_readme(name):
 
 def test_what_is_not_exported_is_not_there():
     with pytest.raises(AttributeError, match="module 'priory' has no attribute 'nonsense'"):
-        priory.nonsense  # noqa: B018  (looking is the test)
+        priory.nonsense  # noqa: B018  (the access is the test)
 
 
 def test_importing_the_package_imports_nothing_heavy():

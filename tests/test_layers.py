@@ -43,6 +43,11 @@ ALLOWED_ONLY_IN = {
     "optax": {"regression"},
     "arviz_stats": {"regression"},
     "click": {"cli"},
+    "fcntl": {"storage"},
+    "msvcrt": {"storage"},
+    "psutil": {"core"},
+    "resource": set(),
+    "termios": set(),
 }
 
 

@@ -1,6 +1,6 @@
-"""What the documents show of a terminal is what one gets.
+"""The terminal sessions in the documents are what the commands really print.
 
-PRIORY_WRITE=1 python -m pytest tests/test_sessions.py    # writes what one gets into the documents
+PRIORY_WRITE=1 python -m pytest tests/test_terminal_sessions.py    # writes the real output into the documents
 """
 
 import os
@@ -18,8 +18,8 @@ BLOCK = re.compile(r"(```console\n)(.*?)(```\n)", re.DOTALL)
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if BLOCK.search(page.read_text())]
 
 
-def typed(session, capsys):
-    """The commands of a session, each followed by its answer."""
+def run_session(session, capsys):
+    """The commands of a session, each followed by what it prints."""
     shown = []
     for command in re.findall(r"^\$ (.*)$", session, re.MULTILINE):
         name, *arguments = shlex.split(command)
@@ -27,7 +27,7 @@ def typed(session, capsys):
         if name == "cd":
             os.chdir(arguments[0])
         elif name == "priory":
-            with redirect_stderr(sys.stdout):  # in the order of a terminal
+            with redirect_stderr(sys.stdout):  # in the order that a terminal shows
                 main(arguments)
         else:
             assert name == "pip"
@@ -42,12 +42,12 @@ def test_a_session_is_as_it_is_shown(page, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     text = page.read_text()
 
-    def again(block):
+    def run_block(block):
         (tmp_path / str(block.start())).mkdir()
         monkeypatch.chdir(tmp_path / str(block.start()))
-        return block[1] + typed(block[2], capsys) + block[3]
+        return block[1] + run_session(block[2], capsys) + block[3]
 
-    found = BLOCK.sub(again, text)
+    found = BLOCK.sub(run_block, text)
     if "PRIORY_WRITE" in os.environ:
         page.write_text(found)
     assert found == text or "PRIORY_WRITE" in os.environ

@@ -1,4 +1,4 @@
-"""Every worked example of the lectures that concerns distributions and naive Bayes comes out to the digit."""
+"""The worked examples of the lectures on distributions and naive Bayes come out to the last digit."""
 
 import numpy as np
 import pytest

@@ -1,12 +1,11 @@
-"""Draws the figures of docs/hypotheses.md: the same bytes each time."""
+"""Draw the figures of docs/hypotheses.md, with the same bytes every time."""
 
 from pathlib import Path
 
 import matplotlib
 
 from priory import plots
-from priory.hypotheses.continuum import Continuum
-from priory.hypotheses.finite import Hypotheses
+from priory.hypotheses import Continuum, Hypotheses
 
 SHARE = {"h1": 0.0, "h2": 0.25, "h3": 0.5, "h4": 0.75, "h5": 1.0}
 LIMES = ["lime"] * 10

@@ -1,4 +1,4 @@
-"""Draws the figures of docs/probabilities.md: the same bytes each time."""
+"""Draw the figures of docs/probabilities.md, with the same bytes every time."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ scores = Scores.of(labels, model.leave_one_out(texts, labels), model.classes_, l
 X, y = load_breast_cancer(return_X_y=True)
 
 
-def judged(classifier):
+def score_classifier(classifier):
     classifier.fit(X[::2], y[::2])
     return Scores.of(y[1::2], classifier.predict_log_proba(X[1::2]), classifier.classes_, logs=True)
 
@@ -26,7 +26,7 @@ figures = {
     "confusion_matrix": plots.confusion_matrix(scores),
     "score_histogram": plots.score_histogram(scores),
     "reliability": plots.reliability_diagram(
-        {"before": judged(plain), "after": judged(Calibrated(plain, method="beta"))}, bins=8
+        {"before": score_classifier(plain), "after": score_classifier(Calibrated(plain, method="beta"))}, bins=8
     ),
 }
 

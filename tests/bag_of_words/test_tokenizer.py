@@ -237,11 +237,11 @@ def test_the_binary_bag_of_words_of_the_course(kernel):
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (b"caf\xe9 noir", "document 1: byte 3 is not UTF-8; decode it first, or replace what is broken."),
-        (b"\xce\xa3 \xff", "document 1: byte 3 is not UTF-8; decode it first, or replace what is broken."),
-        (b"ok \xed\xa0\x80", "document 1: byte 3 is not UTF-8; decode it first, or replace what is broken."),
-        (b"\xf4\x90\x80\x80", "document 1: byte 0 is not UTF-8; decode it first, or replace what is broken."),
-        (b"cut \xe4\xb8", "document 1: byte 4 is not UTF-8; decode it first, or replace what is broken."),
+        (b"caf\xe9 noir", "document 1: byte 3 is not UTF-8; decode it first, or replace the invalid bytes."),
+        (b"\xce\xa3 \xff", "document 1: byte 3 is not UTF-8; decode it first, or replace the invalid bytes."),
+        (b"ok \xed\xa0\x80", "document 1: byte 3 is not UTF-8; decode it first, or replace the invalid bytes."),
+        (b"\xf4\x90\x80\x80", "document 1: byte 0 is not UTF-8; decode it first, or replace the invalid bytes."),
+        (b"cut \xe4\xb8", "document 1: byte 4 is not UTF-8; decode it first, or replace the invalid bytes."),
         ("x\ud800y", "document 1: character 1 is half a surrogate pair; remove or replace it."),
         ("Σ\udfff", "document 1: character 1 is half a surrogate pair; remove or replace it."),
         ("😀\udfff", "document 1: character 1 is half a surrogate pair; remove or replace it."),
@@ -278,9 +278,9 @@ def test_documents_of_the_wrong_kind():
         count_tokens(["a", float("nan")], classes(2), 3)
     with pytest.raises(KindError, match=r"^documents is one str; give a list of documents: \[text\]\.$"):
         count_tokens("a text", classes(1), 3)
-    with pytest.raises(DataError, match=r"^1 documents but 2 classes; give one for each\.$"):
+    with pytest.raises(DataError, match=r"^1 documents but 2 classes; give one class for each document\.$"):
         count_tokens(["a"], classes(2), 3)
-    with pytest.raises(DataError, match=r"^3 documents but 2 classes; give one for each\.$"):
+    with pytest.raises(DataError, match=r"^3 documents but 2 classes; give one class for each document\.$"):
         count_tokens(["a", "b", "c"], classes(2), 3)
     with pytest.raises(DataError, match="a class is outside"):
         count_tokens(["a"], np.array([3]), 3)

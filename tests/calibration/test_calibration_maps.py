@@ -1,4 +1,4 @@
-"""Probabilities mended on rows left out: maps, intervals and decisions."""
+"""Calibration maps fitted on rows left out, Venn-Abers intervals, and decisions."""
 
 import math
 import pickle
@@ -51,10 +51,10 @@ def overconfident(rows, classes, seed=0, heat=3.0):
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("method", CALIBRATION_METHODS)
 def test_what_is_too_sure_is_cooled_to_the_truth(method, classes):
-    true, y, said = overconfident(8000, classes)
-    better = fit_calibration_map(method, said, y)(said)
+    true, y, log_p = overconfident(8000, classes)
+    better = fit_calibration_map(method, log_p, y)(log_p)
     assert np.exp(better).sum(axis=1) == pytest.approx(1)
-    assert np.abs(np.exp(better) - np.exp(true)).mean() < 0.03 < np.abs(np.exp(said) - np.exp(true)).mean()
+    assert np.abs(np.exp(better) - np.exp(true)).mean() < 0.03 < np.abs(np.exp(log_p) - np.exp(true)).mean()
     assert Scores.of(y, better, range(classes), logs=True).calibration_error.low < 0.01
 
 
@@ -65,29 +65,29 @@ def test_what_is_right_is_left_as_it_is(method):
 
 
 def test_the_temperature_is_found():
-    _, y, said = overconfident(20000, 4, heat=3.0)
-    assert fit_calibration_map("temperature", said, y).slope == pytest.approx(1 / 3, rel=0.03)
+    _, y, log_p = overconfident(20000, 4, heat=3.0)
+    assert fit_calibration_map("temperature", log_p, y).slope == pytest.approx(1 / 3, rel=0.03)
 
 
 @pytest.mark.parametrize("method", ["temperature", "platt"])
 def test_temperature_never_changes_the_answer_and_platt_of_two_classes_never_the_order(method):
-    _, y, said = overconfident(500, 2)
-    better = fit_calibration_map(method, said, y)(said)
-    order = np.argsort(log_odds(said)[:, 0])
+    _, y, log_p = overconfident(500, 2)
+    better = fit_calibration_map(method, log_p, y)(log_p)
+    order = np.argsort(log_odds(log_p)[:, 0])
     assert (np.diff(log_odds(better)[order, 0]) >= -1e-9).all()
     if method == "temperature":
-        assert (better.argmax(axis=1) == said.argmax(axis=1)).all()
+        assert (better.argmax(axis=1) == log_p.argmax(axis=1)).all()
 
 
 def test_platt_and_beta_are_the_logistic_regressions_of_the_books():
-    _, y, said = overconfident(4000, 2)
-    odds = log_odds(said)[:, [1]]
+    _, y, log_p = overconfident(4000, 2)
+    odds = log_odds(log_p)[:, [1]]
     platt = LogisticRegression(C=np.inf).fit(odds, y).predict_proba(odds)
-    assert np.exp(fit_calibration_map("platt", said, y)(said)) == pytest.approx(platt, abs=2e-3)
-    features = np.column_stack([said[:, 1], -said[:, 0]])  # ln p, -ln(1 - p)
+    assert np.exp(fit_calibration_map("platt", log_p, y)(log_p)) == pytest.approx(platt, abs=2e-3)
+    features = np.column_stack([log_p[:, 1], -log_p[:, 0]])  # ln p, -ln(1 - p)
     beta = LogisticRegression(C=np.inf).fit(features, y)
     assert (beta.coef_ > 0).all()
-    assert np.exp(fit_calibration_map("beta", said, y)(said)) == pytest.approx(beta.predict_proba(features), abs=2e-3)
+    assert np.exp(fit_calibration_map("beta", log_p, y)(log_p)) == pytest.approx(beta.predict_proba(features), abs=2e-3)
 
 
 def test_the_impossible_is_merely_improbable():
@@ -139,16 +139,16 @@ def test_intervals_are_narrow_where_much_was_seen():
 
 @pytest.mark.parametrize("method", CALIBRATION_METHODS)
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine, load_digits])
-def test_real_data_are_told_more_honestly(load, method):
+def test_real_data_are_calibrated_better(load, method):
     X, y = load(return_X_y=True)
     train, test = next(StratifiedKFold(2, shuffle=True, random_state=0).split(X, y))
 
     def scores(model):
         return Scores.of(y[test], model.fit(X[train], y[train]).predict_log_proba(X[test]), np.unique(y), logs=True)
 
-    plain, mended = scores(GaussianNB()), scores(Calibrated(GaussianNB(), method=method))
-    assert mended.log_loss.value < max(0.7 * plain.log_loss.value, 0.15)
-    assert mended.accuracy.value > plain.accuracy.value - 0.02
+    plain, calibrated = scores(GaussianNB()), scores(Calibrated(GaussianNB(), method=method))
+    assert calibrated.log_loss.value < max(0.7 * plain.log_loss.value, 0.15)
+    assert calibrated.accuracy.value > plain.accuracy.value - 0.02
 
 
 def test_a_decision_function_becomes_probabilities():
@@ -164,9 +164,9 @@ def test_texts_and_tables_go_through_as_they_are():
     rows, labels = inbox()
     texts = [row["text"] for row in rows]
     for model, X in ((TextClassifier(), texts), (NaiveBayes(), rows)):
-        mended = Calibrated(model).fit(X, labels)
-        assert mended.predict_proba(X[:3]).sum(axis=1) == pytest.approx(1)
-        assert mended.interval(X[:2])[0].shape == (2, 3)
+        calibrated = Calibrated(model).fit(X, labels)
+        assert calibrated.predict_proba(X[:3]).sum(axis=1) == pytest.approx(1)
+        assert calibrated.interval(X[:2])[0].shape == (2, 3)
 
 
 def test_a_class_of_one_row_is_no_accident():
@@ -287,6 +287,6 @@ def test_confusion_matrix_of_the_lecture_s_reviews():
     scores = Scores.of(y, model.predict_proba(texts), model.classes_)
     assert scores.confusion.tolist() == [[4.0, 0.0], [0.0, 4.0]]
     assert model.predict_proba([example["test"]])[0, 1] == pytest.approx(0.7142857142857143)
-    honest = Scores.of(y, model.leave_one_out(texts, y), model.classes_, logs=True)
-    assert honest.confusion.sum() == 8
-    assert honest.accuracy.value < 1
+    scores = Scores.of(y, model.leave_one_out(texts, y), model.classes_, logs=True)
+    assert scores.confusion.sum() == 8
+    assert scores.accuracy.value < 1

@@ -71,9 +71,9 @@ def test_the_weights_are_the_out_of_fold_log_scores():
     x, y = x[:120, :4], y[:120]
     folds = StratifiedKFold(4, shuffle=True, random_state=1)
     space = BayesOptimalClassifier([("gauss", GaussianNB()), ("bernoulli", BernoulliNB())], cv=folds).fit(x, y)
-    said = cross_val_predict(GaussianNB(), x, y, cv=folds, method="predict_proba")[range(120), y]
+    p = cross_val_predict(GaussianNB(), x, y, cv=folds, method="predict_proba")[range(120), y]
     assert space.log_likelihood_[0] == pytest.approx(
-        np.log((90 * said + 1 / 2) / 91).sum()
+        np.log((90 * p + 1 / 2) / 91).sum()
     )  # fitted on 90 rows, 2 classes
     odds = space.log_likelihood_[0] - space.log_likelihood_[1]
     assert space.posterior_["gauss"] == pytest.approx(1 / (1 + math.exp(-odds)))

@@ -249,7 +249,7 @@ def test_texts_may_be_bytes_files_series_or_generators(tmp_path):
         (
             ["fine", b"\xff\xfe"],
             DataError,
-            "document 1: byte 0 is not UTF-8; decode it first, or replace what is broken.",
+            "document 1: byte 0 is not UTF-8; decode it first, or replace the invalid bytes.",
         ),
         (["fine", "half \ud800"], DataError, "document 1: character 5 is half a surrogate pair; remove or replace it."),
     ],

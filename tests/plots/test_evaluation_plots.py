@@ -1,4 +1,4 @@
-"""The figures of judgement show the numbers of the scores and ledgers, whatever the labels are called."""
+"""The evaluation figures show the numbers of the scores and ledgers, whatever the labels are called."""
 
 import io
 import xml.etree.ElementTree as ET
@@ -15,7 +15,7 @@ from priory import plots
 from priory.plots.canvas import render_inline_svg
 
 
-def judged(classes=3, rows=200, names=None):
+def make_scores(classes=3, rows=200, names=None):
     rng = np.random.default_rng(0)
     y = rng.integers(0, classes, rows)
     p = softmax(rng.normal(size=(rows, classes)) + 2 * np.eye(classes)[y], axis=1)
@@ -35,18 +35,18 @@ def words(axes):
 
 
 def test_confusion_matrix_has_the_counts():
-    scores = judged()
+    scores = make_scores()
     (axes,) = drawn(plots.confusion_matrix(scores))
     assert words(axes) == [f"{n:g}" for n in scores.confusion.ravel() if n > 0]
     shade = axes.images[0].get_array()[:, :, 3]
     assert shade[0, 0] == pytest.approx(0.04 + 0.96 * scores.per_class[0].recall.value)
-    (axes,) = drawn(plots.confusion_matrix(judged(20)))
+    (axes,) = drawn(plots.confusion_matrix(make_scores(20)))
     assert not axes.texts
 
 
 def test_reliability_before_and_after():
-    scores = judged()
-    above, below = drawn(plots.reliability_diagram({"before": judged(4), "after": scores}))
+    scores = make_scores()
+    above, below = drawn(plots.reliability_diagram({"before": make_scores(4), "after": scores}))
     marks = above.get_lines()[-1]
     seen = scores.reliability(10)
     assert marks.get_xdata() == pytest.approx([b.certainty for b in seen])
@@ -56,7 +56,7 @@ def test_reliability_before_and_after():
 
 
 def test_histogram_counts_the_wrong_ones():
-    scores = judged()
+    scores = make_scores()
     (axes,) = drawn(plots.score_histogram(scores))
     wrong, right = (sum(bar.get_height() for bar in bars) for bars in axes.containers)
     assert (wrong, right) == pytest.approx((200 * (1 - scores.accuracy.value), 200 * scores.accuracy.value))
@@ -75,8 +75,8 @@ def test_evidence_of_a_ledger_and_of_a_class():
     assert [bar.get_width() for bar in axes.patches][::-1] == pytest.approx([e.decibans for e in evidence])
 
 
-def test_learning_curve_beside_the_base_rate():
-    curve = {100: judged(rows=100), 1000: judged(rows=1000)}
+def test_learning_curve_shows_the_base_rate():
+    curve = {100: make_scores(rows=100), 1000: make_scores(rows=1000)}
     (axes,) = drawn(plots.learning_curve(curve))
     model, base = axes.get_lines()
     assert model.get_ydata() == pytest.approx([s.log_loss.value for s in curve.values()])
@@ -86,10 +86,10 @@ def test_learning_curve_beside_the_base_rate():
 
 
 def test_roc_curves_of_each_class():
-    scores = judged()
+    scores = make_scores()
     (axes,) = drawn(plots.roc_curves(scores))
     assert len(axes.get_lines()) == 4
-    (axes,) = drawn(plots.roc_curves(judged(2)))
+    (axes,) = drawn(plots.roc_curves(make_scores(2)))
     assert len(axes.get_lines()) == 2  # the other class is its mirror image
 
 
@@ -98,7 +98,7 @@ HOSTILE = ["<script>alert(1)</script>", "$\\frac{", "漢字\x00]]>"]
 
 @pytest.mark.parametrize("draw", [plots.confusion_matrix, plots.roc_curves])
 def test_labels_are_text_and_nothing_else(draw):
-    scores = judged(names=HOSTILE)
+    scores = make_scores(names=HOSTILE)
     picture = render_inline_svg(lambda: draw(scores), 'a "title"')
     root = ET.fromstring(picture)
     assert root.attrib["aria-label"] == 'a "title"'
@@ -109,7 +109,7 @@ def test_labels_are_text_and_nothing_else(draw):
 
 
 def test_the_ink_is_that_of_the_page_and_the_bytes_are_the_same_each_time():
-    one, two = (render_inline_svg(lambda: plots.score_histogram(judged()), "certainty") for _ in range(2))
+    one, two = (render_inline_svg(lambda: plots.score_histogram(make_scores()), "certainty") for _ in range(2))
     assert one == two
     assert "currentColor" in one
     assert "#333333" not in one

@@ -1,4 +1,4 @@
-"""BayesianLinearRegression: scikit-learn's checks, parity, exact forgetting, honest intervals, tables, bad input."""
+"""BayesianLinearRegression: scikit-learn's checks, parity, exact forgetting, interval coverage, tables, bad input."""
 
 import numpy as np
 import pandas as pd
@@ -61,7 +61,7 @@ def test_the_strength_that_evidence_finds_is_near_bayesian_ridges():
     np.testing.assert_allclose(ours.coef_, ridge.coef_, rtol=1e-3)
 
 
-def test_a_strength_is_ridge_and_nought_is_least_squares():
+def test_a_strength_is_ridge_and_zero_is_least_squares():
     x, y = problem()
     np.testing.assert_allclose(
         BayesianLinearRegression(prior=3.0, standardise=False).fit(x, y).coef_, Ridge(3.0).fit(x, y).coef_, rtol=1e-10
@@ -183,7 +183,7 @@ def test_more_columns_than_rows():
     assert model.score(x[50:], y[50:]) > BayesianRidge().fit(x[:50], y[:50]).score(x[50:], y[50:]) - 0.05
 
 
-def test_mean_1e8_gives_the_slopes_of_mean_nought():
+def test_mean_1e8_gives_the_slopes_of_mean_zero():
     x, y = problem(n=300)
     far_x, far_y = x + 1e8, y + 1e8
     near = BayesianLinearRegression().fit(far_x - 1e8, far_y - 1e8)

@@ -1,4 +1,4 @@
-"""The readable twin of `compiled`: what each loop means, in NumPy.
+"""The readable twin of `tables`: what each loop means, in NumPy.
 
 Shapes: ``x`` is (rows, columns), ``group`` gives each row its class (0 .. groups-1), ``weight`` its weight or None.
 """

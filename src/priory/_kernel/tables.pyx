@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The loops that touch every cell. `reference` says what each means; `priory.core.sharding` checks what comes in."""
+"""The loops that touch every cell. `table_reference` says what each means; `priory.core.sharding` checks what comes in."""
 
 import numpy as np
 
@@ -268,7 +268,7 @@ cdef void blend(const double* apart, const double* shared, Py_ssize_t n, double 
     else:
         for i in range(n):
             d = apart[i] - shared[i]
-            if d > 200.0:  # beside it 1 - r is nothing
+            if d > 200.0:  # 1 - r is negligible
                 scores[i * step] += d + log(r)
             elif d == d:
                 product[i] *= (1 - r) + r * exp(d)

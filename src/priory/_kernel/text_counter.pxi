@@ -48,7 +48,7 @@ cdef class Counter(Trie):
         raised(r, k, i)
 
     def prune(self, int64_t most, int64_t kept):
-        """Drop what was seen least, if more than ``most`` tokens are there, until at most ``kept`` are left."""
+        """If there are more than ``most`` tokens, drop the rarest until at most ``kept`` are left."""
         cells = np.asarray(<double[:self.nodes, :self.width]>self.cells) if self.nodes else np.zeros((0, self.width))
         total = cells[:, : self.groups].sum(axis=1)
         live = np.flatnonzero(total > 0)
@@ -74,7 +74,7 @@ cdef class Counter(Trie):
             np.asarray(<double[:self.nodes, :self.width]>self.cells)[:, self.width - 1] = missed
 
     def result(self):
-        """The tokens spelt out one after the other, where each ends, their counts, and what any may lack at most."""
+        """The tokens one after the other, where each ends, their counts, and by how much any count may be too small."""
         cdef int64_t node, kept = 0, j, total = 0, n = self.nodes, at
         cdef uint64_t key
         if self.most:

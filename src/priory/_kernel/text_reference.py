@@ -133,7 +133,7 @@ def list_tokens(document: StrOrBytes, rule: Rule, number: int = 0) -> list[str]:
 
 
 class Counter:
-    """Counts of tokens for each class; with ``most``, the rarest are dropped on the way (lossy counting)."""
+    """Counts of tokens for each class; with ``max_tokens``, the rarest are dropped while counting (lossy counting)."""
 
     def __init__(self, groups: int, max_tokens: int = 0) -> None:
         self.groups, self.max_tokens = groups, max_tokens
@@ -167,7 +167,7 @@ class Counter:
         self.max_dropped = dict.fromkeys(self.counts, self.missed)
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """The tokens spelt out one after the other, where each ends, their counts, and what any may lack at most."""
+        """The tokens one after the other, where each ends, their counts, and by how much any count may be too small."""
         if self.max_tokens:
             self.prune(self.max_tokens, self.max_tokens)
         shown = [token.encode() for token, counts in self.counts.items() if counts.any()]

@@ -8,19 +8,18 @@ from contextlib import contextmanager
 from itertools import pairwise
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import TypeVar, final, overload
 
 import numpy as np
 
 from priory.core import sharding
+from priory.core.input_guard import list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 
-CHARACTERS_PER_BATCH = (
-    1 << 26
-)  # characters of a stream read before they are counted: what an endless one takes in memory
-CHARACTERS_PER_THREAD = 1 << 17  # characters worth a thread of their own
-CONTEXT_DEPENDENT_LETTERS = ("Σ", "İ")  # the letters whose lower case depends on their neighbours, or is two letters
+CHARACTERS_PER_BATCH = 1 << 26  # read from a stream before they are counted: the memory that an endless stream takes
+CHARACTERS_PER_THREAD = 1 << 17  # fewer are not worth a thread of their own
+CONTEXT_DEPENDENT_LETTERS = ("Σ", "İ")  # their lower case depends on the neighbours, or is two letters
 
 Document = str | bytes
 is_ascii: Callable[[Document], bool] = methodcaller("isascii")
@@ -29,7 +28,7 @@ BatchResultT = TypeVar("BatchResultT")
 
 @final
 class PackedDocuments(Sequence[bytes]):
-    """Documents one after the other in one piece of memory, as Arrow keeps a column; the kernel reads them there.
+    """Documents one after the other in one block of memory, as Arrow keeps a column; the kernel reads them in place.
 
     >>> texts = PackedDocuments(np.frombuffer(b"win cashlunch", np.uint8), np.array([0, 8, 13]))
     >>> texts[1], len(texts[:1]), list(texts)
@@ -42,7 +41,11 @@ class PackedDocuments(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self.edges) - 1
 
-    def __getitem__(self, which: Any) -> Any:
+    @overload
+    def __getitem__(self, which: int) -> bytes: ...
+    @overload
+    def __getitem__(self, which: slice) -> PackedDocuments: ...
+    def __getitem__(self, which: int | slice) -> PackedDocuments | bytes:
         if isinstance(which, slice):
             start, stop, _ = which.indices(len(self))
             return PackedDocuments(self.memory, self.edges[start : stop + 1])
@@ -62,21 +65,22 @@ class PackedDocuments(Sequence[bytes]):
 DocumentBatch = list[Document] | PackedDocuments
 
 
-def check_documents(X: Any) -> DocumentBatch:
-    """What was given as documents; paths are replaced by what the files hold."""
+def check_documents(X: object) -> DocumentBatch:
+    """The documents as a list; a path is replaced by the content of its file."""
     if isinstance(X, PackedDocuments):
         return X
-    if isinstance(X, (str, bytes, Path, Mapping)) or not hasattr(X, "__iter__"):
+    if isinstance(X, (str, bytes, Path, Mapping)) or not isinstance(X, Iterable):
         raise KindError(f"X is a {type(X).__name__}; give a list of texts: [text].")
-    documents = list(X.to_pylist() if hasattr(X, "to_pylist") else X)
+    documents = list_arrow_cells(X, "document {}".format) if hasattr(X, "to_pylist") else list(X)
     if not any(issubclass(kind, Path) for kind in set(map(type, documents))):
         return documents
     return [document.read_bytes() if isinstance(document, Path) else document for document in documents]
 
 
 def count_code_points(documents: DocumentBatch) -> Array:
-    """How many code points each document has: the same in every form."""
+    """(documents,): the number of code points of each, the same for ``str`` and UTF-8 ``bytes``."""
     if isinstance(documents, PackedDocuments):
+        # a byte that does not continue a character begins one
         begun = np.concatenate([[0], np.cumsum((documents.text & 0xC0) != 0x80)])
         return np.diff(begun[documents.edges - documents.edges[0]])
     plain = (len(d) if isinstance(d, str) or d.isascii() else len(d.decode("utf-8", "replace")) for d in documents)
@@ -91,7 +95,7 @@ def find_nonempty_documents(documents: DocumentBatch) -> Array:
 
 
 def iter_document_batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, DocumentBatch]]:
-    """Documents ready to be read, a batch at a time, each batch with the number of its first document."""
+    """Batches of documents as the kernel reads them, each with the number of its first document."""
     if isinstance(documents, str | bytes):
         raise KindError(f"documents is one {type(documents).__name__}; give a list of documents: [text].")
     start = 0
@@ -122,7 +126,7 @@ def is_ascii_batch(batch: DocumentBatch) -> bool:
 
 
 def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> DocumentBatch:
-    """The batch with those documents replaced that the kernel cannot lower by itself; most are ASCII, and stay."""
+    """The batch, with the documents in lower case that the kernel cannot lower by itself; most are ASCII, and stay."""
     if isinstance(batch, PackedDocuments):
         if not (lowercase and any((batch.text == letter.encode()[0]).any() for letter in CONTEXT_DEPENDENT_LETTERS)):
             return batch
@@ -138,7 +142,7 @@ def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> Document
 
 
 def prepare_document(document: Document, number: int, lowercase: bool) -> Document:
-    """The document as it is, unless its lower case needs Python's knowledge of neighbours."""
+    """The document as it is, or in lower case if that depends on neighbouring letters, which Python knows about."""
     if not isinstance(document, str | bytes):
         raise KindError(f"document {number} is {type(document).__name__}; give str or UTF-8 bytes.")
     if document.isascii() or not lowercase:
@@ -163,7 +167,7 @@ def map_batch(
     function: Callable[[int, DocumentBatch, slice], BatchResultT],
     max_threads: int | None = None,
 ) -> list[BatchResultT]:
-    """``function(shard, documents, rows)`` for each shard of the batch, in order, on as many threads."""
+    """``function(shard, documents, rows)`` for each shard of the batch, in order, each on a thread of its own."""
     edges = split_batch(batch, max_threads or sharding.N_THREADS)
     parts = [(k, batch[a:b], slice(start + a, start + b)) for k, (a, b) in enumerate(pairwise(edges))]
 
@@ -178,7 +182,7 @@ def map_batch(
 
 
 def split_batch(batch: DocumentBatch, max_shards: int) -> list[int]:
-    """Where the batch is cut so that every thread has as many characters to read.
+    """The positions that split the batch so that every thread has about the same number of characters to read.
 
     >>> split_batch(["a short one", "another"], 2)
     [0, 2]
@@ -198,7 +202,7 @@ def split_batch(batch: DocumentBatch, max_shards: int) -> list[int]:
 
 @contextmanager
 def locate_decoding_errors(documents: DocumentBatch, start: int) -> Iterator[None]:
-    """What the kernel cannot read, said with the number of the document."""
+    """Raise the kernel's decoding errors with the number of the document."""
     try:
         yield
     except UnicodeError as error:
@@ -212,7 +216,9 @@ def make_decoding_error(document: Document, number: int) -> DataError:
     except UnicodeError as error:
         at: int = error.start  # type: ignore[attr-defined]  # coding errors have it
         if isinstance(document, bytes):
-            return DataError(f"document {number}: byte {at} is not UTF-8; decode it first, or replace what is broken.")
+            return DataError(
+                f"document {number}: byte {at} is not UTF-8; decode it first, or replace the invalid bytes."
+            )
         return DataError(f"document {number}: character {at} is half a surrogate pair; remove or replace it.")
     return DataError(f"document {number} cannot be read.")
 
@@ -221,15 +227,15 @@ def check_classes_and_weights(group: Array, groups: int, weight: Array | None) -
     """The class and the weight of each document, as the kernel takes them."""
     classes = np.ascontiguousarray(group, dtype=np.int32)
     if classes.size and not (classes.min() >= 0 and classes.max() < groups):
-        raise DataError(f"a class is outside of 0 .. {groups - 1}.")
+        raise DataError(f"a class is outside of 0 .. {groups - 1}; number the classes from 0.")
     if weight is None:
         return classes, None
     weights = np.ascontiguousarray(weight, dtype=np.float64)
     if weights.shape != classes.shape or not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise DataError("weight: give a finite number, nought or more, for each document.")
+        raise DataError("weight: give a finite number, zero or more, for each document.")
     return classes, weights
 
 
 def check_document_count(documents: int, classes: Array) -> None:
     if documents != len(classes):
-        raise DataError(f"{documents} documents but {len(classes)} classes; give one for each.")
+        raise DataError(f"{documents} documents but {len(classes)} classes; give one class for each document.")

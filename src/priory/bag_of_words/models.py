@@ -2,9 +2,9 @@
 
     log p(c, document) = log p(c) + constant_c + Σ_w x_w table[w, c]
 
-``x_w`` is how often the document shows token w, or, for the models that count a token once, whether it does.
+``x_w`` is how often token w occurs in the document, or, for the models that count a token once, whether it does.
 Leaving a document out is subtraction in closed form: only its own tokens are touched, its own class loses a document,
-and tokens that nobody else showed vanish from the vocabulary, as they would in a refit.
+and tokens that no other document shows vanish from a growing vocabulary, as they would in a refit.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ from priory.bag_of_words.bag_counts import BagCounts
 from priory.core.logspace import log
 from priory.core.typing import Array
 
-MIN_LOG_PROBABILITY = -1e4  # exp of it is nought
+MIN_LOG_PROBABILITY = -1e4  # its exponential is zero
 TOKEN_ALPHA_GRID = 2.0 ** np.arange(-10, 3)
 
 
 class TokenWeights(NamedTuple):
-    """What a model says: a number for each token and class, and one for each class."""
+    """The weights of a bag of words: one for each token and class, and a constant for each class."""
 
-    table: Array
-    constant: Array
+    table: Array  # (tokens, classes)
+    constant: Array  # (classes,)
 
 
 class DocumentRows:
-    """Documents as sparse rows of their tokens, and the class of each."""
+    """Documents as sparse rows of their tokens, and the class of each: what leaving them out needs to know.
+
+    An *entry* is one token of one document. A token *vanishes* with a document if no other document shows it.
+    """
 
     def __init__(
         self, indptr: Array, ids: Array, x: Array, group: Array, words: BagCounts, tokens_vanish: bool = True
@@ -43,24 +46,28 @@ class DocumentRows:
         kept = x > 0
         self.row, self.ids, self.x, self.group, self.tokens_vanish = row[kept], ids[kept], x[kept], group, tokens_vanish
         self.own_class = group[self.row]
+        # (documents, tokens), sparse
         ends = np.append(0, np.cumsum(np.bincount(self.row, minlength=len(group))))
         self.matrix = csr_array((self.x, self.ids, ends), shape=(len(group), len(words)))
-        alone = (words.counts.sum(axis=1)[self.ids] == self.x) & tokens_vanish
+        # (entries,): tokens that no other document shows say nothing once the document is left out, and vanish from a
+        # vocabulary that grows; then (documents,) each
+        alone = words.counts.sum(axis=1)[self.ids] == self.x
         self.length = self.sum_by_document(self.x)
-        self.n_vanished = self.sum_by_document(alone.astype(float))
-        self.vanished_length = self.sum_by_document(np.where(alone, self.x, 0.0))
-        self.remaining_length = self.length - self.vanished_length
+        self.n_alone = self.sum_by_document(alone.astype(float))
+        self.n_vanished = self.n_alone if tokens_vanish else np.zeros(len(group))
+        self.alone_length = self.sum_by_document(np.where(alone, self.x, 0.0))
+        self.remaining_length = self.length - self.alone_length
 
     def sum_by_document(self, values: Array) -> Array:
-        """The sum over the tokens of each document."""
+        """(documents,): the sum of values (entries,) over the tokens of each document."""
         return np.bincount(self.row, values, minlength=len(self.group))
 
     def add_to_own_class(self, scores: Array, values: Array) -> None:
-        """Add a value to the score of each document's own class."""
+        """Add values (documents,) to the scores (documents, classes) of each document's own class, in place."""
         scores[np.arange(len(self.group)), self.group] += values
 
     def replace_own_class(self, others: Array, own: Array) -> Array:
-        """(documents, classes): ``others`` everywhere but at the document's own class."""
+        """(documents, classes): ``own`` (documents,) at the document's own class, and ``others`` everywhere else."""
         wide = np.array(np.broadcast_to(others, (len(self.group), others.shape[-1])))
         wide[np.arange(len(self.group)), self.group] = own
         return wide
@@ -68,9 +75,9 @@ class DocumentRows:
 
 def build_unit_rows(indptr: Array, ids: Array, words: BagCounts) -> csr_array:
     """Documents as sparse rows of unit length over the tokens that at least two of them show."""
-    common = words.counts.sum(axis=1) >= 2
-    place, kept = np.cumsum(common) - 1, common[ids]
-    size = np.diff(np.append(0, np.cumsum(kept))[indptr])
+    common = words.counts.sum(axis=1) >= 2  # (tokens,)
+    place, kept = np.cumsum(common) - 1, common[ids]  # the column of each common token; (entries,)
+    size = np.diff(np.append(0, np.cumsum(kept))[indptr])  # (documents,): common tokens of each
     x = np.repeat(1 / np.sqrt(np.maximum(size, 1)), size)
     return csr_array((x, place[ids[kept]], np.append(0, np.cumsum(size))), shape=(len(size), int(common.sum())))
 
@@ -81,8 +88,8 @@ class BagOfWords(ABC):
 
     alpha: float = 1.0
 
-    binary: ClassVar[bool] = False  # whether a token counts once a document
-    uses_class_prior: ClassVar[bool] = True  # whether the class prior has a say
+    binary: ClassVar[bool] = False  # whether a token counts once for each document
+    uses_class_prior: ClassVar[bool] = True  # whether the class prior is added to the scores
 
     @abstractmethod
     def compute_weights(self, words: BagCounts) -> TokenWeights:
@@ -90,7 +97,7 @@ class BagOfWords(ABC):
 
     @abstractmethod
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
-        """``constant + Σ x table`` of each document, from the record without it (alpha above nought)."""
+        """(documents, classes): ``constant + Σ x table``, from the record without the document (alpha above zero)."""
 
     @classmethod
     def choose_alpha(cls, words: BagCounts) -> float:
@@ -107,6 +114,7 @@ class TokenDrawBag(BagOfWords):
 
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         scores = _score_own_tokens_left_out(self.alpha, words, rows)
+        # (classes,) and (documents,): tokens of each class, and the virtual tokens of the vocabulary that is left
         total, room = words.counts.sum(axis=0), self.alpha * (len(words) - rows.n_vanished)
         mass = rows.replace_own_class(total + room[:, None], total[rows.group] - rows.length + room)
         return scores - rows.remaining_length[:, None] * np.log(mass)
@@ -114,7 +122,7 @@ class TokenDrawBag(BagOfWords):
 
 @final
 class BinaryBag(TokenDrawBag):
-    """Each token once a document, drawn one by one: the model that suits most texts."""
+    """Each token once for each document, drawn one by one: the model that suits most texts."""
 
     binary = True
 
@@ -126,32 +134,34 @@ class MultinomialBag(TokenDrawBag):
 
 @final
 class BernoulliBag(BagOfWords):
-    """Each token is there or not: those that are absent speak too. p = (documents with it + alpha) / (n + 2 alpha)."""
+    """Each token is present or absent, and both count: p = (documents with it + alpha) / (n + 2 alpha)."""
 
     binary = True
 
     def compute_weights(self, words: BagCounts) -> TokenWeights:
-        # unsmoothed, a token in every document is impossible to lack: as good as -inf, and it still cancels if present
+        # Without smoothing, a token of every document cannot be absent: a large negative number instead of -inf, which
+        # still cancels where the token is present. Shape (tokens, classes).
         lacking = np.maximum(log(words.n - words.counts + self.alpha), MIN_LOG_PROBABILITY)
         constant = (lacking - log(words.n + 2 * self.alpha)).sum(axis=0)
         return TokenWeights(log(words.counts + self.alpha) - lacking, constant)
 
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         a, n, counts = self.alpha, words.n, words.counts
-        own_n, seen = n[rows.group], counts[rows.ids, rows.own_class]
+        own_n, seen = n[rows.group], counts[rows.ids, rows.own_class]  # (documents,), (entries,)
+        # Present tokens: as in the full record, corrected in the own class, less the tokens that vanish.
         lacking = np.log(n - counts + a)
         scores = rows.matrix @ (np.log(counts + a) - lacking)
         rows.add_to_own_class(scores, rows.sum_by_document(np.log(seen - rows.x + a) - np.log(seen + a)))
         gone = np.log(a) - rows.replace_own_class(np.log(n + a), np.log(own_n - 1 + a))
-        scores -= rows.n_vanished[:, None] * gone
-        # absent tokens: of the own class each has one document less that lacks it, but for those of the document
+        scores -= rows.n_alone[:, None] * gone
+        # Absent tokens: in the own class one document less lacks each of them, except those the document shows.
         fewer = _log_or_zero(n - 1 - counts + a)
         own = fewer.sum(axis=0)[rows.group] + rows.sum_by_document(
             np.log(n[rows.own_class] - seen + a) - fewer[rows.ids, rows.own_class]
         )
         absent = rows.replace_own_class(lacking.sum(axis=0), own)
         absent -= rows.n_vanished[:, None] * rows.replace_own_class(np.log(n + a), np.log(own_n - 1 + a))
-        room = (len(words) - rows.n_vanished)[:, None]
+        room = (len(words) - rows.n_vanished)[:, None]  # (documents, 1): tokens left
         return scores + absent - room * rows.replace_own_class(np.log(n + 2 * a), np.log(own_n - 1 + 2 * a))
 
 
@@ -165,6 +175,7 @@ class PoissonBag(BagOfWords):
 
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         scores = _score_own_tokens_left_out(self.alpha, words, rows)
+        # the number of documents plus one, and the counts of all tokens: (documents, classes) each
         n, total, room = words.n, words.counts.sum(axis=0), self.alpha * (len(words) - rows.n_vanished)
         documents = rows.replace_own_class(n + 1, n[rows.group])
         mass = rows.replace_own_class(total + room[:, None], total[rows.group] - rows.length + room)
@@ -185,13 +196,12 @@ class ComplementBag(BagOfWords):
         counts, a = words.counts, self.alpha
         others = counts.sum(axis=1, keepdims=True) - counts + a
         scores = -(rows.matrix @ np.log(others))
-        for c in range(counts.shape[1]):  # the other classes' complements lose the document; its own never had it
-            here = others[rows.ids, c]
-            less = rows.x * np.where(
-                rows.own_class == c, 0.0, np.log(here) - np.log(here - np.where(rows.own_class == c, 0, rows.x))
-            )
-            scores[:, c] += rows.sum_by_document(less)
-        scores += (rows.vanished_length * np.log(a))[:, None]
+        # The complements of other classes lose the document; the complement of its own class never had it.
+        for c in range(counts.shape[1]):
+            complement = others[rows.ids, c]  # (entries,)
+            lost = np.where(rows.own_class == c, 0.0, rows.x)
+            scores[:, c] += rows.sum_by_document(rows.x * (np.log(complement) - np.log(complement - lost)))
+        scores += (rows.alone_length * np.log(a))[:, None]
         everything, total = counts.sum(), counts.sum(axis=0)
         room = a * (len(words) - rows.n_vanished)
         mass = rows.replace_own_class(
@@ -218,16 +228,17 @@ def log_dirichlet_evidence(counts: Array, alphas: Array) -> Array:
 
 
 def _score_own_tokens_left_out(alpha: float, words: BagCounts, rows: DocumentRows) -> Array:
-    """``Σ x log(count + alpha)`` over the tokens that stay, the own class's counts less the document's."""
-    logs = np.log(words.counts + alpha)
+    """(documents, classes): ``Σ x log(count + alpha)`` over the tokens that stay, without the document's own counts."""
+    logs = np.log(words.counts + alpha)  # (tokens, classes)
     scores = rows.matrix @ logs
+    # In the own class the counts are smaller by x; tokens that vanish have only alpha left, in every class.
     seen = words.counts[rows.ids, rows.own_class]
     rows.add_to_own_class(
         scores, rows.sum_by_document(rows.x * (np.log(seen - rows.x + alpha) - logs[rows.ids, rows.own_class]))
     )
-    return scores - (rows.vanished_length * np.log(alpha))[:, None]
+    return scores - (rows.alone_length * np.log(alpha))[:, None]
 
 
 def _log_or_zero(x: Array) -> Array:
-    """log x, and nought where there is nothing to take the logarithm of."""
+    """log x, and zero where x is not positive."""
     return np.log(np.where(x > 0, x, 1.0))

@@ -24,6 +24,7 @@ from priory.bag_of_words.models import (
     log_dirichlet_evidence,
 )
 from priory.bag_of_words.vocabulary import Vocabulary
+from priory.core.statistics import ROW_SUM_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
 
@@ -75,6 +76,18 @@ class TextModel:
     def uses_class_prior(self) -> bool:
         return BAG_MODELS[self.model].uses_class_prior
 
+    def find_fault(self, records: tuple[BagCounts, ...]) -> str | None:
+        """What is wrong with records of this model; None if nothing is."""
+        fault = self.vocabulary.find_fault(records)
+        if fault:
+            return fault
+        presence = records[:1] if self.binary else records[1:]  # what counts a token once for each document
+        for record in presence:
+            slack = ROW_SUM_TOLERANCE * (1 + record.n.max(initial=0.0))
+            if (record.counts.max(axis=0, initial=0.0) > record.n + slack).any():
+                return "more documents show a token than there were"
+        return None
+
     # -- learning ------------------------------------------------------------------------------------------------
 
     def count(self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None = None) -> TextRecords:
@@ -97,9 +110,17 @@ class TextModel:
         return self._bag_class()(self.choose_alpha(records))
 
     def token_weights(self, records: TextRecords) -> TokenWeights:
-        """The weight of every token in use for every class, and the constant of every class."""
+        """The weight of every token in use for every class, and the constant of every class.
+
+        A declared token (or a bucket) that no document has shown says nothing about the class.
+        """
         bag = self.build_bag(records)
-        return self.select_counts(records).derive("weights", bag.compute_weights, bag)
+
+        def compute_weights(counts: BagCounts) -> TokenWeights:
+            table, constant = bag.compute_weights(counts)
+            return TokenWeights(np.where(counts.counts.any(axis=1, keepdims=True), table, 0.0), constant)
+
+        return self.select_counts(records).derive("weights", compute_weights, bag)
 
     def inclusion_probability(self, records: TextRecords) -> dict[str, float]:
         """For each token (or bucket) in use the probability that it depends on the class."""

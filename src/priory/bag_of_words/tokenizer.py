@@ -1,4 +1,4 @@
-"""Text to tokens: the declared tokenizer, and what is done with the tokens of many documents at once.
+"""Text to tokens: the declared tokenizer, and counting, scoring and encoding the tokens of many documents at once.
 
 The default tokens are those of scikit-learn's ``CountVectorizer()``, in every script. Documents are ``str`` or UTF-8
 ``bytes``, in any iterable; they are read in batches, split over the threads by size, and never copied.
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -33,12 +33,20 @@ from priory.bag_of_words.documents import (
     map_batch,
     prepare_document,
 )
+from priory.bag_of_words.languages import load_stemmer
 from priory.core.deprecation import rename_parameters
+from priory.core.registration import register_record
 from priory.core.typing import Array
-from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
+from priory.errors import DataError, ModelTooLargeError
 
-N_CODE_POINTS = 0x110000  # code points
-LETTER_CATEGORIES = {"Lo", "Lm", "Mn", "Mc", "Nl"}  # and marks, by Unicode's categories
+N_CODE_POINTS = 0x110000  # of Unicode
+LETTER_CATEGORIES = {
+    "Lo",
+    "Lm",
+    "Mn",
+    "Mc",
+    "Nl",
+}  # Unicode's categories of letters without case, marks and letter numbers
 SCRIPTS_WITHOUT_SPACES = {  # scripts written without spaces between words
     "Han": [(0x3005, 0x3008), (0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00), (0x20000, 0x33480)],
     "Hiragana, Katakana": [(0x3041, 0x30FB), (0x30FC, 0x3100), (0x31F0, 0x3200), (0xFF66, 0xFFA0), (0x1B000, 0x1B170)],
@@ -54,7 +62,7 @@ TokenResultT = TypeVar("TokenResultT")
 
 
 def estimate_word_count(text: str) -> int:
-    """About how many words a text has: by its spaces, and two letters to a word where a script has none.
+    """About how many words a text has: by its spaces, and two letters for each word in scripts without spaces.
 
     >>> estimate_word_count("lunch at noon"), estimate_word_count("送餐很快")
     (3, 3)
@@ -63,13 +71,40 @@ def estimate_word_count(text: str) -> int:
 
 
 @rename_parameters(unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens")
+@register_record(
+    "Tokens",
+    former_names={
+        "unit": "analyzer",
+        "least": "min_token_length",
+        "ngrams": "ngram_range",
+        "extra": "extra_tokens",
+    },
+)
 @dataclass(frozen=True)
 class Tokenizer:
     """What a token is, declared before any text is seen.
 
-    A word is a run of letters, digits and underscores of at least ``least`` code points; a word longer than 1,024 code
-    points is told from others by its first 1,024. ``stop_words`` are left out and words are stemmed before n-grams are
-    made. ``unit="char"`` and ``"char_wb"`` give n-grams of characters, the latter inside of words only.
+    A word is a run of letters, digits and underscores. Of a word longer than 1,024 code points only the first 1,024
+    count. Stop words are left out, and words are stemmed, before n-grams are made.
+
+    Parameters
+    ----------
+    lowercase : bool
+        Whether texts are read in lower case.
+    analyzer : "word", "char" or "char_wb"
+        Tokens are words, n-grams of characters, or n-grams of characters inside of words.
+    min_token_length : int
+        The number of code points of the shortest word.
+    ngram_range : (int, int)
+        The shortest and the longest n-grams.
+    stop_words : frozenset of str, optional
+        Words to leave out.
+    stem : str, optional
+        A language of the Snowball stemmer. Needs PyStemmer.
+    extra_tokens : str
+        Characters that are tokens of their own.
+    cjk : bool
+        Whether runs of scripts without spaces become pairs of characters.
     """
 
     lowercase: bool = True
@@ -77,9 +112,9 @@ class Tokenizer:
     min_token_length: int = 2
     ngram_range: tuple[int, int] = (1, 1)
     stop_words: frozenset[str] | None = None
-    stem: str | None = None  # a language of Snowball: needs PyStemmer
-    extra_tokens: str = ""  # characters that are tokens of their own
-    cjk: bool = False  # runs of scripts without spaces become pairs of characters
+    stem: str | None = None
+    extra_tokens: str = ""
+    cjk: bool = False
 
     def __post_init__(self) -> None:
         if self.analyzer not in ("word", "char", "char_wb"):
@@ -99,56 +134,26 @@ class Tokenizer:
                 "stop_words, stem, extra_tokens and cjk are for words; leave them out for n-grams of characters."
             )
         if self.stem is not None:
-            _load_stemmer(self.stem)
+            load_stemmer(self.stem)
 
     def build_rule(self, documents: DocumentBatch) -> kernel.Rule:
-        """The tables by which these documents are read."""
+        """The rule by which the kernel reads these documents."""
         wide = not is_ascii_batch(documents)
         return _cached_rule(self, wide) if self.stem is None else self._build_stemming_rule(documents, wide)
 
     def _build_stemming_rule(self, documents: DocumentBatch, wide: bool) -> kernel.Rule:
-        """Each distinct word of the batch is stemmed once."""
+        """The rule with the stem of each distinct word of the batch."""
         surface = kernel.Counter(1)
         plain = replace(self, stem=None, stop_words=None, ngram_range=(1, 1))
         surface.add(documents, _cached_rule(plain, wide), np.zeros(len(documents), dtype=np.int32), None, False)
         words = reference.decode_tokens(*surface.result()[:2])
-        stems: dict[str, str | None] = dict(zip(words, _load_stemmer(self.stem).stemWords(words), strict=True))
+        stems: dict[str, str | None] = dict(zip(words, load_stemmer(self.stem).stemWords(words), strict=True))
         return _build_rule(self, wide, {word: stem for word, stem in stems.items() if stem != word})
 
     def build_reference_rule(self, rewrites: Mapping[str, str | None] | None = None) -> reference.Rule:
         """The rule of the readable twin of the kernel, for what is done token by token in Python."""
         kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.cjk, True)
         return reference.Rule(self.analyzer, self.min_token_length, self.ngram_range, kinds, lowered, rewrites)
-
-
-def load_stop_words(language_or_words: str | Iterable[str] | None) -> frozenset[str] | None:
-    """The stop words of a language such as "en", or the words themselves."""
-    if language_or_words is None:
-        return None
-    if isinstance(language_or_words, str):
-        return _load_stop_words_of_language(language_or_words)
-    return frozenset(language_or_words)
-
-
-@lru_cache(maxsize=8)
-def _load_stop_words_of_language(language: str) -> frozenset[str]:
-    try:
-        from stopwordsiso import has_lang, stopwords
-    except ImportError:
-        raise MissingDependencyError("stop words by language need stopwordsiso: pip install 'priory[text]'.") from None
-    if not has_lang(language):
-        raise DataError(f"stop_words is {language!r}; use a language code such as 'en', or give the words.")
-    return frozenset(stopwords(language))
-
-
-def _load_stemmer(language: str | None) -> Any:
-    try:
-        import Stemmer
-    except ImportError:
-        raise MissingDependencyError("stem needs PyStemmer: pip install 'priory[text]'.") from None
-    if language not in Stemmer.algorithms():
-        raise DataError(f"stem is {language!r}; use one of {', '.join(Stemmer.algorithms())}.")
-    return Stemmer.Stemmer(language)
 
 
 @lru_cache(maxsize=32)
@@ -164,7 +169,7 @@ def _build_rule(tokenizer: Tokenizer, wide: bool, stems: dict[str, str | None]) 
 
 @lru_cache(maxsize=8)
 def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool) -> tuple[Array, Array]:
-    """What each code point is, by Python's own rules, and its lower case; of ASCII alone where that is enough."""
+    """The kind of each code point, by Python's own rules, and its lower case; ``wide`` goes beyond ASCII."""
     size = N_CODE_POINTS if wide else 128
     lowered = np.arange(size, dtype="<u4")
     everything = lowered.tobytes().decode("utf-32-le", "surrogatepass")
@@ -186,7 +191,7 @@ def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool)
 
 
 class TokenIndex:
-    """The column of every token of a vocabulary, for looking up.
+    """An index of a vocabulary: the column of every token.
 
     >>> index = TokenIndex.of(["money", "send"])
     >>> encode_documents(["Send money, money!"], index, Tokenizer())[1].tolist()
@@ -199,7 +204,7 @@ class TokenIndex:
 
     @classmethod
     def of(cls, vocabulary: Iterable[str], analyzer: str = "word") -> TokenIndex:
-        """A fixed dictionary, its columns in the order given."""
+        """The index of a fixed dictionary, its columns in the order given."""
         words = list(vocabulary)
         if "" in words or len(set(words)) < len(words):
             raise DataError("a token of the vocabulary is empty or given twice; give each token once.")
@@ -209,7 +214,7 @@ class TokenIndex:
         return len(self.ends)
 
     def find_columns(self, arena: Array, ends: Array) -> Array:
-        """The column of each of these tokens, or -1; for an index of ``unit="whole"``."""
+        """The column of each of these tokens, or -1; for an index of ``analyzer="whole"``."""
         return self.kernel.find_columns(arena, ends)
 
 
@@ -219,12 +224,12 @@ def decode_vocabulary(arena: Array, ends: Array) -> list[str]:
 
 
 def is_valid_vocabulary(arena: Array, ends: Array) -> bool:
-    """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
+    """Whether the tokens follow each other, none begins inside of a character, and none is given twice."""
     return kernel.are_tokens_distinct(np.ascontiguousarray(arena), np.ascontiguousarray(ends))
 
 
 def take_tokens(arena: Array, ends: Array, numbers: Array) -> tuple[Array, Array]:
-    """The arena and the ends of these tokens alone, in this order."""
+    """The arena and the ends of some tokens, in the order of their numbers."""
     starts = np.concatenate([[0], ends[:-1]])[numbers] if len(ends) else np.zeros(0, dtype=np.int64)
     sizes = ends[numbers] - starts
     stops = np.cumsum(sizes, dtype=np.int64)
@@ -232,7 +237,7 @@ def take_tokens(arena: Array, ends: Array, numbers: Array) -> tuple[Array, Array
 
 
 def encode_vocabulary(vocabulary: list[str]) -> tuple[Array, Array]:
-    """Strings one after the other in UTF-8, and where each ends."""
+    """The arena and the ends of some tokens: all of them in UTF-8 one after the other, and where each ends."""
     words = [word.encode() for word in vocabulary]
     return np.frombuffer(b"".join(words), dtype=np.uint8), np.cumsum([len(w) for w in words], dtype=np.int64)
 
@@ -251,7 +256,7 @@ def map_document_shards(
 
 
 class TokenCounter:
-    """Tokens counted as documents come, in as many calls as it takes; the classes are 0 .. groups-1."""
+    """Counts tokens as documents come, in any number of calls; the classes are 0 .. groups - 1."""
 
     def __init__(self, groups: int, tokenizer: Tokenizer, binary: bool = True, max_tokens: int | None = None) -> None:
         self.groups, self.tokenizer, self.binary, self.max_tokens = groups, tokenizer, binary, max_tokens
@@ -262,7 +267,7 @@ class TokenCounter:
     ) -> None:
         classes, weights = check_classes_and_weights(group, self.groups, weight)
 
-        def add(rule: kernel.Rule, shard: int, part: DocumentBatch, rows: slice) -> int:
+        def add_shard(rule: kernel.Rule, shard: int, part: DocumentBatch, rows: slice) -> int:
             check_document_count(max(rows.stop, len(classes)), classes)
             counter = self.counters.setdefault(shard, kernel.Counter(self.groups, self.max_tokens or 0))
             counter.add(part, rule, classes[rows], None if weights is None else weights[rows], self.binary)
@@ -272,11 +277,11 @@ class TokenCounter:
         whole = weights is None or bool((weights == np.rint(weights)).all())
         with self._raise_if_too_large():
             check_document_count(
-                sum(map_document_shards(documents, self.tokenizer, add, threads if whole else 1)), classes
+                sum(map_document_shards(documents, self.tokenizer, add_shard, threads if whole else 1)), classes
             )
 
     def result(self) -> tuple[Array, Array, Array, float]:
-        """The tokens one after the other, where each ends, their counts for each class, and how much any may lack."""
+        """The arena, the ends, the counts (tokens, classes), and by how much any count may be too small."""
         with self._raise_if_too_large():
             total = self.counters.pop(0, None) or kernel.Counter(self.groups, self.max_tokens or 0)
             for shard in sorted(self.counters):
@@ -304,7 +309,8 @@ def score_documents(
 ) -> Array:
     """The sum of ``table[token]`` over the known tokens of each document: (documents, columns of the table).
 
-    ``unknown`` is the row of all tokens that are not in the index. They share a slot: ``once`` adds it once a document.
+    ``unknown`` is the row of all tokens that are not in the index. They share a slot: ``binary`` adds it once for each
+    document.
     """
     rows = np.ascontiguousarray(table, dtype=np.float64)
     slot = None if unknown is None else np.ascontiguousarray(unknown, dtype=np.float64)
@@ -342,6 +348,6 @@ def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str
     found = reference.iter_token_spans(reference.lowercase_text(text, rule), rule)
     if len(text) == len(whole):
         return list(found)
-    # One letter became two: where each letter of the lowered text stood before.
-    stood = [i for i, c in enumerate(whole) for _ in c.lower()]
-    return [(token, stood[start], stood[end - 1] + 1) for token, start, end in found]
+    # Where a letter became two in lower case: the original position of each letter.
+    original = [i for i, c in enumerate(whole) for _ in c.lower()]
+    return [(token, original[start], original[end - 1] + 1) for token, start, end in found]

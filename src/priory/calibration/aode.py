@@ -4,7 +4,8 @@ Each column in turn is the parent of all others, and the answers are averaged:
 
     p(c, x)  =  1/d  Σ_p  p(c, x_p)  Π_{j≠p} p(x_j | c, x_p)
 
-All of it follows from counts of pairs of values, which add and subtract like any other record.
+All of it follows from counts of pairs of values, which add and subtract like any other record. A value that was never
+learned says nothing about the class: it is neither parent nor child.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from priory.core.logspace import log_sum_exp
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 
 
+@register_record("Pairs", axes={"sizes": "d", "n": "c", "counts": "cvv"}, dtypes={"sizes": "i8"})
 @dataclass(frozen=True, eq=False)
 class PairCounts(Statistics):
     """How often each pair of values occurred in each class."""
@@ -30,6 +33,11 @@ class PairCounts(Statistics):
     sizes: Array  # (columns,): the number of values of each column
     n: Array  # (classes,)
     counts: Array  # (classes, values, values), the values of all columns one after the other
+
+    def find_fault(self) -> str | None:
+        values = self.counts.shape[1]
+        possible = ((self.sizes >= 1) & (self.sizes <= values)).all() and self.sizes.sum() == values
+        return None if possible else "there is not one count for each pair of values"
 
     @classmethod
     def of(cls, codes: Array, sizes: Array, group: Array, groups: int, weight: Array) -> PairCounts:
@@ -53,15 +61,20 @@ class PairCounts(Statistics):
         place = codes + np.cumsum(self.sizes) - self.sizes  # (rows, columns): positions among all values
         n = self.n - own_row
         single = [self.counts[:, at, at].T - own_row for at in place.T]  # for each column (rows, classes)
+        known = [np.asarray(counts.any(axis=1)) for counts in single]  # for each column (rows,): was its value learned?
+        total = n.sum(axis=1, keepdims=True) + classes
         parents = []
         for p, parent in enumerate(place.T):
-            score = np.log(single[p] + 1 / self.sizes[p]) - np.log(n.sum(axis=1, keepdims=True) + classes)
+            score = np.log(single[p] + 1 / self.sizes[p]) - np.log(total)
             for j, child in enumerate(place.T):
                 if j != p:
                     both = self.counts[:, parent, child].T - own_row
-                    score += np.log(both + 1 / self.sizes[j]) - np.log(single[p] + 1)
-            parents.append(score)
-        return log_sum_exp(np.stack(parents, axis=-1)) - np.log(len(parents))
+                    term = np.log(both + 1 / self.sizes[j]) - np.log(single[p] + 1)
+                    score += np.where(known[j][:, None], term, 0.0)
+            parents.append(np.where(known[p][:, None], score, -np.inf))
+        n_parents = np.sum(known, axis=0)[:, None]  # (rows, 1)
+        answer = log_sum_exp(np.stack(parents, axis=-1)) - np.log(np.maximum(n_parents, 1))
+        return np.where(n_parents > 0, answer, np.log(n + 1) - np.log(total))
 
 
 def encode_one_hot(codes: Array, sizes: Array) -> csr_array:

@@ -15,11 +15,14 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from priory.calibration.aode import encode_one_hot, pair_columns
+from priory.core.registration import register_record
+from priory.core.statistics import is_increasing
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
 from priory.models.cells import Cells, LabelCells, NumberCells
 
 
+@register_record("Scale", former_names={"marks": "edges_or_labels"})
 @dataclass(frozen=True, eq=False)
 class ColumnEncoding:
     """One column: its labels, or the inner edges of its bins, and for numbers a centre and a spread."""
@@ -29,13 +32,20 @@ class ColumnEncoding:
     spread: float  # zero for labels
     new_label_code: int = 0  # in files of format 1 a label never learned had the code of a missing one
 
+    def find_fault(self) -> str | None:
+        if self.edges_or_labels.ndim != 1 or not is_increasing(self.edges_or_labels):
+            return "its edges or labels are not sorted, or one of them is there twice"
+        if self.spread < 0 or (self.spread and self.edges_or_labels.dtype != float):
+            return "its spread is negative, or its edges are not numbers"
+        return None if self.new_label_code in (0, 1) else "the code of a new label is neither 0 nor 1"
+
     @property
     def n_codes(self) -> int:
         return len(self.edges_or_labels) + (2 if self.spread else 1 + self.new_label_code)
 
     @classmethod
     def from_labels(cls, codes: Array, values: Array) -> ColumnEncoding:
-        """The labels that at least two rows hold; ``codes`` (rows,) are positions in ``values``, negative if missing."""
+        """The labels that at least two rows hold; ``codes`` (rows,) are positions in ``values``, or negative."""
         counts = np.bincount(codes[codes >= 0], minlength=len(values))
         return cls(values[counts >= 2], 0.0, 0.0, new_label_code=1)
 
@@ -43,7 +53,7 @@ class ColumnEncoding:
     def from_numbers(cls, x: Array, group: Array, groups: int) -> ColumnEncoding:
         """The bins of a histogram, and the mean and standard deviation."""
         counts = Histogram().observe(x[:, None], group, groups)[0]
-        edges = Histogram().posterior(counts).edges[1:-1] if len(counts.values) else np.zeros(0)
+        edges = Histogram().ml(counts).edges[1:-1] if len(counts.values) else np.zeros(0)
         present = x[~np.isnan(x)]
         centre = float(present.mean()) if len(present) else 0.0
         spread = float(present.std()) if len(present) else 0.0
@@ -70,6 +80,7 @@ def number_column(cells: Cells, j: int) -> Array:
     return cells.data[:, j]
 
 
+@register_record("Encoding")
 @dataclass(frozen=True, eq=False)
 class TableEncoding:
     """Every column of every block that is not text."""
@@ -85,6 +96,12 @@ class TableEncoding:
     def sizes(self) -> Array:
         """(columns,): the number of codes of each column."""
         return np.array([column.n_codes for block in self.blocks for column in block], dtype=np.int64)
+
+    def count_features(self, include_pairs: bool) -> int:
+        """The number of columns of ``features``."""
+        sizes = self.sizes
+        n_pairs = (int(sizes.sum()) ** 2 - int((sizes**2).sum())) // 2 if include_pairs else 0
+        return int(sizes.sum()) + n_pairs + sum(bool(column.spread) for block in self.blocks for column in block)
 
     def codes(self, cells: Sequence[Cells]) -> Array:
         """(rows, columns): the code of each cell."""

@@ -14,8 +14,8 @@ from priory.cli.options import (
     json_option,
     pop_column_options,
     pop_read_options,
-    sectioned_command,
 )
+from priory.cli.sections import sectioned_command
 from priory.cli.terminal import print_lines, watch_workflow
 
 

@@ -38,6 +38,5 @@ def demo_command(context: click.Context, out: str, data_only: bool) -> None:
                 invoke_command(app, shlex.split(line))
     finally:
         os.chdir(here)
-    click.echo(
-        f"\n{format_heading('The report')} is {folder / 'inbox.html'}; the data and models of the tour are in the same folder."
-    )
+    report = folder / "inbox.html"
+    click.echo(f"\n{format_heading('The report')} is {report}; the data and models of the tour are in the same folder.")

@@ -23,9 +23,9 @@ from priory.cli.forget import forget_command
 from priory.cli.inspect import inspect_command
 from priory.cli.learn import learn_command
 from priory.cli.merge import merge_command
-from priory.cli.options import OrderedGroup
 from priory.cli.predict import predict_command
 from priory.cli.report import report_command
+from priory.cli.sections import OrderedGroup
 from priory.cli.sign import sign_command
 from priory.cli.terminal import format_one_line, invoke_command, print_note
 from priory.cli.train import train_command

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from priory.cli.options import add_update_options, pop_update_options, sectioned_command
+from priory.cli.options import add_update_options, pop_update_options
+from priory.cli.sections import sectioned_command
 from priory.cli.terminal import print_update, watch_workflow
 
 

@@ -17,8 +17,8 @@ from priory.cli.options import (
     pop_column_options,
     pop_read_options,
     refresh_option,
-    sectioned_command,
 )
+from priory.cli.sections import sectioned_command
 from priory.cli.terminal import print_json, watch_workflow
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
+from priory.cli.sections import SectionedOption, combine_decorators, define_option, make_section
 from priory.cli.terminal import print_note
 
 if TYPE_CHECKING:
@@ -17,65 +16,9 @@ if TYPE_CHECKING:
     from priory.sources.column_types import ColumnOptions
     from priory.workflows import TrainingOptions
 
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
-
 FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail")
-COLUMN_TYPES = ("numeric", "label", "text", "bernoulli", "categorical", "gamma", "gaussian", "histogram", "poisson")
 TEXT_MODELS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
 FILE_PATH_TYPE = click.Path(readable=False)  # for shell completion; checked when the file is opened
-
-
-class SectionedOption(click.Option):
-    """An option that belongs to a section of the help."""
-
-    def __init__(self, *names: Any, section: str = "Options", **given: Any) -> None:
-        super().__init__(*names, **given)
-        self.section = section
-
-    def get_help_extra(self, ctx: click.Context) -> Any:
-        """Extra help without the range, which the help gives in words."""
-        extra = super().get_help_extra(ctx)
-        extra.pop("range", None)
-        return extra
-
-
-class SectionedCommand(click.Command):
-    """A command whose help shows the options in sections, its own options first."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for option in self.get_params(ctx):
-            record = option.get_help_record(ctx)
-            if record is not None and isinstance(option, click.Option):
-                sections.setdefault(getattr(option, "section", "Options"), []).append(record)
-        for name, records in sections.items():
-            with formatter.section(name):
-                formatter.write_dl(records)
-
-
-class OrderedGroup(click.Group):
-    """A group that lists its commands in the order in which they were added."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-sectioned_command = partial(click.command, cls=SectionedCommand)
-
-
-def make_section(name: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> Callable[[CommandT], CommandT]:
-    """Several options as one decorator, shown together in this order."""
-    made = [click.option(*names, cls=SectionedOption, section=name, **given) for names, given in options]
-    return combine_decorators(*made)
-
-
-def combine_decorators(*decorators: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
-    """Several decorators as one."""
-    return lambda function: reduce(lambda done, decorator: decorator(done), reversed(decorators), function)
-
-
-def define_option(*names: str, **given: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    return names, given
 
 
 add_reading_options = make_section(
@@ -112,6 +55,14 @@ add_reading_options = make_section(
     define_option("--keep-going", is_flag=True, help="Skip documents that cannot be opened."),
 )
 
+
+def describe_column_types() -> str:
+    from priory.sources.column_types import list_column_types
+
+    types = list_column_types()
+    return f"What a column holds: {', '.join(types[:3])}, or a family: {', '.join(types[3:])}."
+
+
 add_column_options = make_section(
     "Columns",
     define_option("--target", metavar="COLUMN", help="The column to predict. A model remembers it."),
@@ -120,13 +71,22 @@ add_column_options = make_section(
         "types",
         multiple=True,
         metavar="COLUMN=TYPE",
-        help=f"What a column holds: {', '.join(COLUMN_TYPES[:3])}, or a family: {', '.join(COLUMN_TYPES[3:])}.",
+        make_help=describe_column_types,
     ),
     define_option("--text", metavar="A,B", help="Columns that hold texts."),
     define_option("--ignore", multiple=True, metavar="A,B", help="Columns to leave out."),
     define_option("--missing", multiple=True, metavar="A,B", help="Cells that count as missing, such as NA or ?."),
     define_option("--skip-unlabelled", is_flag=True, help="Skip rows without a label."),
-    define_option("--labels-as-text", is_flag=True, help="Accept labels that look like a number to predict."),
+    define_option(
+        "--coerce", is_flag=True, help="Read cells that are not numbers, in columns of numbers, as missing; counted."
+    ),
+    define_option(
+        "--classes",
+        "--labels-as-text",
+        "labels_as_text",
+        is_flag=True,
+        help="Take every value of the target for a class, even if it looks like a number to predict.",
+    ),
 )
 
 add_learning_options = make_section(
@@ -235,6 +195,7 @@ def pop_column_options(given: dict[str, Any]) -> ColumnOptions:
         frozenset(value for item in given.pop("missing") for value in item.split(",")),
         given.pop("skip_unlabelled"),
         given.pop("labels_as_text"),
+        given.pop("coerce"),
     )
 
 
@@ -299,10 +260,12 @@ def _split_names(text: str | None) -> list[str]:
 
 
 def _parse_column_type(text: str) -> tuple[str, str]:
+    from priory.sources.column_types import list_column_types
+
     name, _, kind = text.rpartition("=")
-    if not name or kind not in COLUMN_TYPES:
+    if not name or kind not in list_column_types():
         raise click.BadParameter(
-            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(COLUMN_TYPES)}.", param_hint="--type"
+            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(list_column_types())}.", param_hint="--type"
         )
     return name, kind
 

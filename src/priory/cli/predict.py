@@ -16,8 +16,8 @@ from priory.cli.options import (
     json_option,
     model_argument,
     pop_read_options,
-    sectioned_command,
 )
+from priory.cli.sections import sectioned_command
 from priory.cli.terminal import watch_workflow
 
 

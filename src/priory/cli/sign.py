@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from priory.cli.options import FILE_PATH_TYPE, get_required_key, json_option, model_argument, sectioned_command
+from priory.cli.options import FILE_PATH_TYPE, get_required_key, json_option, model_argument
+from priory.cli.sections import sectioned_command
 from priory.cli.terminal import print_json
 
 

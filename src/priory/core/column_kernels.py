@@ -9,6 +9,7 @@ import numpy as np
 from priory._kernel import tables as kernel
 from priory.core.sharding import (
     ROWS_PER_SHARD,
+    ColumnSubset,
     map_shards,
     map_threads,
     score_shards,
@@ -77,20 +78,28 @@ def round_to_bits(x: Array, bits: int) -> Array:
     return np.asarray(np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits) + 0.0)
 
 
-def score_gaussian(x: Array, unit: Array, centre: Array, precision: Array, constant: Array) -> Array:
+def score_gaussian(x: Array | ColumnSubset, unit: Array, centre: Array, precision: Array, constant: Array) -> Array:
     """Return the Gaussian log density summed over the columns, as (rows, classes)."""
     tables = [np.ascontiguousarray(t) for t in (1.0 / unit, centre, precision, constant)]
     return score_shards(lambda part: kernel.quadratic(take_float_rows(x, part), *tables), len(x), len(centre))
 
 
-def score_student_t(x: Array, unit: Array, centre: Array, precision: Array, power: Array, constant: Array) -> Array:
+def score_student_t(
+    x: Array | ColumnSubset, unit: Array, centre: Array, precision: Array, power: Array, constant: Array
+) -> Array:
     """Return the Student-t log density summed over the columns, as (rows, classes)."""
     tables = [np.ascontiguousarray(t) for t in (1.0 / unit, centre, precision, power, constant)]
     return score_shards(lambda part: kernel.student(take_float_rows(x, part), *tables), len(x), len(centre))
 
 
 def score_student_mixture(
-    x: Array, unit: Array, centre: Array, precision: Array, power: Array, constant: Array, inclusion: Array
+    x: Array | ColumnSubset,
+    unit: Array,
+    centre: Array,
+    precision: Array,
+    power: Array,
+    constant: Array,
+    inclusion: Array,
 ) -> Array:
     """Return (rows, classes) Student-t log densities, each column counting with the probability that it matters.
 

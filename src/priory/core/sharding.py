@@ -6,17 +6,17 @@ is converted to float64 rows separately: the extra memory is a few shards, whate
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
 
+from priory.core.machine import n_usable_cores
 from priory.core.typing import Array
 
 ROWS_PER_SHARD = 1 << 15
-N_THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+N_THREADS = n_usable_cores()
 
 ItemT = TypeVar("ItemT")
 ShardResultT = TypeVar("ShardResultT")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -28,6 +29,7 @@ from priory.errors import NotLearnedError
 
 DerivedT = TypeVar("DerivedT")
 
+ROW_SUM_TOLERANCE = 1e-6  # relative to the number of rows: how far sums over the same rows may differ
 # Relative to a count: a smaller rest after subtracting a part with fractional weights is rounding error, not rows.
 ROUNDING_TOLERANCE = 1e-12
 
@@ -137,6 +139,14 @@ class RowCounts(Statistics):
     n: Array
 
 
+def is_increasing(values: Array) -> bool:
+    """Whether values are sorted, each of them once, and of one type so that they can be compared."""
+    if values.dtype.kind == "O":
+        items = values.tolist()
+        return len({type(v) for v in items}) <= 1 and all(a < b for a, b in pairwise(items))
+    return bool((values[1:] > values[:-1]).all()) and values.dtype.kind in "biufUS"
+
+
 def subtract_counts(total: Array, part: Array) -> Array:
     """Return ``total - part``, or raise NotLearnedError if a count would be negative; counts are never clamped."""
     left = np.asarray(total - part)
@@ -153,10 +163,19 @@ def subtract_counts(total: Array, part: Array) -> Array:
 
 def _combine_values(op: Callable[[Array, Array], Array], a: object, b: object) -> object:
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return tuple(_combine_values(op, x, y) for x, y in zip(a, b, strict=True))
+        return tuple(_combine_parts(op, x, y, place) for place, (x, y) in enumerate(zip(a, b, strict=True)))
     if isinstance(a, Statistics) and isinstance(b, Statistics):
         return a + b if op is np.add else a - b
     return op(cast(Array, a), cast(Array, b))
+
+
+def _combine_parts(op: Callable[[Array, Array], Array], a: object, b: object, place: int) -> object:
+    """Combine two parts of records; an error says which part it is about."""
+    try:
+        return _combine_values(op, a, b)
+    except NotLearnedError as error:
+        error.path = (place, *error.path)
+        raise
 
 
 def _map_value(array: Callable[[Array], Array], record: Callable[[Statistics], Statistics], value: object) -> object:

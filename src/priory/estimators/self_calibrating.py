@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal, Self, TypeAlias
 
 import numpy as np
@@ -45,6 +46,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     calibrate: Literal["loo", False]
     corrections_: Corrections
+    target_: str  # the column of the labels, where the model was trained from files
+    missing_: tuple[str, ...]  # the cells that counted as missing in these files
 
     # -- what a classifier provides ------------------------------------------------------------------------------
 
@@ -159,6 +162,14 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     def _calibrated(self) -> CalibratedModel:
         return CalibratedModel(self._model(), self._corrections)
 
+    def _has_fitting_corrections(self, columns: Sequence[int]) -> bool:
+        """Whether the corrections, if there are any, are for this model; ``columns`` are those of each block."""
+        corrections, model = self._corrections, self._model()
+        if corrections is None:
+            return True
+        n_tokens = model.count_tokens() if any(member.features for member in corrections.members) else 0
+        return corrections.fits_model(len(model.classes), model.n_parts, columns, n_tokens)
+
     # -- judging -------------------------------------------------------------------------------------------------
 
     def evaluate(
@@ -198,9 +209,17 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             twin = copy.copy(self)
             twin._finish_fit(table, group, None)
             if twin._corrections is not None:
-                return twin.evaluate()
+                return replace(twin.evaluate(), positions=self._find_scored_rows(table))
             return Scores.of(self.classes_[group], self._predict_left_out(table, group), self.classes_, logs=True)
         return self._cross_validate(self._read_cells(table), group, _split_rows(folds, group, groups, time))
+
+    def find_scored_rows(self, X: object) -> Array:
+        """The positions of the rows of ``X`` that ``evaluate`` scores: evenly spaced ones if there are many."""
+        check_is_fitted(self, "statistics_")
+        return self._find_scored_rows(self._read(X, reset=False))
+
+    def _find_scored_rows(self, table: TableT) -> Array:
+        return self._calibrator().find_scored_rows(self._model(), self._read_cells(table))
 
     def _cross_validate(self, cells: Sequence[Cells], group: Array, splits: Iterator[tuple[Array, Array]]) -> Scores:
         """Each fold judged by the model without it, corrections included."""
@@ -214,7 +233,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             answers.append(CalibratedModel(model, corrections).log_probabilities(take_rows(cells, test)))
             tested.append(test)
         rows = np.concatenate(tested)
-        return Scores.of(self.classes_[group[rows]], np.concatenate(answers), self.classes_, logs=True)
+        scores = Scores.of(self.classes_[group[rows]], np.concatenate(answers), self.classes_, logs=True)
+        return replace(scores, positions=rows)
 
     def leave_one_out(self, X: object, y: ArrayLike | None) -> Array:
         """log p(c | x) of every learned row, from the model without that row: ``total - row``, no refit."""

@@ -15,25 +15,34 @@ from sklearn.utils.validation import check_is_fitted
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
+from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_counts import TokenCounts
-from priory.bag_of_words.tokenizer import Analyzer, Tokenizer, load_stop_words
+from priory.bag_of_words.tokenizer import Analyzer, Tokenizer
 from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, check_words_kept
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
 from priory.core.deprecation import rename_arguments, rename_parameters
+from priory.core.model_matching import describe_difference
+from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
-from priory.errors import DataError
+from priory.errors import DataError, StaleModelError
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers
 from priory.models.model_statistics import ModelStatistics
+from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines
 
+TOKEN_PARAMETERS = (  # what decides which tokens are counted
+    *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "cjk", "stop_words"),
+    *("vocabulary", "unknown", "min_df", "max_df", "max_features", "buckets", "max_tokens"),
+)
 MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
 MAX_TEXTS_TO_CHOOSE_ALPHA = 500  # texts left out to choose alpha="loo", where leaving one out has a closed form
 MAX_TEXTS_TO_SUBTRACT = 100  # texts left out to choose alpha="loo", where each is left out by subtraction
@@ -49,7 +58,21 @@ class TextTable:
     def rows(self) -> int:
         return len(self.documents)
 
+    def take_rows(self, rows: Array) -> TextTable:
+        """Some of the documents."""
+        return TextTable([self.documents[row] for row in rows.tolist()])
 
+
+@register_estimator(
+    required=("statistics_", "n_features_in_", "salt_"),
+    former_names={
+        "unit": "analyzer",
+        "least": "min_token_length",
+        "ngrams": "ngram_range",
+        "extra": "extra_tokens",
+        "most": "max_tokens",
+    },
+)
 @rename_parameters(
     unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens", most="max_tokens"
 )
@@ -199,6 +222,14 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.calibrate = calibrate
         self.refine = refine
 
+    def _is_consistent(self) -> bool:
+        """Whether the records can be those of the text model that was declared."""
+        return (
+            self.n_features_in_ == 1
+            and self._build_text_model().find_fault(self.statistics_.parts) is None
+            and self._has_fitting_corrections([0])
+        )
+
     # -- what was declared ---------------------------------------------------------------------------------------
 
     def _build_vocabulary(self) -> Vocabulary:
@@ -249,7 +280,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
             raise DataError("alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number.")
         quick = self._build_vocabulary().leaves_out_in_closed_form
         rows = space_evenly(table.rows, MAX_TEXTS_TO_CHOOSE_ALPHA if quick else MAX_TEXTS_TO_SUBTRACT)
-        sample, own = TextTable([table.documents[i] for i in rows]), group[rows]
+        sample, own = table.take_rows(rows), group[rows]
 
         def predict_left_out(alpha: float) -> Array:
             self.__dict__["alpha_"] = alpha
@@ -259,7 +290,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     def _read(self, X: object, reset: bool) -> TextTable:
         self._check_parameters()
-        texts = TextTable(check_documents(X))
+        texts = TextTable(check_documents(take_text_column(X)))
         if reset:
             if not texts.rows:
                 raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
@@ -279,8 +310,16 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)
         ours, theirs = self._build_text_model(), other._build_text_model()
-        if ours.vocabulary != theirs.vocabulary or ours.binary != theirs.binary:
-            raise DataError("the models read texts differently; only models with the same tokens can be merged.")
+        if ours.vocabulary == theirs.vocabulary and ours.binary == theirs.binary:
+            return
+        own, others = ({**m.get_params(), "salt": m.salt_} for m in (self, other))
+        compared = [*TOKEN_PARAMETERS, *(["model"] if ours.binary != theirs.binary else [])]
+        differing = next((name for name in compared if own[name] != others[name]), "salt")
+        difference = describe_difference(differing, own[differing], others[differing])
+        raise DataError(f"the models read texts differently: {difference}; merge models of the same tokens.")
+
+    def _check_same_columns(self, other: Self) -> None:
+        """A model of texts has one column, whatever its name."""
 
     # -- what was learned ----------------------------------------------------------------------------------------
 
@@ -298,28 +337,35 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return check_words_kept(self._counts_in_use())
 
     @property
+    @optional_attribute
     def alpha_(self) -> float:
         """The smoothing in use: as declared, chosen by the evidence, or chosen by ``fit`` by leaving texts out."""
         if self.alpha == "loo":
-            return float(self.__dict__["alpha_"])
+            if "alpha_" not in vars(self):
+                raise StaleModelError("alpha='loo' has not been chosen yet; call fit.")
+            return float(vars(self)["alpha_"])
         return self._build_text_model().choose_alpha(self._records())
 
     @property
+    @optional_attribute
     def vocabulary_(self) -> list[str]:
         """The tokens in use."""
         return self._token_counts().tokens()
 
     @property
+    @optional_attribute
     def counts_(self) -> Array:
         """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
         return self._counts_in_use().counts
 
     @property
+    @optional_attribute
     def n_tokens_(self) -> int:
         """The number of different tokens (or buckets) in use."""
         return len(self._counts_in_use())
 
     @property
+    @optional_attribute
     def inclusion_probability_(self) -> dict[str, float]:
         """For each token the probability that it depends on the class at all."""
         self._token_counts()
@@ -347,14 +393,15 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
         split = self._calibrated().split_evidence(self._read_cells(texts))
+        prior = LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
         return Ledgers(
             [
-                self._explain_document(document, weight, split.prior, rest)
+                self._explain_document(document, weight, prior, rest)
                 for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
             ]
         )
 
-    def _explain_document(self, document: Document, text_weight: float, prior: Array, correction: Array) -> Ledger:
+    def _explain_document(self, document: Document, text_weight: float, prior: LedgerLine, correction: Array) -> Ledger:
         model, records = self._build_text_model(), self._records()
         table, constant = (text_weight * weights for weights in model.token_weights(records))
         words = check_words_kept(model.select_counts(records))
@@ -365,7 +412,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         if not np.allclose(correction, 0.0, atol=1e-9):
             lines.append(LedgerLine("(together)", "", tuple(correction.tolist())))
         text = document if isinstance(document, str) else document.decode()
-        return Ledger(tuple(self.classes_.tolist()), LedgerLine("prior", "", tuple(prior.tolist())), tuple(lines), text)
+        return Ledger(tuple(self.classes_.tolist()), prior, tuple(lines), text)
 
     @rename_arguments(most="max_tokens")
     def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:

@@ -1,4 +1,4 @@
-"""Likelihoods with their conjugate priors, one to a module, all behind one interface (`family.Family`)."""
+"""Likelihoods with their conjugate priors, one for each module, all behind one interface (`base.Family`)."""
 
 from priory.families.base import Family
 from priory.families.bernoulli import Bernoulli

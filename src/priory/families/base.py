@@ -4,70 +4,93 @@ A family's fields are the hyperparameters of its prior, so an instance *is* a st
 
     posterior = prior + statistics          # in code: ``family + family.observe(x)``
 
-whose result is an instance of the same class. The evidence then needs one definition for all of them: how much the
+whose result is an instance of the same class. The evidence is then defined once for all families: how much the
 normaliser of the belief grew.
+
+    ColumnFamily    what naive Bayes asks of whatever explains a block of columns
+    Family          a ColumnFamily that is a belief about the parameters of one likelihood
+    ArrayFamily     a Family whose record of a block is arrays (classes, columns)
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import assign_single_class
 from priory.core.logspace import log
-from priory.core.sharding import score_shards
-from priory.core.typing import Array
+from priory.core.sharding import ColumnSubset, score_shards
+from priory.core.statistics import Statistics
+from priory.core.typing import Array, ColumnKind
 
 Estimate = Literal["ml", "map", "mean", "predictive"]
 ESTIMATES: tuple[str, ...] = ("ml", "map", "mean", "predictive")
 
+BlockT = TypeVar("BlockT")  # the record of a block of columns
+CellsT = TypeVar("CellsT")  # the cells of a block of columns
+StatisticsT = TypeVar("StatisticsT", bound=Statistics)  # the record a belief learns from
+ParametersT = TypeVar("ParametersT")  # the parameters of a likelihood
 
-class ColumnFamily(ABC):
+NumberBlock: TypeAlias = "Array | ColumnSubset"  # numbers (rows, columns), or some columns of them
+
+
+class ColumnFamily(ABC, Generic[BlockT, CellsT]):
     """What naive Bayes asks of whatever explains columns: a record, and what it says of new cells, class by class."""
 
     accepted_values: ClassVar[str] = ""  # what a column must hold for this family to fit it, for people
+    column_kind: ClassVar[ColumnKind] = "number"  # what the cells of its columns are read as
+
+    @classmethod
+    def accepts(cls, values: Array) -> Array:
+        """Whether the family gives each number a positive probability; the answer for NaN does not matter."""
+        return np.ones(np.shape(values), dtype=bool)
+
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self | type[Self]:
+        """The family with ``alpha`` virtual examples of each value; unchanged if it does not count values."""
+        return cls
 
     @abstractmethod
-    def observe(self, x: Any, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
-        """The statistics of the rows."""
+    def observe(self, x: CellsT, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> BlockT:
+        """The statistics of the rows; ``group`` (rows,) is the class number of each row, 0 .. groups - 1."""
 
     @classmethod
     @abstractmethod
-    def empirical_prior(cls, statistics: Any) -> Self:
+    def empirical_prior(cls, statistics: BlockT) -> Self:
         """A weak prior on the scale of the data: a function of what all classes saw together (empirical Bayes)."""
 
     @abstractmethod
-    def log_likelihood(self, statistics: Any, x: Any, estimate: str) -> Array:
-        """Terms (rows, classes, columns): log p(x | class). A missing cell, or a class without rows, says nothing."""
+    def log_likelihood(self, statistics: BlockT, x: CellsT, estimate: str) -> Array:
+        """Terms (rows, classes, columns): log p(x | class); zero for a missing cell, or a class without rows."""
 
     @abstractmethod
-    def score(self, statistics: Any, x: Any, estimate: str) -> Array:
+    def score(self, statistics: BlockT, x: CellsT, estimate: str) -> Array:
         """The terms summed over the columns: (rows, classes), up to what all classes of a row share."""
 
-    def averaged_log_likelihood(self, statistics: Any, pooled: Any, x: Any, estimate: str, inclusion: Array) -> Array:
-        """The terms where a column depends on the class with probability ``matters``, and else is as ``together``."""
+    def averaged_log_likelihood(
+        self, statistics: BlockT, pooled: BlockT, x: CellsT, estimate: str, inclusion: Array
+    ) -> Array:
+        """Terms of columns that depend on the class with probability ``inclusion``, and otherwise are as ``pooled``."""
         apart, shared = self.log_likelihood(statistics, x, estimate), self.log_likelihood(pooled, x, estimate)
         return np.logaddexp(log(inclusion) + apart, log(1 - inclusion) + shared)
 
-    def averaged_score(self, statistics: Any, pooled: Any, x: Any, estimate: str, inclusion: Array) -> Array:
-        """They summed over the columns: (rows, classes), up to what all classes of a row share."""
-        groups = len(statistics[0].n if isinstance(statistics, tuple) else statistics.n)
-        return score_shards(
-            lambda part: self.averaged_log_likelihood(statistics, pooled, x[part], estimate, inclusion).sum(axis=-1),
-            len(x),
-            groups,
-        )
+    def averaged_score(self, statistics: BlockT, pooled: BlockT, x: CellsT, estimate: str, inclusion: Array) -> Array:
+        """The averaged terms summed over the columns: (rows, classes), up to what all classes of a row share."""
+        return self.averaged_log_likelihood(statistics, pooled, x, estimate, inclusion).sum(axis=-1)
 
     @abstractmethod
-    def evidence(self, statistics: Any) -> Array:
+    def evidence(self, statistics: BlockT) -> Array:
         """Log evidence of each column, over all classes; -inf where a value was seen that the family cannot hold."""
 
 
-class Family(ColumnFamily):
+AnyFamily: TypeAlias = ColumnFamily[Any, Any]  # a family of a block whose records and cells are known to it alone
+
+
+class Family(ColumnFamily[BlockT, CellsT], Generic[StatisticsT, ParametersT, BlockT, CellsT]):
     """A likelihood with its conjugate prior.
 
     ``x`` is one column (rows,) or a block of columns (rows, columns). Without ``group`` a record describes all rows;
@@ -76,8 +99,8 @@ class Family(ColumnFamily):
 
     def __eq__(self, other: object) -> bool:
         """Beliefs are the same if their hyperparameters are."""
-        mine, yours = vars(self), vars(other) if type(other) is type(self) else {}
-        return self is other or (mine.keys() == yours.keys() and all(np.array_equal(mine[k], yours[k]) for k in mine))
+        own, others = vars(self), vars(other) if type(other) is type(self) else {}
+        return self is other or (own.keys() == others.keys() and all(np.array_equal(own[k], others[k]) for k in own))
 
     def __hash__(self) -> int:
         return hash(type(self))
@@ -85,31 +108,31 @@ class Family(ColumnFamily):
     # -- learning ------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def posterior(self, statistics: Any) -> Self:
-        """What is believed after seeing ``seen``: the same family with updated hyperparameters."""
+    def posterior(self, statistics: StatisticsT) -> Self:
+        """The belief after seeing the statistics: the same family with updated hyperparameters."""
 
-    def __add__(self, statistics: Any) -> Self:
+    def __add__(self, statistics: StatisticsT) -> Self:
         return self.posterior(statistics)
 
     # -- estimates -----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def ml(self, statistics: Any) -> Any:
-        """The parameters that make what was seen most probable (NaN where nothing was seen)."""
+    def ml(self, statistics: StatisticsT) -> ParametersT:
+        """The parameters under which the statistics are most probable (NaN where nothing was seen)."""
 
     @abstractmethod
-    def mode(self) -> Any:
+    def mode(self) -> ParametersT:
         """The most probable parameters under this belief."""
 
     @abstractmethod
-    def mean(self) -> Any:
+    def mean(self) -> ParametersT:
         """The expected parameters under this belief."""
 
-    def map(self, statistics: Any) -> Any:
-        """The most probable parameters after seeing ``seen``."""
+    def map(self, statistics: StatisticsT) -> ParametersT:
+        """The most probable parameters after seeing the statistics."""
         return (self + statistics).mode()
 
-    def parameters(self, statistics: Any, estimate: str) -> Any:
+    def parameters(self, statistics: StatisticsT, estimate: str) -> ParametersT:
         """The point estimate called ``ml``, ``map`` or ``mean``."""
         if estimate == "ml":
             return self.ml(statistics)
@@ -118,7 +141,7 @@ class Family(ColumnFamily):
     # -- probabilities -------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def log_density(self, x: ArrayLike, parameters: Any) -> Array:
+    def log_density(self, x: ArrayLike, parameters: ParametersT) -> Array:
         """Log probability (density) of ``x`` given parameters."""
 
     @abstractmethod
@@ -129,29 +152,30 @@ class Family(ColumnFamily):
     def log_normaliser(self) -> Array:
         """Log of the integral of the unnormalised belief over all parameters."""
 
-    def log_base(self, statistics: Any) -> Array | float:
-        """What the likelihoods seen hold that no parameter touches."""
+    def log_base(self, statistics: StatisticsT) -> Array | float:
+        """The part of the log likelihood that no parameter touches."""
         return 0.0
 
-    def log_evidence(self, statistics: Any) -> Array:
+    def log_evidence(self, statistics: StatisticsT) -> Array:
         """Log probability of everything seen, the parameters integrated out: how well the family *explains* it."""
         return np.asarray((self + statistics).log_normaliser() - self.log_normaliser() + self.log_base(statistics))
 
     # -- sampling ------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def draw(self, rng: np.random.Generator, size: int) -> Any:
+    def draw(self, rng: np.random.Generator, size: int) -> ParametersT:
         """``size`` draws of the parameters under this belief."""
 
     @abstractmethod
-    def sample(self, parameters: Any, rng: np.random.Generator, size: int) -> Array:
+    def sample(self, parameters: ParametersT, rng: np.random.Generator, size: int) -> Array:
         """``size`` draws of ``x`` given parameters."""
 
-    # -- classes by columns: what naive Bayes asks -----------------------------------------------------------------
 
-    def log_likelihood(self, statistics: Any, x: Array, estimate: str) -> Array:
-        """Terms (rows, classes, columns): log p(x | class). A missing cell, or a class without rows, says nothing."""
-        cells = np.asarray(x, dtype=float)[:, None]
+class ArrayFamily(Family[StatisticsT, ParametersT, StatisticsT, Array]):
+    """A family of numbers whose record of a block is arrays (classes, columns): one belief for each of them."""
+
+    def log_likelihood(self, statistics: StatisticsT, x: Array, estimate: str) -> Array:
+        cells = np.asarray(x, dtype=float)[:, None]  # (rows, 1, columns)
         if estimate == "predictive":
             terms = statistics.derive("posterior", self.posterior, self).log_predictive(cells)
         else:
@@ -159,22 +183,28 @@ class Family(ColumnFamily):
             terms = self.log_density(cells, parameters)
         return np.where(np.isnan(cells) | np.isnan(terms), 0.0, terms)
 
-    def score(self, statistics: Any, x: Array, estimate: str) -> Array:
-        """The terms summed over the columns: (rows, classes)."""
-        groups = len(statistics.n)
+    def score(self, statistics: StatisticsT, x: NumberBlock, estimate: str) -> Array:
         return score_shards(
-            lambda part: self.log_likelihood(statistics, x[part], estimate).sum(axis=-1), len(x), groups
+            lambda part: self.log_likelihood(statistics, x[part], estimate).sum(axis=-1), len(x), len(statistics.n)
         )
 
-    def evidence(self, statistics: Any) -> Array:
-        """Log evidence of each column, over all classes; -inf where a value was seen that the family cannot hold."""
-        outside = getattr(statistics, "outside", None)
+    def averaged_score(
+        self, statistics: StatisticsT, pooled: StatisticsT, x: NumberBlock, estimate: str, inclusion: Array
+    ) -> Array:
+        return score_shards(
+            lambda part: self.averaged_log_likelihood(statistics, pooled, x[part], estimate, inclusion).sum(axis=-1),
+            len(x),
+            len(statistics.n),
+        )
+
+    def evidence(self, statistics: StatisticsT) -> Array:
+        outside: Array | None = getattr(statistics, "outside", None)
         evidence = np.atleast_2d(self.log_evidence(statistics)).sum(axis=0)
         return evidence if outside is None else np.where(outside.sum(axis=0) > 0, -np.inf, evidence)
 
 
 class GroupedRows:
-    """Rows laid out for counting: a 2-D block, a class for each row, and the shape of the record that comes out."""
+    """Rows laid out for counting: a 2-D block, the class of each row, and the shape of the record that comes out."""
 
     def __init__(self, x: ArrayLike, group: Array | None, groups: int) -> None:
         cells = np.asarray(x)
@@ -188,5 +218,5 @@ class GroupedRows:
 
 
 def nan_where_zero(n: Array) -> Array:
-    """``n`` with nought as NaN: dividing by it says "unknown" and never warns."""
+    """``n`` with zero as NaN: dividing by it gives NaN, for unknown, and never warns."""
     return np.where(n > 0, n, np.nan)

@@ -11,15 +11,18 @@ from scipy.special import betaln
 
 from priory.core.column_kernels import score_by_lookup, sum_by_class
 from priory.core.logspace import log, x_log_y
-from priory.core.statistics import Statistics, subtract_counts
+from priory.core.registration import register_record
+from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.families import dirichlet
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.registry import register_family
 
 
+@register_record("Trials", axes={"n": "ce", "successes": "cd", "outside": "ce"})
 @dataclass(frozen=True, eq=False)
 class BernoulliStatistics(Statistics):
-    """Trials made, successes among them, and values seen that are neither."""
+    """The number of trials, the successes among them, and the values that are neither 0 nor 1."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
 
@@ -27,16 +30,37 @@ class BernoulliStatistics(Statistics):
     successes: Array
     outside: Array
 
+    def find_fault(self) -> str | None:
+        slack = ROW_SUM_TOLERANCE * (1 + np.abs(self.n))
+        return None if (self.successes <= self.n + slack).all() else "there are more successes than trials"
+
     def check_subtraction(self, total: BernoulliStatistics, part: BernoulliStatistics) -> BernoulliStatistics:
         subtract_counts(total.n - total.successes, part.n - part.successes)  # failures are counts too
         return super().check_subtraction(total, part)
 
 
+@register_family("bernoulli", auto_rank=1)
 @final
 @dataclass(frozen=True, eq=False)
-class Bernoulli(Family):
-    """``p(x) = θ^x (1-θ)^(1-x)`` with ``θ ~ Beta(a, b)``.
+class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
+    """Yes or no: ``p(x) = θ^x (1-θ)^(1-x)`` with ``θ ~ Beta(a, b)``.
 
+    Parameters
+    ----------
+    a, b : float or array of shape (classes, columns)
+        Virtual successes and failures. Both 1 is the uniform prior.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Murphy, K. P. (2012). Machine Learning: A Probabilistic Perspective, section 3.3.
+
+    Examples
+    --------
     Seven cherries and three limes; then Laplace's estimate, which is the m-estimate with m = 2, p = 1/2:
 
     >>> seen = Bernoulli().observe([1] * 7 + [0] * 3)
@@ -50,6 +74,14 @@ class Bernoulli(Family):
     b: float | Array = 1.0
 
     accepted_values: ClassVar[str] = "only 0 and 1"
+
+    @classmethod
+    def accepts(cls, values: Array) -> Array:
+        return np.asarray((values == 0) | (values == 1))
+
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self:
+        return cls(alpha, alpha)
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
@@ -72,7 +104,7 @@ class Bernoulli(Family):
 
     @classmethod
     def empirical_prior(cls, statistics: BernoulliStatistics) -> Self:
-        """Symmetric, as strong as the evidence of all classes says, for each column."""
+        """Symmetric, for each column with the alpha of the largest evidence over all classes."""
         yes, no = np.atleast_2d(statistics.successes), np.atleast_2d(statistics.n - statistics.successes)
         pairs = np.stack([yes, no], axis=-1).swapaxes(0, 1)
         strength = np.array([dirichlet.choose_alpha(column) for column in pairs])
@@ -115,11 +147,16 @@ class Bernoulli(Family):
 
     # -- classes by columns: a cell is 0, 1, neither, or missing ------------------------------------------------------
 
-    def score(self, statistics: BernoulliStatistics, x: Array, estimate: str) -> Array:
+    def score(self, statistics: BernoulliStatistics, x: NumberBlock, estimate: str) -> Array:
         return _score_cases(x, self.log_likelihood(statistics, _make_case_rows(x), estimate))
 
     def averaged_score(
-        self, statistics: BernoulliStatistics, pooled: BernoulliStatistics, x: Array, estimate: str, inclusion: Array
+        self,
+        statistics: BernoulliStatistics,
+        pooled: BernoulliStatistics,
+        x: NumberBlock,
+        estimate: str,
+        inclusion: Array,
     ) -> Array:
         return _score_cases(
             x, self.averaged_log_likelihood(statistics, pooled, _make_case_rows(x), estimate, inclusion)
@@ -132,12 +169,12 @@ class Bernoulli(Family):
         return rng.binomial(1, parameters, size=(size, *np.shape(parameters))).astype(float)
 
 
-def _make_case_rows(x: Array) -> Array:
-    """Rows of 0, of 1, and of what is neither."""
+def _make_case_rows(x: NumberBlock) -> Array:
+    """Three rows: of 0, of 1, and of a value that is neither."""
     return np.repeat([[0.0], [1.0], [2.0]], x.shape[1], axis=1)
 
 
-def _score_cases(x: Array, terms: Array) -> Array:
+def _score_cases(x: NumberBlock, terms: Array) -> Array:
     """Scores (rows, classes) from the terms (cases, classes, columns)."""
 
     def codes(part: slice) -> Array:

@@ -11,15 +11,18 @@ from scipy.special import betaln, gammaln
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
 from priory.families.bernoulli import Bernoulli
+from priory.families.registry import register_family
 
 
+@register_record("Successes", axes="cd")
 @dataclass(frozen=True, eq=False)
 class BinomialStatistics(Statistics):
-    """Rows seen, successes in them, the log of the ways to have them, and values that are no count of successes."""
+    """The number of rows, the successes in them, the sum of log C(trials, x), and values that are not such counts."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
 
@@ -29,11 +32,30 @@ class BinomialStatistics(Statistics):
     outside: Array
 
 
+@register_family()
 @final
 @dataclass(frozen=True, eq=False)
-class Binomial(Family):
-    """``p(x) = C(trials, x) θ^x (1-θ)^(trials-x)`` with ``θ ~ Beta(a, b)``; ``trials`` is declared.
+class Binomial(ArrayFamily[BinomialStatistics, Array]):
+    """Successes among a known number of trials: ``p(x) = C(trials, x) θ^x (1-θ)^(trials-x)`` with ``θ ~ Beta(a, b)``.
 
+    Parameters
+    ----------
+    trials : int
+        The number of trials behind every cell.
+    a, b : float or array of shape (classes, columns)
+        Virtual successes and failures.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Murphy, K. P. (2012). Machine Learning: A Probabilistic Perspective, section 3.3.
+
+    Examples
+    --------
     >>> seen = Binomial(trials=10).observe([7, 3])
     >>> float(Binomial(trials=10).ml(seen)), float((Binomial(trials=10) + seen).mean())
     (0.5, 0.5)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
 from priory.core.logspace import log
-from priory.core.typing import Array
+from priory.core.typing import Array, ColumnKind
+from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import Family, GroupedRows, nan_where_zero
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, leave_out_labels
+from priory.families.registry import register_family
 from priory.families.value_counts import CategoricalCells, ValueCounts
 
 
@@ -24,13 +28,34 @@ class ValueProbabilities(NamedTuple):
     probabilities: Array
 
 
+@register_family("categorical", auto_rank=1)
 @final
 @dataclass(frozen=True, eq=False)
-class Categorical(Family):
-    """One of several labels, ``θ ~ Dirichlet(alpha)``. A block of columns has one record, and may have one alpha, each.
+class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...], CategoricalCells]):
+    """One of several labels, ``θ ~ Dirichlet(alpha)``.
 
-    The values are those seen, or those declared. A value that no class has ever shown speaks for none of them.
+    A block of columns has one record for each column. A value that was neither learned nor declared says nothing about
+    the class.
 
+    Parameters
+    ----------
+    alpha : float or array of shape (columns,) or (values,)
+        Virtual examples of every value. With declared ``values``, an array has one number for each of them, in that
+        order: the m-estimate with a prior share for each value. Otherwise it has one number for each column.
+    values : sequence, optional
+        Values that count as possible before any of them is seen; by default those seen.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Mitchell, T. M. (1997). Machine Learning, section 6.9 (the m-estimate).
+
+    Examples
+    --------
     >>> seen = Categorical().observe(["sunny", "rain", "sunny", "overcast"])
     >>> seen.values.tolist(), Categorical().ml(seen).probabilities.tolist()
     (['overcast', 'rain', 'sunny'], [0.25, 0.25, 0.5])
@@ -39,11 +64,35 @@ class Categorical(Family):
     """
 
     alpha: float | Array = 1.0
-    values: Any = None
+    values: Sequence[object] | Array | None = None
 
     accepted_values: ClassVar[str] = "labels"
+    column_kind: ClassVar[ColumnKind] = "label"
 
-    def observe(self, x: Any, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self:
+        return cls(alpha)
+
+    def __post_init__(self) -> None:
+        if self.values is None:
+            return
+        values, alpha = np.asarray(self.values), np.asarray(self.alpha, dtype=float)
+        if len(np.unique(values)) < len(values):
+            raise DataError(f"values are {values.tolist()}; each may be declared once.")
+        if alpha.ndim and alpha.shape[-1] != len(values):
+            raise DataError(f"alpha has {alpha.shape[-1]} numbers for {len(values)} values; give one for each.")
+        order = np.argsort(values)
+        object.__setattr__(self, "values", values[order])
+        if alpha.ndim:
+            object.__setattr__(self, "alpha", alpha[..., order])
+
+    def observe(
+        self,
+        x: CategoricalCells | ArrayLike,
+        group: Array | None = None,
+        groups: int = 1,
+        weight: Array | None = None,
+    ) -> tuple[ValueCounts, ...]:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         rows = GroupedRows(coded.codes, group, groups)
         widths = np.array([len(values) for values in coded.values])
@@ -52,23 +101,32 @@ class Categorical(Family):
             ValueCounts.of(values, c if group is not None else c[0])
             for values, c in zip(coded.values, counts, strict=True)
         )
-        return tallies[0] if not isinstance(x, CategoricalCells) and np.ndim(x) == 1 else tallies
+        if not isinstance(x, CategoricalCells) and np.ndim(x) == 1:
+            return tallies[0]  # type: ignore[return-value]  # a column by itself has a record by itself
+        return tallies
 
     def _add_declared_values(self, statistics: ValueCounts) -> ValueCounts:
         """The record over the declared values as well as those seen."""
         if self.values is None:
             return statistics
-        declared = np.unique(np.asarray(self.values))
-        nothing = ValueCounts(declared, np.zeros((*statistics.counts.shape[:-1], len(declared))))
-        return nothing + statistics
+        empty = ValueCounts(np.asarray(self.values), np.zeros((*statistics.counts.shape[:-1], len(self.values))))
+        return empty + statistics
+
+    def _virtual_examples(self, values: Array) -> Array:
+        """(values,): the virtual examples of each value; one that was not declared has as few as any declared."""
+        if np.ndim(self.alpha) == 0:
+            return np.full(len(values), float(self.alpha))
+        alpha = np.asarray(self.alpha, dtype=float)
+        declared = ValueCounts(np.asarray(self.values), alpha[None])
+        return np.append(alpha, alpha.min())[declared.find_positions(values)]
 
     def posterior(self, statistics: ValueCounts) -> Self:
         full = self._add_declared_values(statistics)
-        return replace(self, alpha=self.alpha + full.counts, values=full.values)
+        return replace(self, alpha=self._virtual_examples(full.values) + full.counts, values=full.values)
 
     @classmethod
-    def empirical_prior(cls, statistics: Any) -> Self:
-        """Symmetric, as strong as the evidence of all classes says."""
+    def empirical_prior(cls, statistics: tuple[ValueCounts, ...]) -> Self:
+        """Symmetric, with the alpha of the largest evidence over all classes."""
         if isinstance(statistics, ValueCounts):
             return cls(dirichlet.choose_alpha(np.atleast_2d(statistics.counts)))
         return cls(np.array([dirichlet.choose_alpha(tally.counts) for tally in statistics]))
@@ -77,28 +135,29 @@ class Categorical(Family):
         return ValueProbabilities(statistics.values, statistics.counts / nan_where_zero(statistics.n)[..., None])
 
     def mode(self) -> ValueProbabilities:
-        return ValueProbabilities(self.values, dirichlet.mode_shares(np.asarray(self.alpha)))
+        return ValueProbabilities(np.asarray(self.values), dirichlet.mode_shares(np.asarray(self.alpha)))
 
     def mean(self) -> ValueProbabilities:
-        return ValueProbabilities(self.values, dirichlet.mean_shares(np.asarray(self.alpha)))
+        return ValueProbabilities(np.asarray(self.values), dirichlet.mean_shares(np.asarray(self.alpha)))
 
-    def log_density(self, x: Any, parameters: ValueProbabilities) -> Array:
+    def log_density(self, x: ArrayLike, parameters: ValueProbabilities) -> Array:
         """Log probability of labels; -inf for a label that is not among the values."""
         shares = ValueCounts(parameters.values, parameters.probabilities)
         table = np.append(shares.counts, np.zeros((*shares.counts.shape[:-1], 1)), axis=-1)
         return log(table[..., shares.find_positions(np.asarray(x))])
 
-    def log_predictive(self, x: Any) -> Array:
+    def log_predictive(self, x: ArrayLike) -> Array:
         return self.log_density(x, self.mean())
 
     def log_normaliser(self) -> Array:
         return dirichlet.log_normaliser(np.asarray(self.alpha))
 
     def log_evidence(self, statistics: ValueCounts) -> Array:
-        return dirichlet.log_evidence(np.asarray(self.alpha), self._add_declared_values(statistics).counts)
+        full = self._add_declared_values(statistics)
+        return dirichlet.log_evidence(self._virtual_examples(full.values), full.counts)
 
     def draw(self, rng: np.random.Generator, size: int) -> ValueProbabilities:
-        return ValueProbabilities(self.values, dirichlet.draw_shares(np.asarray(self.alpha), rng, size))
+        return ValueProbabilities(np.asarray(self.values), dirichlet.draw_shares(np.asarray(self.alpha), rng, size))
 
     def sample(self, parameters: ValueProbabilities, rng: np.random.Generator, size: int) -> Array:
         return rng.choice(parameters.values, p=parameters.probabilities, size=size)
@@ -106,23 +165,21 @@ class Categorical(Family):
     # -- classes by columns --------------------------------------------------------------------------------------
 
     def _family_of_column(self, j: int) -> Categorical:
-        """This family as it is for column ``j`` of a block."""
-        return self if np.ndim(self.alpha) == 0 else replace(self, alpha=float(np.asarray(self.alpha)[j]))
+        """The family of column ``j`` of a block."""
+        if np.ndim(self.alpha) == 0 or self.values is not None:
+            return self
+        return replace(self, alpha=float(np.asarray(self.alpha)[j]))
 
     def _table(self, statistics: ValueCounts, estimate: str) -> Array:
-        """Log probabilities (classes, values + 1); the last is a value never shown."""
+        """Log probabilities (classes, values + 1); the last, of a value never learned, is zero: it says nothing."""
         full = self._add_declared_values(statistics)
-        rows = full.n[:, None]
-        spare = np.zeros((len(rows), 1))
-        if estimate == "ml":
-            shares = np.append(full.counts, spare, axis=1) / nan_where_zero(rows)
-        else:
-            less = 1.0 if estimate == "map" and np.all(np.asarray(self.alpha) >= 1) else 0.0
-            virtual = float(self.alpha) - less
-            total = rows + virtual * len(full.values)
-            shares = (np.append(full.counts, spare, axis=1) + virtual) / nan_where_zero(total)
+        virtual = np.zeros(len(full.values)) if estimate == "ml" else self._virtual_examples(full.values)
+        if estimate == "map" and np.all(virtual >= 1):
+            virtual = virtual - 1
+        shares = (full.counts + virtual) / nan_where_zero(full.n + virtual.sum())[:, None]
         table = log(np.nan_to_num(shares, nan=1.0))
-        return np.where(np.isneginf(table).all(axis=0), 0.0, table)
+        table = np.where(np.isneginf(table).all(axis=0), 0.0, table)
+        return np.pad(table, ((0, 0), (0, 1)))
 
     def _tables(self, statistics: tuple[ValueCounts, ...], estimate: str) -> list[Array]:
         return [
@@ -131,7 +188,7 @@ class Categorical(Family):
         ]
 
     def _encode_cells(self, statistics: tuple[ValueCounts, ...], x: CategoricalCells) -> Array:
-        """The cells of ``x`` as places in the tables; negative where missing."""
+        """(rows, columns): the cells of ``x`` as positions in the tables; negative where missing."""
         codes = np.full(x.codes.shape, -1, dtype=np.int32)
         for j, tally in enumerate(statistics):
             places = np.append(
@@ -140,7 +197,9 @@ class Categorical(Family):
             codes[:, j] = places[x.codes[:, j]]
         return codes
 
-    def log_likelihood(self, statistics: tuple[ValueCounts, ...], x: Any, estimate: str) -> Array:
+    def log_likelihood(
+        self, statistics: tuple[ValueCounts, ...], x: CategoricalCells | ArrayLike, estimate: str
+    ) -> Array:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         codes, tables = self._encode_cells(statistics, coded), self._tables(statistics, estimate)
         columns = [
@@ -148,7 +207,7 @@ class Categorical(Family):
         ]
         return np.stack(columns, axis=-1).transpose(1, 0, 2)
 
-    def score(self, statistics: tuple[ValueCounts, ...], x: Any, estimate: str) -> Array:
+    def score(self, statistics: tuple[ValueCounts, ...], x: CategoricalCells | ArrayLike, estimate: str) -> Array:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         return column_kernels.score_by_lookup(
             lambda part: self._encode_cells(statistics, coded[part]), len(coded), self._tables(statistics, estimate)
@@ -158,7 +217,7 @@ class Categorical(Family):
         self,
         statistics: tuple[ValueCounts, ...],
         pooled: tuple[ValueCounts, ...],
-        x: Any,
+        x: CategoricalCells | ArrayLike,
         estimate: str,
         inclusion: Array,
     ) -> Array:

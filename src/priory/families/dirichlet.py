@@ -56,9 +56,10 @@ def choose_alpha(counts: Array) -> float:
 
 
 def choose_alpha_index(evidence: Array) -> Array:
-    """The weakest of the strengths (last axis) whose evidence is best up to rounding."""
-    top = evidence.max(axis=-1, keepdims=True)
-    return np.argmax(evidence >= top - 1e-9 * (1 + np.abs(top)), axis=-1)
+    """The first candidate (last axis) whose evidence is best up to rounding; one without finite evidence never is."""
+    finite = np.where(np.isfinite(evidence), evidence, -np.finfo(float).max)
+    top = finite.max(axis=-1, keepdims=True)
+    return np.argmax(finite >= top - 1e-9 * (1 + np.abs(top)), axis=-1)
 
 
 def draw_shares(alpha: Array, rng: np.random.Generator, size: int) -> Array:

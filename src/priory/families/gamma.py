@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,18 +12,21 @@ from scipy.special import gammaln, polygamma, psi
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log_sum_exp
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
+from priory.families.registry import register_family
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # sums of anything beyond would overflow
 SHAPE_NODES, SHAPE_NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
-LOG_SHAPE_SD = 2.0  # the shape is believed to lie within a factor e^2 of 1, give or take
+LOG_SHAPE_SD = 2.0  # of log k: the shape is believed to lie within a factor e^2 of 1
 
 
+@register_record("Positives", axes="cd")
 @dataclass(frozen=True, eq=False)
 class GammaStatistics(Statistics):
-    """Rows seen, their sum, the sum of their logarithms, and values seen that are not positive."""
+    """The number of rows, their sum, the sum of their logarithms, and the number of values that are not positive."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "outside")
 
@@ -36,18 +39,39 @@ class GammaStatistics(Statistics):
 class GammaParameters(NamedTuple):
     """The parameters of a Gamma distribution."""
 
-    shape: Any
-    rate: Any
+    shape: Array
+    rate: Array
 
 
+@register_family("gamma", auto_rank=4)
 @final
 @dataclass(frozen=True, eq=False)
-class Gamma(Family):
-    """``x ~ Gamma(k, θ)`` with ``θ ~ Gamma(a, b)``; conjugate for a known shape ``k``.
+class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
+    """Positive numbers: ``x ~ Gamma(k, θ)`` with ``θ ~ Gamma(a, b)``; conjugate for a known shape ``k``.
 
     Where ``shape`` is None, ``log k ~ N(0, 2²)``, the rate is believed to be about ``k a / b`` (``b / a`` is a guess of
     the mean, whatever the shape), and the shape is integrated out by quadrature about its most probable value.
 
+    Parameters
+    ----------
+    shape : float, optional
+        The shape ``k``, if it is known.
+    a, b : float or array of shape (columns,)
+        The prior of the rate.
+    seen : GammaStatistics, optional
+        What a belief about an unknown shape has learned; set by ``posterior``.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Minka, T. P. (2002). Estimating a Gamma distribution.
+
+    Examples
+    --------
     >>> seen = Gamma().observe([1.0, 2.0, 3.0, 4.0])
     >>> [round(float(v), 3) for v in Gamma().ml(seen)]
     [4.265, 1.706]
@@ -61,6 +85,10 @@ class Gamma(Family):
     seen: GammaStatistics | None = None  # what a belief about an unknown shape has to remember
 
     accepted_values: ClassVar[str] = "positive numbers"
+
+    @classmethod
+    def accepts(cls, values: Array) -> Array:
+        return np.asarray(values > 0)
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
@@ -128,7 +156,10 @@ class Gamma(Family):
             )
         )
         k = np.exp(nodes)
-        given = self._log_evidence_given_shape(k, wide, np.asarray(self.b)[..., None] / k)
+        # Amounts near the largest float overflow for shapes near zero: such a shape has no evidence.
+        with np.errstate(over="ignore", invalid="ignore"):
+            given = self._log_evidence_given_shape(k, wide, np.asarray(self.b)[..., None] / k)
+        given = np.nan_to_num(given, nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
         return k, np.asarray(given + prior + np.log(SHAPE_NODE_WEIGHTS) + SHAPE_NODES**2 / 2 + np.log(width))
 
     @cached_property
@@ -180,7 +211,7 @@ class Gamma(Family):
     def log_density(self, x: ArrayLike, parameters: GammaParameters) -> Array:
         x, (k, rate) = np.asarray(x, dtype=float), (np.asarray(p, dtype=float) for p in parameters)
         y = np.where(_is_positive(x), x, 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             value = k * np.log(rate) + (k - 1) * np.log(y) - rate * y - gammaln(k)
         return np.where(_is_positive(x) | np.isnan(x), value, -np.inf)
 
@@ -189,7 +220,7 @@ class Gamma(Family):
         x = np.asarray(x, dtype=float)
         y = np.where(_is_positive(x), x, 1.0)[..., None]
         constant = mass + gammaln(a + k) - gammaln(a) - gammaln(k) - k * np.log(b)
-        value = log_sum_exp(constant + (k - 1) * np.log(y) - (a + k) * np.log1p(y / b))
+        value = log_sum_exp(constant + (k - 1) * np.log(y) - (a + k) * np.logaddexp(0.0, np.log(y) - np.log(b)))
         return np.where(_is_positive(x) | np.isnan(x), value, -np.inf)
 
     def log_normaliser(self) -> Array:
@@ -230,7 +261,7 @@ def _log_mean_excess(statistics: GammaStatistics) -> Array:
 
 
 def _approximate_ml_shape(excess: Array) -> Array:
-    """About the shape of greatest likelihood: off by a few hundredths at most."""
+    """An approximation of the maximum likelihood shape, with an error of a few hundredths."""
     return np.asarray((3 - excess + np.sqrt((excess - 3) ** 2 + 24 * excess)) / (12 * excess))
 
 

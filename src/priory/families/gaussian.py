@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,33 +11,46 @@ from scipy.special import gammaln
 
 from priory.core import column_kernels, sharding
 from priory.core.logspace import LOG_TWO_PI, log
+from priory.core.registration import register_record
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.registry import register_family
 
-MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: a class that shows one value only is not infinitely sure of it
-MAX_ABS_Z = 1e140  # the square of anything farther out would overflow; the verdict is the same
+MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: the least variance of a class, even if it shows one value only
+MAX_UNITS = 1e120  # far above any sum of values in units of their column
+MAX_ABS_Z = 1e140  # the square of anything larger would overflow; the answer is the same
 
 
+@register_record(
+    "Moments",
+    axes={"n": "cd", "first": "cd", "second": "cd", "origin": "cd", "unit": "d"},
+    reveals="one row of each class as it was, until rows are forgotten: the origin its sums are taken about",
+)
 @dataclass(frozen=True, eq=False)
 class Moments(Statistics):
-    """Rows seen, and the sum and sum of squares of ``z = x / unit - origin``.
+    """The number of rows, and the sum and sum of squares of ``z = x / unit - origin``.
 
     Sums about an origin near the data keep 15 digits where raw sums keep none (mean 1e8, sd 1), and a power of two as
-    the unit keeps the squares of 1e300 finite. Neither changes a result beyond rounding; ``+`` puts both in one frame.
+    the unit keeps the squares of 1e300 finite. Neither changes a result beyond rounding; ``+`` aligns both.
     """
 
     frame_fields: ClassVar[tuple[str, ...]] = ("origin", "unit")
 
-    n: Array
-    first: Array
-    second: Array
-    origin: Array  # in units, one for each class and column
-    unit: Array  # a power of two for each column
+    n: Array  # (classes, columns)
+    first: Array  # (classes, columns)
+    second: Array  # (classes, columns)
+    origin: Array  # (classes, columns), in units
+    unit: Array  # (columns,), powers of two
+
+    def find_fault(self) -> str | None:
+        if (self.second < 0).any():
+            return "a sum of squares is negative"
+        return find_fault_of_moments(self.unit, self.origin, self.first, self.second)
 
     def rebase(self, origin: Array, unit: Array) -> Moments:
-        """The same rows about another origin, in another unit."""
+        """The record about another origin, in another unit."""
         scale = self.unit / unit
         shift = self.origin * scale - origin
         first, second = self.first * scale, self.second * scale**2
@@ -46,7 +59,7 @@ class Moments(Statistics):
         )
 
     def align(self, other: Moments) -> tuple[Moments, Moments]:
-        """Into the larger unit, about the origin of the record with more rows."""
+        """Both records in the larger unit, about the origin of the record with more rows."""
         filled, more = (r.n.sum(axis=0) if r.n.ndim > r.unit.ndim else r.n for r in (self, other))
         unit = np.where(more == 0, self.unit, np.where(filled == 0, other.unit, np.maximum(self.unit, other.unit)))
         origin = np.where(self.n >= other.n, self.origin * (self.unit / unit), other.origin * (other.unit / unit))
@@ -59,7 +72,7 @@ class Moments(Statistics):
         return replace(wide, origin=origin)
 
     def pool_classes(self) -> Moments:
-        """All classes together, about their common mean (two passes, so that distant classes do not cancel)."""
+        """All classes as one, about their common mean (in two passes, so that distant classes do not cancel)."""
         total = self.n.sum(axis=0, keepdims=True)
         mean = self.n * self.origin + self.first
         centre = mean.sum(axis=0, keepdims=True) / np.where(total > 0, total, 1.0)
@@ -74,11 +87,11 @@ class Moments(Statistics):
         lost = spread < -1e-9 * total.second
         if lost.any():
             cell = tuple(int(i) for i in np.argwhere(lost)[0])
-            raise NotLearnedError("cannot forget these values: more spread than was learned would go.", cell)
+            raise NotLearnedError("cannot forget these values: they have more spread than was learned.", cell)
         return left._centre_on_mean(np.where(spread <= ROUNDING_TOLERANCE * total.second, 0.0, spread))
 
     def _centre_on_mean(self, scatter: Array) -> Moments:
-        """The same rows about their mean: where the sums were taken before may have been a row that is forgotten."""
+        """The record about its mean: the origin may have been a row that is now forgotten."""
         n = np.where(self.n > 0, self.n, 1.0)
         origin = np.where(self.n > 0, self.origin + self.first / n, 0.0)
         first = np.where(self.n > 0, self.first - self.n * (origin - self.origin), 0.0)
@@ -89,25 +102,59 @@ class Moments(Statistics):
         return np.asarray(self.first / nan_where_zero(self.n))
 
     def scatter(self) -> Array:
-        """Sum of squares of z about its mean: nought where nothing was seen, and never less."""
+        """Sum of squares of z about its mean: zero where nothing was seen, and never negative."""
         return np.maximum(self._unclipped_scatter(), 0.0)
 
     def _unclipped_scatter(self) -> Array:
         return np.asarray(self.second - self.first**2 / np.where(self.n > 0, self.n, 1.0))
 
 
+def find_fault_of_moments(unit: Array, origin: Array, *sums: Array) -> str | None:
+    """What is wrong with sums about an origin in units: the unit of a column is of the size of its largest values."""
+    if not (unit > 0).all():
+        return "a unit is not above zero"
+    if (np.frexp(unit)[0] != 0.5).any():
+        return "a unit is not a power of two"
+    if any(np.abs(x).max(initial=0.0) > MAX_UNITS for x in (origin, *sums)):
+        return "a sum is too large for its unit"
+    return None
+
+
 class NormalParameters(NamedTuple):
     """The parameters of a Gaussian."""
 
-    mean: Any
-    variance: Any
+    mean: Array
+    variance: Array
 
 
+@register_family("gaussian", auto_rank=3)
 @final
 @dataclass(frozen=True, eq=False)
-class Gaussian(Family):
-    """``x ~ N(μ, σ²)`` with ``μ | σ² ~ N(location, σ²/strength)`` and ``σ² ~ InverseGamma(shape, scale)``.
+class Gaussian(ArrayFamily[Moments, NormalParameters]):
+    """Real numbers: ``x ~ N(μ, σ²)``, ``μ | σ² ~ N(location, σ²/strength)``, ``σ² ~ InverseGamma(shape, scale)``.
 
+    Parameters
+    ----------
+    location : float or array of shape (classes, columns)
+        The expected mean, in units.
+    strength : float or array of shape (classes, columns)
+        The number of virtual rows behind ``location``.
+    shape, scale : float or array of shape (classes, columns)
+        The prior of the variance, ``scale`` in units squared.
+    unit : float or array of shape (columns,)
+        The unit of ``location`` and ``scale``: beliefs about numbers near 1e300 stay finite.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Murphy, K. P. (2007). Conjugate Bayesian analysis of the Gaussian distribution.
+
+    Examples
+    --------
     >>> seen = Gaussian().observe([3.23, 1.23, 0.55, 1.23])
     >>> [round(float(v), 10) for v in Gaussian().ml(seen)]
     [1.56, 1.0067]
@@ -184,7 +231,7 @@ class Gaussian(Family):
             return np.asarray(-0.5 * (LOG_TWO_PI + np.log(variance) + (x - mean) ** 2 / variance))
 
     def _student_t_parameters(self) -> tuple[Array, Array, Array, Array]:
-        """The predictive of z as ``constant - power * log(1 + precision * (z - location)²)``; silent without spread."""
+        """The predictive of z as ``constant - power * log(1 + precision * (z - location)²)``; zero without spread."""
         shape, strength = np.asarray(self.shape, dtype=float), np.asarray(self.strength)
         spread = np.asarray(2 * np.asarray(self.scale) * (strength + 1) / strength, dtype=float)
         some = spread > 0
@@ -213,19 +260,24 @@ class Gaussian(Family):
     def sample(self, parameters: NormalParameters, rng: np.random.Generator, size: int) -> Array:
         return rng.normal(parameters.mean, np.sqrt(parameters.variance), size=(size, *np.shape(parameters.mean)))
 
-    # -- classes by columns, in units throughout so that nothing overflows ------------------------------------------
+    # -- classes by columns, in units throughout, so that nothing overflows -------------------------------------------
 
     def _tables(self, statistics: Moments, estimate: str) -> tuple[Array, ...]:
-        """Centre, precision, (power,) and constant of the log density of z, for each class and column."""
+        """Centre, precision, (power,) and constant of the log density, each (classes, columns).
+
+        Centre and precision are in units of the column; a class without rows has a constant of zero and says nothing.
+        """
         unitless = replace(statistics, unit=np.ones_like(statistics.unit))
         ratio = np.asarray(self.unit) / statistics.unit
         prior = replace(self, location=self.location * ratio, scale=self.scale * ratio**2, unit=np.ones_like(ratio))
         if estimate == "predictive":
-            return (prior + unitless)._student_t_parameters()
+            *rest, constant = (prior + unitless)._student_t_parameters()
+            return *rest, constant - (constant != 0) * np.log(statistics.unit)
         mean, variance = prior.parameters(unitless, estimate)
         variance = np.maximum(variance, MIN_VARIANCE_SHARE * type(self).empirical_prior(unitless).scale)
-        known_, variance = variance > 0, np.where(variance > 0, variance, 1.0)
-        return np.nan_to_num(mean), known_ / variance, known_ * -0.5 * (LOG_TWO_PI + np.log(variance))
+        defined, variance = variance > 0, np.where(variance > 0, variance, 1.0)
+        constant = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(statistics.unit)
+        return np.nan_to_num(mean), defined / variance, defined * constant
 
     def log_likelihood(self, statistics: Moments, x: Array, estimate: str) -> Array:
         centre, precision, *power, constant = statistics.derive(
@@ -233,22 +285,28 @@ class Gaussian(Family):
         )
         z = np.clip((x / statistics.unit)[:, None] - centre, -MAX_ABS_Z, MAX_ABS_Z)
         terms = constant - power[0] * np.log1p(precision * z**2) if power else constant - 0.5 * precision * z**2
-        return np.where(np.isnan(z), 0.0, terms - (constant != 0) * np.log(statistics.unit))
+        return np.where(np.isnan(z), 0.0, terms)
 
-    def score(self, statistics: Moments, x: Array, estimate: str) -> Array:
-        """As the terms say, up to a constant of the row that all classes share."""
+    def score(self, statistics: Moments, x: NumberBlock, estimate: str) -> Array:
+        """The terms summed over the columns."""
         tables = statistics.derive("tables", lambda s: self._tables(s, estimate), self, estimate)
         return (column_kernels.score_student_t if estimate == "predictive" else column_kernels.score_gaussian)(
             x, statistics.unit, *tables
         )
 
-    def averaged_score(self, statistics: Moments, pooled: Moments, x: Array, estimate: str, inclusion: Array) -> Array:
+    def averaged_score(
+        self, statistics: Moments, pooled: Moments, x: NumberBlock, estimate: str, inclusion: Array
+    ) -> Array:
         if estimate != "predictive":
             return super().averaged_score(statistics, pooled, x, estimate, inclusion)
-        pairs = zip(self._tables(statistics, estimate), self._tables(pooled, estimate), strict=True)
+        shared = self._tables(pooled, estimate)
+        pairs = zip(self._tables(statistics, estimate), shared, strict=True)
+        # the last row of each table is all classes pooled
         centre, precision, power, constant = (np.concatenate(pair) for pair in pairs)
-        constant = constant - (constant != 0) * np.log(statistics.unit)
-        return column_kernels.score_student_mixture(x, statistics.unit, centre, precision, power, constant, inclusion)
+        relative = column_kernels.score_student_mixture(
+            x, statistics.unit, centre, precision, power, constant, inclusion
+        )
+        return relative + column_kernels.score_student_t(x, statistics.unit, *shared)
 
     def evidence(self, statistics: Moments) -> Array:
         """A column without spread has no density: some other family explains it."""

@@ -1,13 +1,13 @@
 """Histogram: numbers that no parametric family fits, as counts over values at a declared resolution.
 
-What is remembered is how often each value was seen, to ``bits`` significant binary digits. That adds and subtracts
-exactly. The bins are a function of those counts, chosen by evidence whenever they are asked for, so they forget too.
+The record is how often each value was seen, rounded to ``bits`` significant binary digits. It adds and subtracts
+exactly. The bins are a function of those counts, chosen by evidence whenever they are needed, so they forget too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,9 +18,10 @@ from priory.core.logspace import log
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families import dirichlet
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import Family, GroupedRows, NumberBlock, nan_where_zero
 from priory.families.histogram_leave_one_out import leave_out_bins, outer_edge
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals
+from priory.families.registry import register_family
 from priory.families.value_counts import ValueCounts
 
 NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
@@ -35,15 +36,36 @@ class BinProbabilities(NamedTuple):
     probabilities: Array
 
 
+@register_family("histogram", auto_rank=5)
 @final
 @dataclass(frozen=True, eq=False)
-class Histogram(Family):
-    """Piecewise constant density over bins of equal content, ``θ ~ Dirichlet(alpha)``.
+class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], Array]):
+    """Numbers by a piecewise constant density over bins of equal content, ``θ ~ Dirichlet(alpha)``.
 
     The number of bins, and ``alpha`` where it is None, are those of the largest evidence. Edges lie halfway between
     neighbouring values, so a value that is seen again and again gets a bin of its own. Beyond the outermost edges the
     outermost bins answer.
 
+    Parameters
+    ----------
+    bits : int
+        The number of significant binary digits that values are rounded to.
+    alpha : float or array of shape (classes, bins), optional
+        Virtual examples of each bin; by default the number of the largest evidence.
+    edges : array of shape (bins + 1,), optional
+        The edges of the bins; set by ``posterior``.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Knuth, K. H. (2019). Optimal data-based binning for histograms and histogram-based probability density models.
+
+    Examples
+    --------
     >>> seen = Histogram().observe([0.0] * 50 + [3.0, 4.0, 5.0, 6.0, 7.0] * 10)
     >>> (Histogram() + seen).edges.tolist()
     [-1.5, 1.5, 7.5]
@@ -51,22 +73,30 @@ class Histogram(Family):
 
     bits: int = 10
     alpha: float | Array | None = None
-    edges: Any = None
+    edges: Array | None = None
 
     accepted_values: ClassVar[str] = "numbers"
 
-    def observe(self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> Any:
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self:
+        return cls(alpha=alpha)
+
+    def observe(
+        self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
+    ) -> tuple[ValueCounts, ...]:
         rows = GroupedRows(x, group, groups)
         pairs = column_kernels.count_values(rows.x, rows.group, weight, rows.groups, self.bits)
         if any(np.isinf(values).any() for values, _ in pairs):
-            raise DataError("a cell is infinite; use NaN for what is missing.")
+            raise DataError("a cell is infinite; use NaN for a missing value.")
         tallies = tuple(ValueCounts.of(values, c if group is not None else c[0]) for values, c in pairs)
-        return tallies[0] if np.ndim(x) == 1 else tallies
+        if np.ndim(x) == 1:
+            return tallies[0]  # type: ignore[return-value]  # a column by itself has a record by itself
+        return tallies
 
     # -- the bins ------------------------------------------------------------------------------------------------
 
     def _get_bins(self, statistics: ValueCounts) -> tuple[Array, Array, float]:
-        """Edges, counts (…, bins) and strength of the best histogram."""
+        """Edges (bins + 1,), counts (…, bins) and alpha of the best histogram."""
         return statistics.derive("bins", self._choose_bins, self)
 
     def _choose_bins(self, statistics: ValueCounts) -> tuple[Array, Array, float]:
@@ -78,13 +108,13 @@ class Histogram(Family):
         bounds = self._possible_edges(values)
         ends, candidate = _find_candidate_cuts(content.sum(axis=0))
         evidence = _compute_candidate_evidence(content[:, ends], bounds[ends], candidate)
-        best = ends[candidate == np.argmax(evidence)]
+        best = ends[candidate == dirichlet.choose_alpha_index(evidence)]
         binned = np.diff(content[:, best], axis=1)
         alpha = dirichlet.choose_alpha(binned) if self.alpha is None else float(np.asarray(self.alpha))
         return bounds[best], binned.reshape(*statistics.counts.shape[:-1], -1), alpha
 
     def _possible_edges(self, values: Array) -> Array:
-        """Where a bin may begin or end: halfway between values, and as far beyond the first and the last."""
+        """(values + 1,): where a bin may begin or end, halfway between values, and as far beyond the outermost ones."""
         between = values[1:] / 2 + values[:-1] / 2
         low = outer_edge(values[:1], values[1:2] if len(between) else values[:1], -1, self.bits)
         high = outer_edge(values[-1:], values[-2:-1] if len(between) else values[-1:], 1, self.bits)
@@ -97,7 +127,7 @@ class Histogram(Family):
         return replace(self, alpha=alpha + counts, edges=edges)
 
     @classmethod
-    def empirical_prior(cls, statistics: Any) -> Self:
+    def empirical_prior(cls, statistics: tuple[ValueCounts, ...]) -> Self:
         return cls()
 
     def ml(self, statistics: ValueCounts) -> BinProbabilities:
@@ -105,10 +135,10 @@ class Histogram(Family):
         return BinProbabilities(edges, counts / nan_where_zero(counts.sum(axis=-1, keepdims=True)))
 
     def mode(self) -> BinProbabilities:
-        return BinProbabilities(self.edges, dirichlet.mode_shares(np.asarray(self.alpha)))
+        return BinProbabilities(np.asarray(self.edges), dirichlet.mode_shares(np.asarray(self.alpha)))
 
     def mean(self) -> BinProbabilities:
-        return BinProbabilities(self.edges, dirichlet.mean_shares(np.asarray(self.alpha)))
+        return BinProbabilities(np.asarray(self.edges), dirichlet.mean_shares(np.asarray(self.alpha)))
 
     def log_density(self, x: ArrayLike, parameters: BinProbabilities) -> Array:
         density = log(parameters.probabilities) - _log_widths(parameters.edges)
@@ -125,7 +155,7 @@ class Histogram(Family):
         return np.asarray(dirichlet.log_evidence(np.asarray(alpha), counts) - counts @ _log_widths(edges))
 
     def draw(self, rng: np.random.Generator, size: int) -> BinProbabilities:
-        return BinProbabilities(self.edges, dirichlet.draw_shares(np.asarray(self.alpha), rng, size))
+        return BinProbabilities(np.asarray(self.edges), dirichlet.draw_shares(np.asarray(self.alpha), rng, size))
 
     def sample(self, parameters: BinProbabilities, rng: np.random.Generator, size: int) -> Array:
         bins = rng.choice(len(parameters.probabilities), p=parameters.probabilities, size=size)
@@ -134,7 +164,7 @@ class Histogram(Family):
     # -- classes by columns --------------------------------------------------------------------------------------
 
     def _table(self, statistics: ValueCounts, estimate: str) -> tuple[Array, Array]:
-        """Edges, and log densities (classes, bins); a bin that no class can reach speaks for none of them."""
+        """Edges, and log densities (classes, bins); a bin that no class can reach counts for none of them."""
         edges, probabilities = self.parameters(statistics, "mean" if estimate == "predictive" else estimate)
         table = log(np.nan_to_num(probabilities, nan=1.0))
         return edges, np.where(np.isneginf(table).all(axis=0), 0.0, table) - _log_widths(edges)
@@ -147,18 +177,18 @@ class Histogram(Family):
         columns = [table[:, _find_bin(x[:, j], edges)] for j, (edges, table) in enumerate(tables)]
         return np.where(np.isnan(x)[:, None], 0.0, np.stack(columns, axis=-1).transpose(1, 0, 2))
 
-    def score(self, statistics: tuple[ValueCounts, ...], x: Array, estimate: str) -> Array:
+    def score(self, statistics: tuple[ValueCounts, ...], x: NumberBlock, estimate: str) -> Array:
         return _score_bins(x, self._tables(statistics, estimate))
 
     def averaged_score(
         self,
         statistics: tuple[ValueCounts, ...],
         pooled: tuple[ValueCounts, ...],
-        x: Array,
+        x: NumberBlock,
         estimate: str,
         inclusion: Array,
     ) -> Array:
-        """The classes apart and all together may have different bins: they are asked on the cuts of both."""
+        """The classes apart and pooled may have different bins: both densities are taken on the cuts of either."""
         tables = []
         for (edges, apart), (others, shared), r in zip(
             self._tables(statistics, estimate), self._tables(pooled, estimate), inclusion, strict=True
@@ -175,7 +205,7 @@ class Histogram(Family):
     def leave_one_out(
         statistics: ValueCounts, x: Array, group: Array, declared: Histogram | None
     ) -> LeaveOneOutResult | None:
-        """Evidence and terms of each cell with its row left out, the bins chosen anew."""
+        """Evidence and terms of each cell with its row left out, the bins chosen again."""
         own = Histogram() if declared is None else declared
         place = statistics.find_positions(column_kernels.round_to_bits(x[:, 0], own.bits))
         if (place == len(statistics.values)).any() or not (
@@ -192,7 +222,7 @@ class Histogram(Family):
         )
 
 
-def _score_bins(x: Array, tables: list[tuple[Array, Array]]) -> Array:
+def _score_bins(x: NumberBlock, tables: list[tuple[Array, Array]]) -> Array:
     """Scores (rows, classes) from the edges and the log densities (classes, bins) of each column."""
 
     def codes(part: slice) -> Array:
@@ -207,9 +237,9 @@ def _score_bins(x: Array, tables: list[tuple[Array, Array]]) -> Array:
 
 
 def _find_candidate_cuts(content: Array) -> tuple[Array, Array]:
-    """Edges worth comparing, as places among all edges, and which candidate each belongs to.
+    """The cuts of all candidates (cuts,), as positions among the possible edges, and the candidate of each (cuts,).
 
-    The candidates are bins of equal content, and every value for itself where there are few.
+    The candidates are bins of equal content, and a bin for each value if there are few.
     """
     wanted = content[-1] * CANDIDATE_QUANTILES
     after = np.searchsorted(content, wanted)
@@ -223,7 +253,7 @@ def _find_candidate_cuts(content: Array) -> tuple[Array, Array]:
 
 
 def _compute_candidate_evidence(content: Array, bounds: Array, candidate: Array) -> Array:
-    """Log evidence of each candidate under Jeffreys' prior, from what lies below its edges."""
+    """Log evidence of each candidate under Jeffreys' prior; ``content`` (classes, cuts) is the rows below each cut."""
     within = candidate[1:] == candidate[:-1]  # from one candidate to the next there is no bin
     inside = np.diff(content, axis=1)[:, within]
     bins = np.bincount(candidate[1:][within])
@@ -234,7 +264,7 @@ def _compute_candidate_evidence(content: Array, bounds: Array, candidate: Array)
 
 
 def _log_widths(edges: Array) -> Array:
-    """Halved first: from -1e308 to 1e308 is farther than a float can say."""
+    """Logarithms of the widths of the bins; halved first, because 1e308 - (-1e308) would overflow."""
     with np.errstate(divide="ignore", invalid="ignore"):  # from one candidate to the next it may go backwards
         return np.asarray(np.log(np.diff(edges / 2)) + np.log(2))
 

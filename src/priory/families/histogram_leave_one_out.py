@@ -1,4 +1,7 @@
-"""A histogram without one of its rows, for every row at once: the cuts, their number and the prior are chosen anew."""
+"""Leaving one row out of a histogram, every row at once: the edges, their number and the prior are chosen again.
+
+A *cut* is the edge of a bin, given as the number of values below it. A *candidate* is one way to cut the values.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,15 @@ import numpy as np
 from scipy.special import gammaln
 
 from priory.core.typing import Array
-from priory.families.dirichlet import DIRICHLET_ALPHA_GRID
+from priory.families.dirichlet import DIRICHLET_ALPHA_GRID, choose_alpha_index
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, choose_alpha_per_removal
 
-CELLS_PER_CHUNK = 1 << 21  # compared at a time
+CELLS_PER_CHUNK = 1 << 21  # removals x cuts x classes computed at a time
 MAX_FLOAT = float(np.finfo(float).max)
 
 
 def outer_edge(value: Array, neighbour: Array, side: int, bits: int) -> Array:
-    """As far beyond an outermost value as halfway to its neighbour on the other side; if alone, within resolution."""
+    """The edge beyond an outermost value: as far away as halfway to its neighbour; if alone, within the resolution."""
     with np.errstate(over="ignore"):
         edge = value + (value - (value / 2 + neighbour / 2))
     half = np.maximum(np.abs(value), 2.0**-1000) * 2.0 ** -(bits + 1)
@@ -24,7 +27,11 @@ def outer_edge(value: Array, neighbour: Array, side: int, bits: int) -> Array:
 def leave_out_bins(
     removals: RowRemovals, x: Array, quantiles: Array, candidate: Array, max_bins: int, bits: int, alpha: float | None
 ) -> LeaveOneOutResult:
-    """``x`` are the cells, ``quantiles`` the candidates' cuts; up to ``most`` values each for itself is one more."""
+    """Evidence and terms of the cells ``x`` (removals,), each from the best histogram without its row.
+
+    ``quantiles`` (cuts,) are the cuts of all candidates as shares of the rows, ``candidate`` (cuts,) the candidate of
+    each. With at most ``max_bins`` values, a bin for each value is one more candidate.
+    """
     step = max(1, CELLS_PER_CHUNK // ((len(quantiles) + max_bins) * len(removals.value_counts.counts)))
     parts = [
         _leave_out_bins_chunk(removals[i : i + step], x[i : i + step], quantiles, candidate, max_bins, bits, alpha)
@@ -37,36 +44,44 @@ def _leave_out_bins_chunk(
     removals: RowRemovals, x: Array, quantiles: Array, candidate: Array, max_bins: int, bits: int, alpha: float | None
 ) -> LeaveOneOutResult:
     tally = removals.value_counts
-    counts = tally.counts.astype(np.int64)
+    counts = tally.counts.astype(np.int64)  # (classes, values)
+    # (classes, values + 1): the rows of each class below each possible cut
     content = np.concatenate([np.zeros((len(counts), 1), dtype=np.int64), np.cumsum(counts, axis=1)], axis=1)
-    half = gammaln(np.arange(content.max() + 1) + 0.5) - gammaln(0.5)  # looked up: it is asked for millions of times
-    cuts = _find_equal_content_cuts(removals, content.sum(axis=0), quantiles)
+    half = gammaln(np.arange(content.max() + 1) + 0.5) - gammaln(0.5)  # a table: it is looked up millions of times
+    cuts = _find_equal_content_cuts(removals, content.sum(axis=0), quantiles)  # (removals, cuts)
     if len(tally.values) - 1 <= max_bins:
         every = np.minimum(np.arange(len(tally.values) + 1), removals.values[:, None])
         cuts = np.concatenate([cuts, every], axis=1)
         candidate = np.append(candidate, np.full(every.shape[1], candidate[-1] + 1))
-    edges = _find_cut_edges(removals, cuts, bits)
+    edges = _find_cut_edges(removals, cuts, bits)  # (removals, cuts)
+    # The rows below each cut: one less in the own class where the removed value lies below the cut.
     later = cuts > removals.position[:, None]
     below = content[:, cuts + (removals.vanished[:, None] & later)]  # (classes, removals, cuts)
     below[removals.own_class, removals.removal_index] -= later
-    inside = np.diff(below, axis=2)
+    # Between two neighbouring cuts of one candidate there is a bin, unless they coincide.
+    inside = np.diff(below, axis=2)  # (classes, removals, bins)
     bin_ = (candidate[1:] == candidate[:-1]) & (np.diff(cuts, axis=1) > 0)
     widths = np.where(bin_, np.log(np.where(bin_, np.diff(edges / 2, axis=1), 1.0)) + np.log(2), 0.0)
     inside = np.where(bin_, inside, 0)
+    # Log evidence of each candidate under Jeffreys' prior: summed over its bins, then its classes.
     drawn = half[inside].sum(axis=0) - inside.sum(axis=0) * widths
     starts = np.flatnonzero(np.append(True, candidate[1:] != candidate[:-1]))
-    drawn = np.add.reduceat(drawn, starts, axis=1)
+    drawn = np.add.reduceat(drawn, starts, axis=1)  # (removals, candidates)
     bins = np.add.reduceat(bin_, starts, axis=1, dtype=float)
     rows = removals.class_rows[:, None, :]
     evidence = drawn + (gammaln(bins / 2)[:, :, None] - gammaln(rows + bins[:, :, None] / 2)).sum(axis=2)
-    if len(tally.values) - 1 == max_bins:
+    if len(tally.values) - 1 == max_bins:  # few enough values only where one of them vanished
         evidence[~removals.vanished, -1] = -np.inf
-    best = np.argmax(evidence, axis=1)
+    best = choose_alpha_index(evidence)
     return _score_best_bins(removals, x, best, candidate, inside, bin_, widths, edges, alpha)
 
 
 def _find_equal_content_cuts(removals: RowRemovals, content: Array, quantiles: Array) -> Array:
-    """Where bins of equal content end (removals, quantiles), as numbers among the values left."""
+    """Cuts (removals, quantiles) nearest to the quantiles, as positions among the values left.
+
+    ``content`` (values + 1,) is the number of rows below each possible cut, before the removal.
+    """
+    # One row less above the removed value: before it the content is as it was, after it one less.
     wanted, place = (content[-1] - 1) * quantiles, removals.position[:, None]
     early = wanted <= content[removals.position][:, None]
     after = np.where(early, np.searchsorted(content, wanted), np.searchsorted(content - 1, wanted))
@@ -77,15 +92,15 @@ def _find_equal_content_cuts(removals: RowRemovals, content: Array, quantiles: A
 
 
 def _find_cut_edges(removals: RowRemovals, cuts: Array, bits: int) -> Array:
-    """Halfway between the values left on both sides of a cut."""
+    """Edges (removals, cuts): halfway between the values left on both sides of each cut."""
     values, last = removals.value_counts.values, removals.values[:, None]
 
-    def left(place: Array) -> Array:
+    def take_value_left(place: Array) -> Array:
         return np.asarray(values[removals.restore_positions(np.clip(place, 0, last - 1))])
 
-    between = left(cuts) / 2 + left(cuts - 1) / 2
-    low = outer_edge(left(0 * last), left(0 * last + 1), -1, bits)
-    high = outer_edge(left(last - 1), left(last - 2), 1, bits)
+    between = take_value_left(cuts) / 2 + take_value_left(cuts - 1) / 2
+    low = outer_edge(take_value_left(0 * last), take_value_left(0 * last + 1), -1, bits)
+    high = outer_edge(take_value_left(last - 1), take_value_left(last - 2), 1, bits)
     return np.where(cuts == 0, low, np.where(cuts == last, high, between))
 
 
@@ -100,16 +115,18 @@ def _score_best_bins(
     edges: Array,
     alpha: float | None,
 ) -> LeaveOneOutResult:
-    """The best histogram's evidence, and what its bin of the value says, removals with the same candidate together."""
+    """Evidence of the best histogram of each removal, and the terms of the bin that the removed value falls into."""
     evidence, terms = np.empty(len(x)), np.empty((len(x), len(inside)))
-    strengths = DIRICHLET_ALPHA_GRID if alpha is None else np.array([alpha])
-    for k in np.unique(best):
+    alphas = DIRICHLET_ALPHA_GRID if alpha is None else np.array([alpha])
+    for k in np.unique(best):  # removals with the same best candidate together
         r = np.flatnonzero(best == k)
         at = np.flatnonzero((candidate[1:] == k) & (candidate[:-1] == k))
+        # (classes, removals, bins), and (removals, bins) twice: whether there is a bin, and the log of its width
         counts, real, wide = inside[:, r][:, :, at], bin_[r][:, at], widths[r][:, at]
-        drawn = np.stack([(gammaln(counts + s) - gammaln(s)).sum(axis=(0, 2)) for s in strengths], axis=1)
-        a, found = choose_alpha_per_removal(drawn, real.sum(axis=1), removals.class_rows[r], strengths)
+        drawn = np.stack([(gammaln(counts + s) - gammaln(s)).sum(axis=(0, 2)) for s in alphas], axis=1)
+        a, found = choose_alpha_per_removal(drawn, real.sum(axis=1), removals.class_rows[r], alphas)
         evidence[r] = found - (counts.sum(axis=0) * wide).sum(axis=1)
+        # The last bin that begins at or before the value; a value below all bins falls into the first.
         reached = real & (edges[r][:, at] <= x[r, None])
         own = np.where(reached.any(axis=1), len(at) - 1 - np.argmax(reached[:, ::-1], axis=1), np.argmax(real, axis=1))
         shown, each = counts[:, np.arange(len(r)), own].T, np.arange(len(r))

@@ -1,7 +1,8 @@
 """Leaving one row out of counted values, every row at once.
 
-The answers are those of ``total - row``, and tests compare the two: a value that nobody else showed vanishes, the
-histogram is cut anew, the strength of the prior is chosen again. It is quick because one row moves one count by one.
+The answers are those of ``total - row``, and tests compare the two: a value that no other row showed vanishes, the bins
+of the histogram are chosen again, and so is the strength of the prior. It is fast because one row changes one count by
+one.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from priory.families.value_counts import ValueCounts
 
 
 class LeaveOneOutResult(NamedTuple):
-    """For each (value, class) that loses a row: the evidence of what is left, and the terms (classes) of the value."""
+    """For each removal: the evidence of what is left, and the terms of the removed value under it."""
 
-    evidence: Array
-    terms: Array
+    evidence: Array  # (removals,)
+    terms: Array  # (removals, classes)
 
 
 class RowRemovals:
-    """One row less of class ``own[i]`` at value number ``place[i]``, for every i (of two rows or more)."""
+    """Removals of one row each: removal i takes a row of class ``own_class[i]`` from value ``position[i]``."""
 
     def __init__(self, value_counts: ValueCounts, position: Array, own_class: Array) -> None:
         self.value_counts, self.position, self.own_class = value_counts, position, own_class
         self.removal_index = np.arange(len(own_class))
-        self.class_rows = np.repeat(value_counts.n[None], len(own_class), axis=0)  # of each class
+        self.class_rows = np.repeat(value_counts.n[None], len(own_class), axis=0)  # (removals, classes): rows left
         self.class_rows[self.removal_index, own_class] -= 1
-        self.vanished = value_counts.counts.sum(axis=0)[position] == 1
-        self.values = len(value_counts.values) - self.vanished
+        self.vanished = value_counts.counts.sum(axis=0)[position] == 1  # (removals,): it was the only row of its value
+        self.values = len(value_counts.values) - self.vanished  # (removals,): the number of values left
 
     def is_removable(self) -> bool:
-        """Whether each of the rows can have been among those seen, another one was, and rows were counted whole."""
+        """Whether every row can be removed: it was seen, at least two rows were, and rows have whole weights."""
         counts = self.value_counts.counts
         whole = self.value_counts.n.sum() >= 2 and (counts == np.floor(counts)).all()
         return bool(whole and (counts[self.own_class, self.position] >= 1).all())
@@ -44,12 +45,17 @@ class RowRemovals:
         return RowRemovals(self.value_counts, self.position[part], self.own_class[part])
 
     def restore_positions(self, position: Array) -> Array:
-        """Numbers among the values left (axis 0: removals) as numbers among all values."""
+        """Positions (removals, ...) among the values left as positions among all values."""
         return np.asarray(position + (self.vanished[:, None] & (position >= self.position[:, None])))
 
 
 def choose_alpha_per_removal(drawn: Array, values: Array, rows: Array, alphas: Array) -> tuple[Array, Array]:
-    """For each removal the best strength and its evidence; ``drawn`` (removals, strengths) is what the counts say."""
+    """For each removal the best alpha and its evidence.
+
+    ``drawn`` (removals, alphas) is the part of the evidence that the counts decide; ``values`` (removals,) is the
+    number of values left, ``rows`` (removals, classes) the rows left.
+    """
+    # (removals, alphas), then (removals, alphas, classes) summed over the classes
     mass = values[:, None] * alphas
     evidence = drawn + (gammaln(mass)[:, :, None] - gammaln(mass[:, :, None] + rows[:, None, :])).sum(axis=2)
     best = choose_alpha_index(evidence)
@@ -57,15 +63,17 @@ def choose_alpha_per_removal(drawn: Array, values: Array, rows: Array, alphas: A
 
 
 def leave_out_labels(removals: RowRemovals, alpha: float | None) -> LeaveOneOutResult:
-    """Under a Dirichlet over the values shown: ``alpha`` virtual examples of each, or what the evidence asks for."""
+    """Labels under a Dirichlet over the values shown, with ``alpha`` virtual examples of each, or the best number."""
     counts = removals.value_counts.counts
-    strengths = DIRICHLET_ALPHA_GRID if alpha is None else np.array([alpha])
+    alphas = DIRICHLET_ALPHA_GRID if alpha is None else np.array([alpha])
+    # The counts (classes, values) decide the same part of the evidence for all removals, except for one count each.
     some = counts[counts > 0]
-    drawn = (gammaln(some + strengths[:, None]) - gammaln(strengths)[:, None]).sum(axis=1)
-    less = np.log(counts[removals.own_class, removals.position][:, None] - 1 + strengths)
-    best, evidence = choose_alpha_per_removal(drawn - less, removals.values, removals.class_rows, strengths)
-    shown = counts[:, removals.position].T.copy()
-    shown[removals.removal_index, removals.own_class] -= 1
-    return LeaveOneOutResult(
-        evidence, np.log(shown + best[:, None]) - np.log(removals.class_rows + (best * removals.values)[:, None])
-    )
+    drawn = (gammaln(some + alphas[:, None]) - gammaln(alphas)[:, None]).sum(axis=1)
+    lost = np.log(counts[removals.own_class, removals.position][:, None] - 1 + alphas)  # (removals, alphas)
+    best, evidence = choose_alpha_per_removal(drawn - lost, removals.values, removals.class_rows, alphas)
+    # (removals, classes): the counts of the removed value, one less in its own class
+    left = counts[:, removals.position].T.copy()
+    left[removals.removal_index, removals.own_class] -= 1
+    terms = np.log(left + best[:, None]) - np.log(removals.class_rows + (best * removals.values)[:, None])
+    terms[removals.vanished] = 0.0  # a value that no other row holds says nothing
+    return LeaveOneOutResult(evidence, terms)

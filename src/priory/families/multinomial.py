@@ -11,15 +11,18 @@ from scipy.special import gammaln
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families import dirichlet
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
+from priory.families.registry import register_family
 
 
+@register_record("TokenCounts", axes={"n": "c", "tokens": "cd", "shares": "cd", "log_ways": "c"})
 @dataclass(frozen=True, eq=False)
 class MultinomialStatistics(Statistics):
-    """Documents seen, occurrences of each token, and the documents' token *shares* added up.
+    """The number of documents, the occurrences of each token, and the sum of the documents' token *shares*.
 
     ``log_ways`` is the sum of the documents' log multinomial coefficients.
     """
@@ -32,13 +35,30 @@ class MultinomialStatistics(Statistics):
     log_ways: Array
 
 
+@register_family()
 @final
 @dataclass(frozen=True, eq=False)
-class Multinomial(Family):
-    """``p(x) = P! Π θ_i^x_i / x_i!`` over whole rows of counts, with ``θ ~ Dirichlet(alpha)``.
+class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
+    """Whole rows of counts: ``p(x) = P! Π θ_i^x_i / x_i!`` with ``θ ~ Dirichlet(alpha)``.
 
-    Two estimators of θ: ``weigh="tokens"`` pools all occurrences, ``weigh="documents"`` averages the documents' shares.
+    Parameters
+    ----------
+    alpha : float or array of shape (classes, tokens)
+        Virtual occurrences of each token.
+    weigh : "tokens" or "documents"
+        Estimate θ from all occurrences together, or as the mean of the documents' shares.
 
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    McCallum, A. and Nigam, K. (1998). A comparison of event models for naive Bayes text classification.
+
+    Examples
+    --------
     >>> documents = [[2, 1, 0], [8, 0, 0], [0, 3, 1]]
     >>> Multinomial().ml(Multinomial().observe(documents)).round(4).tolist()
     [0.6667, 0.2667, 0.0667]
@@ -57,10 +77,10 @@ class Multinomial(Family):
         x = np.asarray(x, dtype=float)
         rows = GroupedRows(x, group, groups)
 
-        def summed(y: Array) -> Array:
+        def sum_rows(y: Array) -> Array:
             return rows.reshape_sums(sum_by_class(y, rows.group, weight, rows.groups))
 
-        def per_class(y: Array) -> Array:
+        def sum_classes(y: Array) -> Array:
             total = sum_by_class(y[:, None], rows.group, weight, rows.groups)[:, 0]
             return total[0] if group is None else total
 
@@ -68,7 +88,7 @@ class Multinomial(Family):
         shares = x / nan_where_zero(length)[:, None]
         ways = gammaln(length + 1) - gammaln(x + 1).sum(axis=1)
         return MultinomialStatistics(
-            per_class(np.ones(len(x))), summed(x), summed(np.nan_to_num(shares)), per_class(ways)
+            sum_classes(np.ones(len(x))), sum_rows(x), sum_rows(np.nan_to_num(shares)), sum_classes(ways)
         )
 
     def _select_counts(self, statistics: MultinomialStatistics) -> Array:

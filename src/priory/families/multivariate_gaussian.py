@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, multigammaln
 
 from priory.core.logspace import LOG_TWO_PI
+from priory.core.registration import register_record
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
-from priory.families.base import Family, nan_where_zero
-from priory.families.gaussian import Gaussian
+from priory.families.base import ArrayFamily, nan_where_zero
+from priory.families.gaussian import Gaussian, find_fault_of_moments
+from priory.families.registry import register_family
 
 
+@register_record(
+    "Scatter",
+    axes={"n": "c", "first": "cd", "second": "cdd", "origin": "cd", "unit": "d"},
+    reveals="one row of each class as it was, until rows are forgotten: the origin its sums are taken about",
+)
 @dataclass(frozen=True, eq=False)
 class Scatter(Statistics):
-    """Rows seen, the sum of ``z = x / unit - origin``, and the sum of its outer products ``z z'``."""
+    """The number of rows, the sum of ``z = x / unit - origin``, and the sum of its outer products ``z z'``."""
 
     frame_fields: ClassVar[tuple[str, ...]] = ("origin", "unit")
 
-    n: Array
-    first: Array
-    second: Array
-    origin: Array
-    unit: Array
+    n: Array  # (classes,)
+    first: Array  # (classes, columns)
+    second: Array  # (classes, columns, columns)
+    origin: Array  # (classes, columns), in units
+    unit: Array  # (columns,), powers of two
+
+    def find_fault(self) -> str | None:
+        squares = np.diagonal(self.second, axis1=-2, axis2=-1)  # (classes, columns)
+        if (squares < 0).any():
+            return "a sum of squares is negative"
+        return find_fault_of_moments(self.unit, self.origin, self.first, self.second)
 
     def rebase(self, origin: Array, unit: Array) -> Scatter:
-        """The same rows about another origin, in another unit."""
+        """The record about another origin, in another unit."""
         scale = self.unit / unit
         shift = self.origin * scale - origin
         first, n = self.first * scale, self.n[..., None]
@@ -52,7 +65,7 @@ class Scatter(Statistics):
         return replace(wide, origin=origin)
 
     def pool_classes(self) -> Scatter:
-        """All classes together, about their common mean."""
+        """All classes as one, about their common mean."""
         n = self.n.sum(axis=0, keepdims=True)
         total = (self.n[:, None] * self.origin + self.first).sum(axis=0, keepdims=True)
         centre = total / np.where(n > 0, n, 1.0)[:, None]
@@ -64,13 +77,13 @@ class Scatter(Statistics):
         left: Scatter = super().check_subtraction(total, part)
         spread, learned = (np.diagonal(s, axis1=-2, axis2=-1) for s in (left.scatter_matrix(), total.second))
         if (spread < -1e-9 * learned).any():
-            raise NotLearnedError("cannot forget these rows: more spread than was learned would go.")
+            raise NotLearnedError("cannot forget these rows: they have more spread than was learned.")
         rounding = spread <= ROUNDING_TOLERANCE * learned
         either = rounding[..., :, None] | rounding[..., None, :]
         return left._centre_on_mean(np.where(either, 0.0, left.scatter_matrix()))
 
     def _centre_on_mean(self, scatter_matrix: Array) -> Scatter:
-        """The same rows about their mean: where the sums were taken before may have been a row that is forgotten."""
+        """The record about its mean: the origin may have been a row that is now forgotten."""
         some, n = (self.n > 0)[..., None], np.where(self.n > 0, self.n, 1.0)[..., None]
         origin = np.where(some, self.origin + self.first / n, 0.0)
         first = np.where(some, self.first - self.n[..., None] * (origin - self.origin), 0.0)
@@ -90,26 +103,53 @@ class Scatter(Statistics):
 class MultivariateNormalParameters(NamedTuple):
     """The parameters of a multivariate Gaussian."""
 
-    mean: Any
-    covariance: Any
+    mean: Array
+    covariance: Array
 
 
+@register_family()
 @final
 @dataclass(frozen=True, eq=False)
-class MultivariateGaussian(Family):
-    """``x ~ N(μ, Σ)``, ``μ | Σ ~ N(location, Σ/strength)``, ``Σ ~ InverseWishart(degrees, scale)``; x is a whole row.
+class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
+    """Whole rows of real numbers: ``x ~ N(μ, Σ)``, ``μ | Σ ~ N(location, Σ/strength)``, ``Σ ~ IW(degrees, scale)``.
 
+    IW is the inverse Wishart distribution.
+
+    Parameters
+    ----------
+    location : array of shape (columns,) or (classes, columns)
+        The expected mean, in units.
+    strength : float or array of shape (classes,)
+        The number of virtual rows behind ``location``.
+    degrees : float or array of shape (classes,)
+        The degrees of freedom of the prior of Σ.
+    scale : array of shape (columns, columns) or (classes, columns, columns)
+        The scale matrix of the prior of Σ, in units squared.
+    unit : float or array of shape (columns,)
+        The unit of ``location`` and ``scale``.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Murphy, K. P. (2007). Conjugate Bayesian analysis of the Gaussian distribution.
+
+    Examples
+    --------
     >>> rows = np.array([[0.0, 0.0], [2.0, 2.0], [4.0, 4.0], [2.0, 0.0]])
     >>> family = MultivariateGaussian(location=np.zeros(2), strength=1.0, degrees=4.0, scale=np.eye(2))
     >>> [v.tolist() for v in family.ml(family.observe(rows))]
     [[2.0, 1.5], [[2.0, 2.0], [2.0, 2.75]]]
     """
 
-    location: Any
-    strength: Any
-    degrees: Any
-    scale: Any
-    unit: Any = 1.0  # location is in units and scale in units squared
+    location: float | Array
+    strength: float | Array
+    degrees: float | Array
+    scale: float | Array
+    unit: float | Array = 1.0  # location is in units and scale in units squared
 
     accepted_values: ClassVar[str] = "whole rows of numbers, none missing"
 
@@ -207,7 +247,7 @@ class MultivariateGaussian(Family):
 
     def draw(self, rng: np.random.Generator, size: int) -> MultivariateNormalParameters:
         """By the Bartlett decomposition of the Wishart."""
-        d = len(self.location)
+        d = np.shape(self.location)[-1]
         normals = np.tril(rng.normal(size=(size, d, d)), -1)
         normals[:, range(d), range(d)] = np.sqrt(rng.chisquare(self.degrees - np.arange(d), size=(size, d)))
         root = np.linalg.cholesky(np.linalg.inv(self.scale)) @ normals
@@ -220,7 +260,7 @@ class MultivariateGaussian(Family):
         return rng.multivariate_normal(parameters.mean, parameters.covariance, size=size)
 
 
-def _mahalanobis(z: Array, covariance: Any) -> tuple[Array, Array]:
+def _mahalanobis(z: Array, covariance: Array) -> tuple[Array, Array]:
     """Squared distance ``z' Σ⁻¹ z`` and ``log |Σ|``."""
     root = np.linalg.cholesky(covariance)
     white = np.linalg.solve(root, z[..., None])[..., 0]

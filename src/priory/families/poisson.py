@@ -11,16 +11,19 @@ from scipy.special import gammaln
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
+from priory.families.registry import register_family
 
 MAX_EXACT_COUNT = 2.0**53  # above it a float no longer tells neighbouring counts apart
 
 
+@register_record("Events", axes="cd")
 @dataclass(frozen=True, eq=False)
 class PoissonStatistics(Statistics):
-    """Rows seen, events in them, the sum of log x!, and values seen that are no counts."""
+    """The number of rows, the events in them, the sum of log x!, and the number of values that are not counts."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "events", "outside")
 
@@ -30,11 +33,28 @@ class PoissonStatistics(Statistics):
     outside: Array
 
 
+@register_family("poisson", auto_rank=2)
 @final
 @dataclass(frozen=True, eq=False)
-class Poisson(Family):
-    """``p(x) = e^-θ θ^x / x!`` with ``θ ~ Gamma(shape, rate)``.
+class Poisson(ArrayFamily[PoissonStatistics, Array]):
+    """Counts of events: ``p(x) = e^-θ θ^x / x!`` with ``θ ~ Gamma(shape, rate)``.
 
+    Parameters
+    ----------
+    shape, rate : float or array of shape (classes, columns)
+        The prior has seen ``shape`` events in ``rate`` rows.
+
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    Gelman, A. et al. (2013). Bayesian Data Analysis, section 2.6.
+
+    Examples
+    --------
     >>> seen = Poisson().observe([2, 8, 0])
     >>> round(float(Poisson().ml(seen)), 4), float((Poisson(1, 1) + seen).mean())
     (3.3333, 2.75)
@@ -44,6 +64,10 @@ class Poisson(Family):
     rate: float | Array = 1.0
 
     accepted_values: ClassVar[str] = "whole numbers from 0"
+
+    @classmethod
+    def accepts(cls, values: Array) -> Array:
+        return _is_count(values)
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None

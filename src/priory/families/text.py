@@ -10,22 +10,25 @@ from scipy.sparse import csr_array
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import DocumentBatch, find_nonempty_documents
+from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
-from priory.bag_of_words.tokenizer import Tokenizer, load_stop_words
+from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import build_vocabulary
 from priory.core.deprecation import rename_parameters
-from priory.core.typing import Array
+from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families.base import ColumnFamily
+from priory.families.registry import register_family
 
 TextStatistics = BagCounts | OccurrencesAndPresence
 
 
+@register_family("text", auto_rank=1, former_names={"tokens": "tokenizer"})
 @final
 @rename_parameters(tokens="tokenizer")
 @dataclass(frozen=True)
-class Text(ColumnFamily):
+class Text(ColumnFamily[TextStatistics, DocumentBatch]):
     """One column of texts, explained by a bag of words.
 
     Parameters
@@ -57,6 +60,16 @@ class Text(ColumnFamily):
     salt : int
         The key of the hash. Models that are to be merged share it; keep it secret if texts may be crafted to collide.
 
+    Attributes
+    ----------
+    accepted_values : str
+        What a column must hold for this family, for people to read.
+
+    References
+    ----------
+    McCallum, A. and Nigam, K. (1998). A comparison of event models for naive Bayes text classification.
+    Weinberger, K. et al. (2009). Feature hashing for large scale multitask learning.
+
     Examples
     --------
     >>> seen = Text().observe(["win cash", "lunch?"], np.array([0, 1]), 2)
@@ -79,6 +92,11 @@ class Text(ColumnFamily):
     salt: int = 0
 
     accepted_values: ClassVar[str] = "texts"
+    column_kind: ClassVar[ColumnKind] = "text"
+
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self:
+        return cls(alpha=alpha)
 
     def __post_init__(self) -> None:
         # Lists and languages are accepted; what is kept can be hashed, compared and saved.
@@ -126,6 +144,16 @@ class Text(ColumnFamily):
     def inclusion_probability(self, statistics: TextStatistics) -> dict[str, float]:
         """For each token (or bucket) the probability that it depends on the class."""
         return self.build_model().inclusion_probability(_split_record(statistics))
+
+    def find_record_fault(self, statistics: object) -> str | None:
+        """What is wrong with a record of this column; None if nothing is."""
+        if not isinstance(statistics, BagCounts | OccurrencesAndPresence):
+            return "its tokens were not counted"
+        return self.build_model().find_fault(_split_record(statistics))
+
+    def count_tokens_in_use(self, statistics: TextStatistics) -> int:
+        """The number of tokens, or buckets, that a text is encoded by."""
+        return len(self.build_model().select_counts(_split_record(statistics)))
 
     # -- answering -----------------------------------------------------------------------------------------------
 

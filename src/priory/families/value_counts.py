@@ -5,22 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from priory.core.statistics import Statistics, subtract_counts
+from priory.core.registration import register_record
+from priory.core.statistics import Statistics, is_increasing, subtract_counts
 from priory.core.typing import Array
+from priory.errors import KindError
 
 
+@register_record(
+    "Tally",
+    axes={"values": "v", "counts": "cv"},
+    dtypes={"values": ""},
+    reveals="the values of its columns, rare and extreme ones too (labels, and numbers to three digits)",
+)
 @dataclass(frozen=True, eq=False)
 class ValueCounts(Statistics):
-    """How often each class showed each value. Values that nobody showed are not there: they vanish when forgotten."""
+    """How often each class showed each value. Values that no row shows are not kept: they vanish when forgotten."""
 
     frame_fields: ClassVar[tuple[str, ...]] = ("values",)
 
     values: Array  # sorted
     counts: Array  # (classes, values)
+
+    def find_fault(self) -> str | None:
+        if not is_increasing(self.values):
+            return "the values are not sorted, or one of them is there twice"
+        return "a count is negative" if self.counts.min(initial=0.0) < 0 else None
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> ValueCounts:
@@ -35,6 +49,11 @@ class ValueCounts(Statistics):
     def align(self, other: ValueCounts) -> tuple[ValueCounts, ValueCounts]:
         if np.array_equal(self.values, other.values):
             return self, other
+        if len(self.values) and len(other.values) and _holds_text(self.values) != _holds_text(other.values):
+            raise KindError(
+                f"values such as {self.values.tolist()[0]!r} and {other.values.tolist()[0]!r} are of different types; "
+                "use strings or numbers for all cells of a column."
+            )
         values = np.union1d(self.values, other.values)
         return self._expand_values(values), other._expand_values(values)
 
@@ -59,6 +78,10 @@ class ValueCounts(Statistics):
         return np.where(found, place, len(self.values))
 
 
+def _holds_text(values: Array) -> bool:
+    return values.dtype.kind in "OUS" and isinstance(values[0], str)
+
+
 @dataclass(frozen=True)
 class CategoricalCells:
     """Columns of labels: an integer for each cell (negative where missing), and the sorted labels of each column."""
@@ -67,7 +90,7 @@ class CategoricalCells:
     values: tuple[Array, ...]
 
     @classmethod
-    def of(cls, x: Any) -> CategoricalCells:
+    def of(cls, x: ArrayLike) -> CategoricalCells:
         """One column (rows,) or several (rows, columns) of strings, numbers, or anything that can be sorted."""
         cells = np.asarray(x)
         pairs = [encode_values(column) for column in cells.reshape(len(cells), math.prod(cells.shape[1:])).T]
@@ -83,7 +106,7 @@ class CategoricalCells:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, part: Any) -> CategoricalCells:
+    def __getitem__(self, part: slice | Array) -> CategoricalCells:
         return CategoricalCells(self.codes[part], self.values)
 
 

@@ -142,12 +142,12 @@ def find_best_names(names: Sequence[NameT], scores: Array) -> list[NameT]:
 def choose_first_tied(tied: Sequence[NameT], noun: str) -> NameT:
     """Return the first of the best; warn if there are several."""
     if len(tied) > 1:
-        message = f"{len(tied)} {noun} tie ({format_names(tied)}): answering the first."
+        message = f"{len(tied)} {noun} tie ({join_names(tied)}): answering the first."
         warnings.warn(message, PrioryWarning, stacklevel=3)
     return tied[0]
 
 
-def format_names(names: Sequence[Hashable]) -> str:
+def join_names(names: Sequence[Hashable]) -> str:
     """Return the first few names, separated by commas."""
     more = ", ..." if len(names) > MAX_NAMES_IN_MESSAGE else ""
     return ", ".join(map(repr, names[:MAX_NAMES_IN_MESSAGE])) + more

@@ -13,7 +13,7 @@ from priory.core.probability import check_distribution
 from priory.core.statistics import Statistics
 from priory.core.typing import Array, FittedClassifier, Seed
 from priory.errors import DataError, NotLearnedError
-from priory.hypotheses.base import HypothesisSpace, NameT, choose_first_tied, find_best_names, format_names
+from priory.hypotheses.base import HypothesisSpace, NameT, choose_first_tied, find_best_names, join_names
 from priory.hypotheses.description_length import Bits, two_part
 from priory.hypotheses.likelihoods import build_likelihood
 
@@ -157,7 +157,7 @@ class Hypotheses(HypothesisSpace[NameT]):
         last = [name for name, agrees in zip(possible, consistent[i - 1], strict=True) if agrees] if i else possible
         return (
             f"observation {i}: {observations[i]!r} is impossible under every hypothesis that was still possible "
-            f"({format_names(last)}); nothing was learned. Give some hypothesis a probability above 0 for it."
+            f"({join_names(last)}); nothing was learned. Give some hypothesis a probability above 0 for it."
         )
 
     def has_same_declaration(self, other: Self) -> bool:

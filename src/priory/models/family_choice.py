@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from priory.core.typing import Array
-from priory.families.base import ColumnFamily
+from priory.families.base import AnyFamily
 from priory.models.cells import CellData
 from priory.models.feature_averaging import averaged_terms
 from priory.models.records import BlockRecord, pool_records
@@ -20,7 +20,7 @@ class FamilyChoice(NamedTuple):
 
     block: int
     positions: Array  # of the columns, within the block
-    family: ColumnFamily
+    family: AnyFamily
     statistics: BlockRecord
     inclusion: Array | None = None
 

@@ -15,14 +15,14 @@ import numpy as np
 from scipy.special import expit
 
 from priory.core.typing import Array
-from priory.families.base import ColumnFamily
+from priory.families.base import AnyFamily
 from priory.models.cells import CellData
 from priory.models.records import BlockRecord, pool_records
 
 INCLUSION_TOLERANCE = 1e-12  # nearer to 0 or 1 than this, a column is simply out or in
 
 
-def column_inclusion(family: ColumnFamily, statistics: BlockRecord, prior: float = 0.5) -> Array:
+def column_inclusion(family: AnyFamily, statistics: BlockRecord, prior: float = 0.5) -> Array:
     """The probability that each column depends on the class."""
     together = family.evidence(pool_records(statistics))
     with np.errstate(invalid="ignore"):
@@ -30,8 +30,6 @@ def column_inclusion(family: ColumnFamily, statistics: BlockRecord, prior: float
     return np.asarray(expit(np.nan_to_num(apart, nan=0.0, posinf=1e9, neginf=-1e9) + np.log(prior) - np.log1p(-prior)))
 
 
-def averaged_terms(
-    family: ColumnFamily, statistics: BlockRecord, x: CellData, estimate: str, inclusion: Array
-) -> Array:
+def averaged_terms(family: AnyFamily, statistics: BlockRecord, x: CellData, estimate: str, inclusion: Array) -> Array:
     """Terms (rows, classes, columns): each column as far as it matters."""
     return family.averaged_log_likelihood(statistics, pool_records(statistics), x, estimate, inclusion)

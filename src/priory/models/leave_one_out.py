@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from priory.core.typing import Array
-from priory.families.base import ColumnFamily
+from priory.families.base import AnyFamily
 from priory.families.leave_one_out import LeaveOneOutResult
 from priory.families.value_counts import ValueCounts
 from priory.models.cells import CellData, Cells
@@ -21,7 +21,7 @@ from priory.models.feature_averaging import averaged_terms, column_inclusion
 from priory.models.records import BlockRecord, take_columns
 from priory.models.schema import Candidate, ColumnBlock, family_with_prior, instantiate_family
 
-TermsFunction = Callable[[ColumnFamily, BlockRecord, CellData], Array]  # the terms of a family for some rows
+TermsFunction = Callable[[AnyFamily, BlockRecord, CellData], Array]  # the terms of a family for some rows
 
 
 def leave_out_block(
@@ -29,7 +29,7 @@ def leave_out_block(
 ) -> Array:
     """Terms (rows, classes, columns) of each row without itself; the family of each cell is chosen without it too."""
 
-    def compute_terms(family: ColumnFamily, record: BlockRecord, x: CellData) -> Array:
+    def compute_terms(family: AnyFamily, record: BlockRecord, x: CellData) -> Array:
         if average:
             return averaged_terms(family, record, x, estimate, column_inclusion(family, record))
         return family.log_likelihood(record, x, estimate)

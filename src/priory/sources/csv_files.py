@@ -21,6 +21,7 @@ from priory.sources.byte_streams import (
     read_unpacked_blocks,
 )
 from priory.sources.chunk import MAX_CELL_BYTES, STRICT_POLICY, BadRowPolicy, FileReader, RowChunk, check_column_names
+from priory.sources.csv_headers import parse_csv_header, read_whole_lines, sniff_delimiter
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -47,11 +48,11 @@ class DelimitedReader(FileReader):
         self.skipped, self.has_nul, self.tail = 0, False, b""
         self.failure: Exception | None = None
         self.blocks = self._watch_blocks(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding))
-        head = _read_whole_lines(self.blocks)
+        head = read_whole_lines(self.blocks)
         if not head.strip():
             raise DataError(f"{format_path(path)}: is empty; give a file with a header and rows")
         self.delimiter = delimiter or sniff_delimiter(head)
-        names, self.header_lines, size = _parse_header(path, head, self.delimiter, self._quoting)
+        names, self.header_lines, size = parse_csv_header(path, head, self.delimiter, self._quoting)
         self.names = check_column_names(format_path(path), names)
         self.body = head[size:]
 
@@ -288,37 +289,6 @@ class DelimitedReader(FileReader):
         )
         line = next((line for number, line in enumerate(good) if number == row), row + 2)
         return f"{format_path(self.path)}:{line}:{field}"
-
-
-def sniff_delimiter(head: bytes) -> str:
-    """The delimiter: the most frequent in the header of comma, tab, semicolon and bar."""
-    line = head.lstrip(b"\r\n").splitlines()[0]
-    return max(",\t;|", key=lambda c: line.count(c.encode()))
-
-
-def _parse_header(path: str, head: bytes, delimiter: str, quoting: Literal[0, 3]) -> tuple[list[str], int, int]:
-    """The names of the columns, and the number of lines and bytes of the header."""
-    lines = io.StringIO(head.decode("utf-8", "surrogateescape"), newline="")
-    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
-    names: list[str] = []
-    while not names:
-        names = next(reader)
-    size = len(lines.getvalue()[: lines.tell()].encode("utf-8", "surrogateescape"))
-    for number, name in enumerate(names, start=1):
-        if any("\udc80" <= c <= "\udcff" for c in name):
-            raise DataError(f"{format_path(path)}:1:{number}: the column name is not UTF-8; use --encoding latin-1")
-    return names, reader.line_num, size
-
-
-def _read_whole_lines(blocks: Iterator[bytes]) -> bytes:
-    """The beginning of the file, with at least one whole line if there is one."""
-    head = next(blocks, b"")
-    while head and b"\n" not in head and b"\r" not in head and len(head) < MAX_CELL_BYTES:
-        block = next(blocks, None)
-        if block is None:
-            break
-        head += block
-    return head
 
 
 def _build_batch(rows: list[list[str]], positions: list[int], column_names: tuple[str, ...]) -> pa.RecordBatch:

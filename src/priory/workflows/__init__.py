@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from priory.workflows.evaluation import Evaluation, ReportResult, audit, evaluate, report
     from priory.workflows.explanation import explain, explain_values
     from priory.workflows.prediction import Predictions, predict
-    from priory.workflows.training import TrainingOptions, TrainingResult, train
+    from priory.workflows.training import train
+    from priory.workflows.training_results import TrainingOptions, TrainingResult
     from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
 
 __all__ = [
@@ -69,8 +70,8 @@ _HOME = {
     "Predictions": "workflows.prediction",
     "ReadOptions": "sources",
     "ReportResult": "workflows.evaluation",
-    "TrainingOptions": "workflows.training",
-    "TrainingResult": "workflows.training",
+    "TrainingOptions": "workflows.training_results",
+    "TrainingResult": "workflows.training_results",
     "UpdateResult": "workflows.updates",
     "audit": "workflows.evaluation",
     "evaluate": "workflows.evaluation",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ from priory.sources.prefetch import peek_first
 from priory.workflows.callbacks import SILENT, Callbacks
 from priory.workflows.model_files import (
     choose_columns,
+    describe_source,
     fill_target,
     get_model_columns,
     join_labelled_rows,
@@ -88,13 +91,11 @@ def evaluate(
         return Evaluation(trained.evaluate(table, labels), len(labels))
     answers = [
         (trained.predict_log_proba(part), labels)
-        for part, labels in read_labelled_rows(rows, get_model_columns(trained), column_options)
+        for part, labels in read_labelled_rows(rows, get_model_columns(trained), column_options, callbacks)
     ]
     _check_any_labelled(answers)
     log_proba, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
-    unknown = sorted(set(labels.tolist()) - set(trained.classes_.tolist()))
-    if unknown:
-        raise DataError(f"the model has no class {unknown[0]!r}; it has {format_names(trained.classes_.tolist())}")
+    _check_known_labels(trained, labels)
     return Evaluation(Scores.of(labels, log_proba, trained.classes_, logs=True), len(labels))
 
 
@@ -102,6 +103,7 @@ def report(
     model: ModelOrPath,
     paths: Paths,
     *,
+    learned: bool = False,
     target: str | None = None,
     columns: ColumnOptions | None = None,
     read: ReadOptions | None = None,
@@ -114,6 +116,8 @@ def report(
     ----------
     model : a model file, or a model
     paths : one path or several
+    learned : bool
+        Whether the model has learned these rows. Then each row is predicted by the model without it (leave-one-out).
     target : str, optional
         The column of the labels; by default the one that the model was trained for.
     columns : ColumnOptions, optional
@@ -127,12 +131,17 @@ def report(
     ReportResult
         The page, and the number of rows.
     """
-    import priory
+    from priory.export.report import ReportSubject
+    from priory.export.report import report as make_report
 
     trained, rows = load_classifier(model, key), open_paths(paths, read, callbacks)
-    table, labels = _read_all_labelled_rows(trained, rows, fill_target(trained, choose_columns(columns, target)))
+    column_options = fill_target(trained, choose_columns(columns, target))
+    table, labels = _read_all_labelled_rows(trained, rows, column_options)
+    _check_known_labels(trained, labels)
+    file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
+    subject = ReportSubject(describe_source(rows), str(column_options.target), file)
     with callbacks.activity("writing the report"):
-        return ReportResult(priory.report(trained, table, labels), len(labels))
+        return ReportResult(make_report(trained, table, labels, learned=learned, subject=subject), len(labels))
 
 
 def audit(
@@ -169,7 +178,8 @@ def audit(
     rows, column_options = open_paths(paths, read, callbacks), choose_columns(columns, target)
     label = column_options.find_target(rows)
     train_table = _read_whole_table(rows, column_options)
-    test_table = _read_whole_table(open_paths(test, read, callbacks), column_options) if test else None
+    is_quantity = pa.types.is_floating(train_table.schema.field(label).type)
+    test_table = _read_whole_table(open_paths(test, read, callbacks), column_options, is_quantity) if test else None
     with callbacks.activity("looking for leakage"):
         return priory.audit(train_table, test_table, target=label, groups=groups, time=time)
 
@@ -182,21 +192,35 @@ def _read_all_labelled_rows(
     return parts[0]
 
 
+def _check_known_labels(model: TableOrTextClassifier, labels: Array) -> None:
+    unknown = sorted(set(labels.tolist()) - set(model.classes_.tolist()))
+    if unknown:
+        raise DataError(f"the model has no class {unknown[0]!r}; it has {format_names(model.classes_.tolist())}")
+
+
 def _check_any_labelled(parts: Sequence[object]) -> None:
     if not parts:
         raise DataError("no row has a label; there is nothing to compare with")
 
 
-def _read_whole_table(rows: FileRows, column_options: ColumnOptions) -> pa.Table:
-    """All rows, with the target as the last column: an audit compares every row with every other."""
+def _read_whole_table(rows: FileRows, column_options: ColumnOptions, is_quantity: bool | None = None) -> pa.Table:
+    """All rows, with the target as the last column: an audit compares every row with every other.
+
+    A target that looks like a number to predict is a column of numbers, which the audit cuts into parts; the test table
+    follows the training table (``is_quantity``).
+    """
     target = column_options.find_target(rows)
     features = column_options.find_features(rows)
     first, chunks = peek_first(rows.read_chunks((target, *features)))
-    columns, _ = infer_columns(first, features, column_options)
-    labels, parts = LabelReader(target, column_options), []
+    columns, _ = infer_columns(first, features, column_options, dates_as_labels=True)
+    labels, parts, groups = LabelReader(target, replace(column_options, labels_as_text=True)), [], []
     for chunk in chunks:
         group, kept = labels.read(chunk)
         table = columns.read_input_rows(kept)
-        table = pa.table({columns.names[0]: table}) if isinstance(table, list) else table
-        parts.append(table.append_column(target, pa.array(labels.names[group].tolist(), pa.string())))
-    return pa.concat_tables(parts)
+        parts.append(pa.table({columns.names[0]: table}) if isinstance(table, list) else table)
+        groups.append(group)
+    if is_quantity is None:
+        is_quantity = labels.looks_numeric and not column_options.labels_as_text
+    values = labels.names.astype(float) if is_quantity and labels.are_numbers else pa.array(labels.names, pa.string())
+    targets = pa.array(values).take(pa.array(np.concatenate(groups)))
+    return pa.concat_tables(parts).append_column(target, targets)

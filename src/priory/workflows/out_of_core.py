@@ -95,6 +95,7 @@ class TableWorker(CountingWorker):
 
     def count(self, batch: LabelledBatch) -> None:
         classes, rank = sort_classes(batch.classes)
+        assert not isinstance(batch.rows, PackedDocuments)
         part = self.model._compute_statistics(batch.rows, classes, rank[batch.group], None)
         self.total = part if self.total is None else self.total + part
 

@@ -6,26 +6,19 @@ is done on another thread at the same time.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
 from priory.bag_of_words.tokenizer import Tokenizer
-from priory.core.typing import Array
 from priory.errors import DataError
-from priory.models.explanation import DECIBANS_PER_NAT, Ledgers
 from priory.sources import FileRows, ReadOptions, RowChunk
 from priory.sources.byte_streams import format_path
 from priory.sources.column_types import (
     ColumnOptions,
-    InputRows,
     LabelReader,
     ModelColumns,
     declare_column_families,
@@ -34,10 +27,15 @@ from priory.sources.column_types import (
 from priory.sources.discovery import format_names
 from priory.sources.mail import MAIL_FLAG_MESSAGES
 from priory.sources.prefetch import peek_first, read_ahead
-from priory.workflows.callbacks import SILENT, Callbacks, format_count
-from priory.workflows.model_files import choose_columns, open_paths, read_sample_rows, set_training_columns
+from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
+from priory.workflows.model_files import (
+    choose_columns,
+    describe_source,
+    open_paths,
+    read_sample_rows,
+    set_training_columns,
+)
 from priory.workflows.out_of_core import (
-    DEFAULT_SAMPLE_ROWS,
     LabelledBatch,
     RowSample,
     TextWorker,
@@ -46,117 +44,10 @@ from priory.workflows.out_of_core import (
     learn_batches,
     set_statistics,
 )
+from priory.workflows.training_results import TrainingOptions, TrainingResult, evaluate_on_sample
 
 if TYPE_CHECKING:
-    from priory.evaluation.scores import Scores
-    from priory.export.report import Report
-    from priory.leakage.findings import Findings
-    from priory.workflows.explanation import JSONValue
     from priory.workflows.model_files import Paths, TableOrTextClassifier
-
-MAX_AUDIT_BYTES = 1 << 20  # of the sample: an audit takes a hundred times the memory of its rows
-ROWS_TO_FIND_EVIDENCE = 500  # rows of the sample over which the evidence of columns is averaged
-MAX_EVIDENCE_PER_CLASS = 6
-MAX_EVIDENCE_DECIBANS = 999.0
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """How a model is learned.
-
-    Parameters
-    ----------
-    plain : bool
-        Learn the statistics only: no corrections, no scores, no audit.
-    audit : bool
-        Look for leakage in the sample.
-    refine : bool, optional
-        Correct naive Bayes with a logistic regression. By default tables are corrected where that helps, texts are not.
-    average : bool
-        Average over all sets of columns or words, so that each counts as much as it matters.
-    alpha : float, optional
-        Virtual examples of each value or word. By default 1 for texts, and for tables the choice of each family.
-    text_model : "binary", "multinomial", "bernoulli", "poisson" or "complement", optional
-        How words count, where the only column is a text; "binary" by default.
-    ngrams : int
-        The longest run of words that counts as one token, where the only column is a text.
-    max_tokens : int, optional
-        The number of different words to keep while learning, where the only column is a text.
-    sample_rows : int
-        The number of rows, drawn uniformly from all, that the model is corrected, scored and audited with.
-    """
-
-    plain: bool = False
-    audit: bool = True
-    refine: bool | None = None
-    average: bool = False
-    alpha: float | None = None
-    text_model: str | None = None
-    ngrams: int = 1
-    max_tokens: int | None = None
-    sample_rows: int = DEFAULT_SAMPLE_ROWS
-
-
-@dataclass
-class TrainingResult:
-    """A trained model and what there is to know about it.
-
-    Attributes
-    ----------
-    model : NaiveBayes or TextClassifier
-    n_rows : int
-        The number of rows that were learned.
-    families : dict of str to str
-        For each column the family that explains it best.
-    empty_columns : list of str
-        Columns that were left out because they are empty.
-    unreadable_files : list of str
-        Files that were left out because they may not be read, where ``ReadOptions(keep_going=True)`` asks for that.
-    sample, labels : rows as the library takes them and their labels, or None
-        Drawn uniformly from all rows; None after a plain training.
-    scores : Scores or None
-        Of the sample, each row predicted by the model without it.
-    findings : Findings or None
-        What the leakage audit found in the sample.
-    evidence : dict of str to list of (str, float)
-        For each class the words or columns that speak most for it, and their weight in decibans.
-    """
-
-    model: TableOrTextClassifier
-    n_rows: int
-    families: dict[str, str]
-    empty_columns: list[str]
-    unreadable_files: list[str]
-    sample: InputRows | None = None
-    labels: Array | None = None
-    scores: Scores | None = None
-    findings: Findings | None = None
-    evidence: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
-
-    @property
-    def classes(self) -> dict[str, float]:
-        """The number of rows of each class, the largest first."""
-        counts = zip(self.model.classes_.tolist(), self.model.class_count_.tolist(), strict=True)
-        return dict(sorted(counts, key=lambda pair: -pair[1]))
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Everything but the model and the rows, for JSON."""
-        return {
-            "rows": self.n_rows,
-            "classes": self.classes,
-            "columns": self.families,
-            "left_out": self.empty_columns,
-            "sampled": 0 if self.labels is None else len(self.labels),
-            "scores": None if self.scores is None else self.scores.to_dict(),
-            "evidence": self.evidence,
-            "audit": None if self.findings is None else json.loads(self.findings.to_json()),
-        }
-
-    def report(self) -> Report:
-        """The HTML report about the model on the sample."""
-        import priory
-
-        return priory.report(self.model, self.sample, self.labels, findings=self.findings)
 
 
 def train(
@@ -217,14 +108,17 @@ def train_on_rows(
     columns, empty = infer_columns(first, names, column_options)
     labels, sample = LabelReader(target, column_options), RowSample(options.sample_rows)
     model = _learn_model(_read_labelled_batches(chunks, columns, labels, sample), columns, column_options, options)
+    n_coerced = dict(columns.n_coerced)
     _check_classes(model, rows, callbacks)
     set_training_columns(model, columns, target)
     unreadable = [path for file in rows.files for path in getattr(file, "unreadable", [])]
-    result = TrainingResult(model, sample.rows, describe_families(model), empty, unreadable)
+    result = TrainingResult(
+        model, sample.rows, describe_families(model), empty, unreadable, source=describe_source(rows)
+    )
     if not options.plain:
         sampled = read_sample_rows(sample, columns, replace(column_options, target=target), rows)
-        _evaluate_model(result, *sampled, options, callbacks)
-    _note_repairs(rows, labels, empty, callbacks)
+        evaluate_on_sample(result, *sampled, options, callbacks)
+    _note_repairs(rows, labels, empty, n_coerced, callbacks)
     return result
 
 
@@ -322,66 +216,11 @@ def _check_classes(model: TableOrTextClassifier, rows: FileRows, callbacks: Call
         callbacks.notify("no class has two rows; how much the values of a class vary is only a guess")
 
 
-def _evaluate_model(
-    result: TrainingResult, sample: InputRows, labels: Array, options: TrainingOptions, callbacks: Callbacks
+def _note_repairs(
+    rows: FileRows, labels: LabelReader, empty_columns: list[str], n_coerced: dict[str, int], callbacks: Callbacks
 ) -> None:
-    """Correct the model by the sample, and add scores, evidence and findings to the result."""
-    pa.default_memory_pool().release_unused()  # what reading took
-    model, result.sample, result.labels = result.model, sample, labels
-    with callbacks.activity(f"leaving out each of {len(labels):,} rows in turn"):
-        model.set_params(calibrate="loo").refresh(sample, labels)
-        result.scores = model.evaluate() if hasattr(model, "corrections_") else model.evaluate(sample, labels)
-    result.evidence = find_strongest_evidence(model, sample, labels)
-    if options.audit:
-        with callbacks.activity("looking for leakage"):
-            result.findings = _audit_sample(sample, labels)
-
-
-def _audit_sample(sample: InputRows, labels: Array) -> Findings:
-    """What the audit finds in the sample, or in the first part of it if its rows are long."""
-    import priory
-
-    size = sum(map(len, sample)) if isinstance(sample, list) else sample.nbytes
-    n_audited = min(len(labels), max(100, len(labels) * MAX_AUDIT_BYTES // max(size, 1)))
-    return priory.audit(take_first_rows(sample, n_audited), target=labels[:n_audited])
-
-
-def take_first_rows(rows: InputRows, count: int) -> InputRows:
-    return rows[:count] if isinstance(rows, list) else rows.slice(0, count)
-
-
-def find_strongest_evidence(
-    model: TableOrTextClassifier, rows: InputRows, labels: Array
-) -> dict[str, list[tuple[str, float]]]:
-    """For each class the words that speak most for it, or the columns on average over the rows of the class."""
-    from priory.estimators.text_classifier import TextClassifier
-
-    if isinstance(model, TextClassifier):
-        return {
-            str(label): [(e.token, round(e.decibans, 1)) for e in model.evidence(label, MAX_EVIDENCE_PER_CLASS)]
-            for label in model.classes_
-        }
-    return _average_column_evidence(model.explain(take_first_rows(rows, ROWS_TO_FIND_EVIDENCE)), labels)
-
-
-def _average_column_evidence(ledgers: Ledgers, labels: Array) -> dict[str, list[tuple[str, float]]]:
-    """For each class its columns by their weight, on average over its rows, against the mean of the other classes."""
-    names, classes = [line.name for line in ledgers[0].lines], ledgers[0].classes
-    terms = np.array([[line.log_likelihood for line in ledger.lines] for ledger in ledgers])  # (rows, columns, classes)
-    found = {}
-    for c, label in enumerate(classes):
-        own = terms[labels[: len(terms)] == label]
-        if len(own):
-            others = (own.sum(axis=2) - own[:, :, c]) / (len(classes) - 1)
-            decibans = (own[:, :, c] - others).mean(axis=0) * DECIBANS_PER_NAT
-            weight = np.nan_to_num(decibans, posinf=MAX_EVIDENCE_DECIBANS, neginf=-MAX_EVIDENCE_DECIBANS)
-            best = np.argsort(-weight, kind="stable")[:MAX_EVIDENCE_PER_CLASS]
-            found[str(label)] = [(names[j], round(float(weight[j]), 1)) for j in best if weight[j] > 0]
-    return found
-
-
-def _note_repairs(rows: FileRows, labels: LabelReader, empty_columns: list[str], callbacks: Callbacks) -> None:
     """Count in notes what was left out or repaired."""
+    note_coerced_cells(n_coerced, callbacks)
     for name in empty_columns:
         callbacks.notify(f"column {name!r} is empty and was left out")
     skipped = sum(getattr(file, "skipped", 0) for file in rows.files)

@@ -1,0 +1,76 @@
+"""Commands and options whose help is in sections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any, TypeVar
+
+import click
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+
+class SectionedOption(click.Option):
+    """An option that belongs to a section of the help; ``make_help`` is called only if the help is shown."""
+
+    def __init__(
+        self,
+        *names: Any,
+        section: str = "Options",
+        make_help: Callable[[], str] | None = None,
+        **given: Any,
+    ) -> None:
+        super().__init__(*names, **given)
+        self.section = section
+        self._make_help = make_help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        if self._make_help is not None:
+            self.help = self._make_help()
+        return super().get_help_record(ctx)
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Extra help without the range, which the help gives in words."""
+        extra = super().get_help_extra(ctx)
+        extra.pop("range", None)
+        return extra
+
+
+class SectionedCommand(click.Command):
+    """A command whose help shows the options in sections, its own options first."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            if record is not None and isinstance(option, click.Option):
+                sections.setdefault(getattr(option, "section", "Options"), []).append(record)
+        for name, records in sections.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+class OrderedGroup(click.Group):
+    """A group that lists its commands in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+sectioned_command = partial(click.command, cls=SectionedCommand)
+
+
+def make_section(name: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> Callable[[CommandT], CommandT]:
+    """Several options as one decorator, shown together in this order."""
+    made = [click.option(*names, cls=SectionedOption, section=name, **given) for names, given in options]
+    return combine_decorators(*made)
+
+
+def combine_decorators(*decorators: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
+    """Several decorators as one."""
+    return lambda function: reduce(lambda done, decorator: decorator(done), reversed(decorators), function)
+
+
+def define_option(*names: str, **given: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    return names, given

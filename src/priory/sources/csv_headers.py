@@ -1,0 +1,43 @@
+"""The header of a CSV: its delimiter, and the names of the columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Literal
+
+from priory.errors import DataError
+from priory.sources.byte_streams import format_path
+from priory.sources.chunk import MAX_CELL_BYTES
+
+
+def sniff_delimiter(head: bytes) -> str:
+    """The delimiter: the most frequent in the header of comma, tab, semicolon and bar."""
+    line = head.lstrip(b"\r\n").splitlines()[0]
+    return max(",\t;|", key=lambda c: line.count(c.encode()))
+
+
+def parse_csv_header(path: str, head: bytes, delimiter: str, quoting: Literal[0, 3]) -> tuple[list[str], int, int]:
+    """The names of the columns, and the number of lines and bytes of the header."""
+    lines = io.StringIO(head.decode("utf-8", "surrogateescape"), newline="")
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
+    names: list[str] = []
+    while not names:
+        names = next(reader)
+    size = len(lines.getvalue()[: lines.tell()].encode("utf-8", "surrogateescape"))
+    for number, name in enumerate(names, start=1):
+        if any("\udc80" <= c <= "\udcff" for c in name):
+            raise DataError(f"{format_path(path)}:1:{number}: the column name is not UTF-8; use --encoding latin-1")
+    return names, reader.line_num, size
+
+
+def read_whole_lines(blocks: Iterator[bytes]) -> bytes:
+    """The beginning of the file, with at least one whole line if there is one."""
+    head = next(blocks, b"")
+    while head and b"\n" not in head and b"\r" not in head and len(head) < MAX_CELL_BYTES:
+        block = next(blocks, None)
+        if block is None:
+            break
+        head += block
+    return head

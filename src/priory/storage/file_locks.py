@@ -1,0 +1,63 @@
+"""Opening and locking files on POSIX and on Windows."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+FLAG_NAMES = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT")  # a system may lack some
+OPEN_FLAGS = sum(getattr(os, name, 0) for name in FLAG_NAMES)  # without O_BINARY Windows would translate line ends
+
+
+def open_descriptor(path: Path, flags: int) -> int:
+    """A descriptor that child processes do not inherit; a symbolic link is an error (ELOOP), and a pipe does not block.
+
+    A file that is created is readable by its owner alone.
+    """
+    if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return os.open(path, flags | OPEN_FLAGS, 0o600)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def lock_descriptor(descriptor: int) -> None:
+        """Lock an open file for this process until it is closed; raises BlockingIOError if another process has it."""
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
+
+    def release_lock(descriptor: int, path: Path) -> None:
+        """Close and remove a lock file; it stays if another process has opened it meanwhile."""
+        os.close(descriptor)
+        with suppress(OSError):
+            path.unlink()
+
+else:
+    import fcntl
+
+    def lock_descriptor(descriptor: int) -> None:
+        """Lock an open file for this process until it is closed; raises BlockingIOError if another process has it."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def release_lock(descriptor: int, path: Path) -> None:
+        """Remove and close a lock file, in this order: whoever locks a removed file notices that it is not there."""
+        with suppress(OSError):
+            path.unlink()
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that a renaming survives a power cut, on systems that can open a folder."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

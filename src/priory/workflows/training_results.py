@@ -1,0 +1,175 @@
+"""What training is told and what it returns: its options, and the result with scores, evidence and findings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from priory.core.typing import Array
+from priory.errors import DataError
+from priory.sources.column_types import InputRows
+from priory.workflows.callbacks import Callbacks
+from priory.workflows.out_of_core import DEFAULT_SAMPLE_ROWS
+
+if TYPE_CHECKING:
+    from priory.evaluation.scores import Scores
+    from priory.export.report import Report
+    from priory.leakage.findings import Findings
+    from priory.workflows.explanation import JSONValue
+    from priory.workflows.model_files import TableOrTextClassifier
+
+MAX_AUDIT_BYTES = 1 << 20  # of the sample: an audit takes a hundred times the memory of its rows
+MAX_EVIDENCE_SHOWN = 6  # of each class
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How a model is learned.
+
+    Parameters
+    ----------
+    plain : bool
+        Learn the statistics only: no corrections, no scores, no audit.
+    audit : bool
+        Look for leakage in the sample.
+    refine : bool, optional
+        Correct naive Bayes with a logistic regression. By default tables are corrected where that helps, texts are not.
+    average : bool
+        Average over all sets of columns or words, so that each counts as much as it matters.
+    alpha : float, optional
+        Virtual examples of each value or word. By default 1 for texts, and for tables the choice of each family.
+    text_model : "binary", "multinomial", "bernoulli", "poisson" or "complement", optional
+        How words count, where the only column is a text; "binary" by default.
+    ngrams : int
+        The longest run of words that counts as one token, where the only column is a text.
+    max_tokens : int, optional
+        The number of different words to keep while learning, where the only column is a text.
+    sample_rows : int
+        The number of rows, drawn uniformly from all, that the model is corrected, scored and audited with.
+    """
+
+    plain: bool = False
+    audit: bool = True
+    refine: bool | None = None
+    average: bool = False
+    alpha: float | None = None
+    text_model: str | None = None
+    ngrams: int = 1
+    max_tokens: int | None = None
+    sample_rows: int = DEFAULT_SAMPLE_ROWS
+
+
+@dataclass
+class TrainingResult:
+    """A trained model and what there is to know about it.
+
+    Attributes
+    ----------
+    model : NaiveBayes or TextClassifier
+    n_rows : int
+        The number of rows that were learned.
+    families : dict of str to str
+        For each column the family that explains it best.
+    empty_columns : list of str
+        Columns that were left out because they are empty.
+    unreadable_files : list of str
+        Files that were left out because they may not be read, where ``ReadOptions(keep_going=True)`` asks for that.
+    sample, labels : rows as the library takes them and their labels, or None
+        Drawn uniformly from all rows; None after a plain training.
+    scores : Scores or None
+        Of the sample, each row predicted by the model without it.
+    findings : Findings or None
+        What the leakage audit found in the sample.
+    evidence : dict of str to list of (str, float)
+        For each class the words or columns that speak most for it, and their weight in decibans, as in the report.
+    source : str
+        The names of the files.
+    """
+
+    model: TableOrTextClassifier
+    n_rows: int
+    families: dict[str, str]
+    empty_columns: list[str]
+    unreadable_files: list[str]
+    sample: InputRows | None = None
+    labels: Array | None = None
+    scores: Scores | None = None
+    findings: Findings | None = None
+    evidence: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    source: str = ""
+
+    @property
+    def classes(self) -> dict[str, float]:
+        """The number of rows of each class, the largest first."""
+        counts = zip(self.model.classes_.tolist(), self.model.class_count_.tolist(), strict=True)
+        return dict(sorted(counts, key=lambda pair: -pair[1]))
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Everything but the model and the rows, for JSON."""
+        return {
+            "rows": self.n_rows,
+            "classes": self.classes,
+            "columns": self.families,
+            "left_out": self.empty_columns,
+            "sampled": 0 if self.labels is None else len(self.labels),
+            "scores": None if self.scores is None else self.scores.to_dict(),
+            "evidence": self.evidence,
+            "audit": None if self.findings is None else json.loads(self.findings.to_json()),
+        }
+
+    def report(self) -> Report:
+        """The HTML report about the model on the sample; after a plain training there is none."""
+        from priory.export.report import ReportSubject, report
+
+        if self.sample is None or self.labels is None:
+            raise DataError(
+                "a plain training keeps no rows to report on; train without plain, or call report(model, X, y)"
+            )
+        subject = ReportSubject(self.source, str(self.model.target_), rows_learned=self.n_rows)
+        return report(self.model, self.sample, self.labels, self.findings, scores=self.scores, subject=subject)
+
+
+def evaluate_on_sample(
+    result: TrainingResult, sample: InputRows, labels: Array, options: TrainingOptions, callbacks: Callbacks
+) -> None:
+    """Correct the model by the sample, and add scores, evidence and findings to the result."""
+    pa.default_memory_pool().release_unused()  # what reading took
+    model, result.sample, result.labels = result.model, sample, labels
+    with callbacks.activity(f"leaving out each of {len(labels):,} rows in turn"):
+        model.set_params(calibrate="loo").refresh(sample, labels)
+        if hasattr(model, "corrections_"):
+            result.scores = replace(model.evaluate(), positions=model.find_scored_rows(sample))
+        else:
+            result.scores = model.evaluate(sample, labels)
+    result.evidence = list_strongest_evidence(model, sample, labels)
+    if options.audit:
+        with callbacks.activity("looking for leakage"):
+            result.findings = _audit_sample(sample, labels)
+
+
+def _audit_sample(sample: InputRows, labels: Array) -> Findings:
+    """What the audit finds in the sample, or in the first part of it if its rows are long."""
+    import priory
+
+    size = sum(map(len, sample)) if isinstance(sample, list) else sample.nbytes
+    n_audited = min(len(labels), max(100, len(labels) * MAX_AUDIT_BYTES // max(size, 1)))
+    return priory.audit(take_first_rows(sample, n_audited), target=labels[:n_audited])
+
+
+def take_first_rows(rows: InputRows, count: int) -> InputRows:
+    return rows[:count] if isinstance(rows, list) else rows.slice(0, count)
+
+
+def list_strongest_evidence(
+    model: TableOrTextClassifier, rows: InputRows, labels: Array
+) -> dict[str, list[tuple[str, float]]]:
+    """For each class the words or columns that speak most for it, as the report shows them, in decibans."""
+    from priory.export.strongest_evidence import find_strongest_evidence
+
+    return {
+        str(label): [(one.name, round(one.decibans, 1)) for one in evidence[:MAX_EVIDENCE_SHOWN]]
+        for label, evidence in find_strongest_evidence(model, rows, labels).items()
+    }

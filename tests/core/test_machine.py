@@ -1,0 +1,38 @@
+"""Memory and cores are found out on every system, or are unknown."""
+
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from priory.core.machine import n_usable_cores, total_memory_bytes
+from priory.estimators.base import check_memory
+
+
+def test_memory_is_asked_of_the_system_then_of_psutil_then_unknown(monkeypatch):
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}.__getitem__, raising=False)
+    assert total_memory_bytes() == 4_096_000
+    monkeypatch.delattr(os, "sysconf")  # as on Windows
+    fake = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(total=12345))
+    monkeypatch.setitem(sys.modules, "psutil", fake)
+    assert total_memory_bytes() == 12345
+    monkeypatch.setitem(sys.modules, "psutil", None)  # not installed
+    assert total_memory_bytes() is None
+    check_memory(10**9, 10**9)  # unknown memory is not checked
+
+
+def test_a_system_that_lacks_a_name_of_sysconf(monkeypatch):
+    def refuse(name):
+        raise ValueError("unrecognized configuration name")
+
+    monkeypatch.setattr(os, "sysconf", refuse, raising=False)
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    assert total_memory_bytes() is None
+
+
+@pytest.mark.parametrize("has_affinity", [True, False])
+def test_there_is_at_least_one_core(monkeypatch, has_affinity):
+    if not has_affinity:
+        monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert n_usable_cores() >= 1
