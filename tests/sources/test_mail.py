@@ -94,7 +94,7 @@ def test_depth_parts_and_headers_are_capped():
     ],
     ids=lambda raw: raw[:30].decode(),
 )
-def test_hostile_messages_take_no_longer_than_honest_ones(raw):
+def test_hostile_messages_take_no_longer_than_ordinary_ones(raw):
     start = time.process_time()
     read_mail(raw)
     assert time.process_time() - start < 5 * (0.05 + len(raw) / 1e6)
@@ -402,11 +402,9 @@ def test_a_hostile_mail_of_100_kb_is_read_in_a_tenth_of_what_1_mb_may_take(name,
     """benchmarks/hostile_mail.py reads 1 MB of each in a process of its own; twice the time here, for slow machines."""
     path = tmp_path / "hostile.eml"
     path.write_bytes(hostile_mail.ATTACKS[name](100_000, variant))
-    readings = []
-    while len(readings) < 3 and (not readings or readings[-1].seconds > 0.2):
-        readings.append(hostile_mail.read_file(str(path)))
-    assert min(reading.seconds for reading in readings) <= 0.2
-    assert readings[0].rows >= 1
+    reading = hostile_mail.read_file(str(path))
+    assert reading.seconds <= 0.2
+    assert reading.rows >= 1
 
 
 @pytest.mark.parametrize(

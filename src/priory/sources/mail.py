@@ -100,8 +100,10 @@ def read_mail(raw: bytes) -> MailText:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     start = raw.find(b"\n") + 1 if raw.startswith((b"From ", b">From ")) else 0
     headers, body_start = read_headers(raw, start, flags)
-    text = _read_head(headers, flags) + "\n\n" + _read_body(raw, headers, body_start, flags).strip()
-    return MailText(_normalize_text(text.strip(), flags).strip(), tuple(flags))
+    head = _read_head(headers, flags) if headers else ""
+    body = _read_body(raw, headers, body_start, flags).strip()
+    text = f"{head}\n\n{body}".strip() if head else body
+    return MailText(text if text.isascii() else _normalize_text(text, flags).strip(), tuple(flags))
 
 
 def _read_head(headers: Headers, flags: Flags) -> str:
@@ -231,8 +233,6 @@ def strip_html(markup: str) -> str:
 
 def _normalize_text(text: str, flags: Flags) -> str:
     """The text with letters as they look (NFKC) and without invisible characters, which are flagged."""
-    if text.isascii():
-        return text
     valid = text.encode("utf-8", "replace").decode()
     visible = INVISIBLE_PATTERN.sub("", valid)
     if len(visible) < len(valid):
@@ -243,8 +243,8 @@ def _normalize_text(text: str, flags: Flags) -> str:
     if len(limited) < len(marked):
         flags["marks"] = None
     pieces, size = [], 0
-    for piece in PIECE_PATTERN.finditer(limited):  # a letter can become eighteen
-        pieces.append(unicodedata.normalize("NFKC", piece[0]))
+    for piece in PIECE_PATTERN.findall(limited):  # a letter can become eighteen
+        pieces.append(unicodedata.normalize("NFKC", piece))
         size += len(pieces[-1])
         if size > MAX_MAIL_BYTES:
             flags["cut"] = None
