@@ -46,6 +46,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     calibrate: Literal["loo", False]
     corrections_: Corrections
+    target_: str  # of a model trained on files: the column of the labels,
+    missing_: tuple[str, ...]  # and the cells that count as missing
 
     # -- what a classifier provides ------------------------------------------------------------------------------
 
