@@ -41,12 +41,15 @@ class NotLearnedError(DataError):
         What was not learned, such as a token, where the record knows it.
     row : int or None
         The first row that cannot be forgotten, counted from 0, where rows were given.
+    column : str or None
+        The column whose cell was not learned, where it is known.
     """
 
     def __init__(self, message: str, index: tuple[int, ...] = (), *, subject: str = "", row: int | None = None) -> None:
         super().__init__(message)
         self.index, self.subject, self.row = index, subject, row
         self.path: tuple[int, ...] = ()
+        self.column: str | None = None
 
 
 class KindError(PrioryError, TypeError):

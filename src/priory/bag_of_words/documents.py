@@ -71,7 +71,7 @@ def check_documents(X: object) -> DocumentBatch:
         return X
     if isinstance(X, (str, bytes, Path, Mapping)) or not isinstance(X, Iterable):
         raise KindError(f"X is a {type(X).__name__}; give a list of texts: [text].")
-    documents = list_arrow_cells(X, "document {row}") if hasattr(X, "to_pylist") else list(X)
+    documents = list_arrow_cells(X, "document {}".format) if hasattr(X, "to_pylist") else list(X)
     if not any(issubclass(kind, Path) for kind in set(map(type, documents))):
         return documents
     return [document.read_bytes() if isinstance(document, Path) else document for document in documents]

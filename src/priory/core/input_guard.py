@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,11 @@ from priory.errors import DataError, KindError, PrioryError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+CompressedMatrix = (
+    sparse.csr_array | sparse.csr_matrix | sparse.csc_array | sparse.csc_matrix | sparse.bsr_array | sparse.bsr_matrix
+)
+CoordinateMatrix = sparse.coo_array | sparse.coo_matrix
 
 
 @contextmanager
@@ -36,29 +42,23 @@ def _join_lines(error: Exception) -> str:
 
 def check_sparse_format(X: object) -> None:
     """Raise an error if the index arrays of a sparse matrix are invalid: SciPy would read or write out of bounds."""
-    if not sparse.issparse(X):
-        return
-    matrix: Any = X
-    if matrix.format in ("csr", "csc", "bsr"):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")  # index arrays that are not integers
-                matrix.copy().check_format(full_check=True) if matrix.format == "bsr" else _check_compressed(matrix)
-        except (ValueError, IndexError, TypeError, UserWarning) as error:
-            raise DataError(f"X is not a valid sparse matrix: {_join_lines(error)}; build it again.") from None
-    elif matrix.format == "coo":
-        _check_coordinates(matrix)
+    if isinstance(X, CompressedMatrix):
+        _check_compressed(X)
+    elif isinstance(X, CoordinateMatrix):
+        _check_coordinates(X)
 
 
-def _check_compressed(X: sparse.csr_array) -> None:
-    """SciPy's own check, of a matrix that shares the arrays: the check itself may replace them."""
-    cls = type(X)
-    shared = cls(X.shape, dtype=X.dtype)
-    shared.data, shared.indices, shared.indptr = X.data, X.indices, X.indptr
-    shared.check_format(full_check=True)
+def _check_compressed(X: CompressedMatrix) -> None:
+    """SciPy's own check, of a shallow copy: the check may replace the arrays of the matrix that it is given."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # index arrays that are not integers
+            copy.copy(X).check_format(full_check=True)
+    except (ValueError, IndexError, TypeError, UserWarning) as error:
+        raise DataError(f"X is not a valid sparse matrix: {_join_lines(error)}; build it again.") from None
 
 
-def _check_coordinates(X: sparse.coo_array) -> None:
+def _check_coordinates(X: CoordinateMatrix) -> None:
     for axis, (index, size) in enumerate(zip((X.row, X.col), X.shape, strict=True)):
         if len(index) != len(X.data) or (len(index) and not (index.min() >= 0 and index.max() < size)):
             name = ("row", "column")[axis]
@@ -92,11 +92,8 @@ def _find_column_names(X: object) -> Sequence[str]:
     return ()
 
 
-def list_arrow_cells(array: pa.Array | pa.ChunkedArray, place: str) -> list[Any]:
-    """The cells of an Arrow array as Python objects; a text that is not UTF-8 is an error that names its row.
-
-    ``place`` says where a row is, for example ``"row {row}, column 'a'"``.
-    """
+def list_arrow_cells(array: pa.Array | pa.ChunkedArray, locate_row: Callable[[int], str]) -> list[Any]:
+    """The cells of an Arrow array as Python objects; a text that is not UTF-8 is an error that says where it is."""
     import pyarrow as pa
 
     try:
@@ -106,7 +103,7 @@ def list_arrow_cells(array: pa.Array | pa.ChunkedArray, place: str) -> list[Any]
         for row, cell in enumerate(text.cast(pa.large_binary()).to_pylist()):
             if cell is not None and not _is_utf8(cell):
                 problem = "holds bytes that are not UTF-8; decode them with the right encoding first."
-                raise DataError(f"{place.format(row=row)} {problem}") from None
+                raise DataError(f"{locate_row(row)} {problem}") from None
         raise
 
 

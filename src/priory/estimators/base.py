@@ -188,7 +188,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         label = labels.tolist()[group[row]]
         reason = f"{cell} was not learned in class {label!r}, or not this often"
         remedy = "forget only rows that were learned; the model is unchanged."
-        return NotLearnedError(f"row {row}: {reason}; {remedy}", row=row)
+        located = NotLearnedError(f"row {row}: {reason}; {remedy}", row=row)
+        located.column = error.column
+        return located
 
     def _describe_unlearned_cell(self, table: TableT, row: int, error: NotLearnedError) -> str:
         """What of a row was not learned."""

@@ -51,7 +51,7 @@ def check_labels(y: ArrayLike | None) -> Array:
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise DataError(f"y[{int(np.argmax(np.ma.getmaskarray(y)))}] is masked: the row has no label; leave it out.")
     if hasattr(y, "to_pylist"):  # Arrow
-        y = list_arrow_cells(y, "y[{row}]")
+        y = list_arrow_cells(y, "y[{}]".format)
     if isinstance(y, (list, tuple)):
         types = {_name_type(label) for label in y}
         if len(types - {"missing"}) > 1 or types == {"str", "missing"}:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from priory.bag_of_words.hashed_counts import HashedCounts
 from priory.calibration.calibrator import CalibratableModel, Calibrator
 from priory.calibration.feature_encoding import TableEncoding
 from priory.calibration.smoothing_search import choose_smoothing
@@ -25,6 +24,7 @@ from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
+from priory.families import Text
 from priory.families.base import ESTIMATES
 from priory.models.cells import Cells
 from priory.models.class_prior import ClassPrior, check_class_prior
@@ -32,7 +32,7 @@ from priory.models.explanation import Ledgers
 from priory.models.family_choice import argmax_evidence
 from priory.models.model_statistics import ModelStatistics, add_empty_blocks, make_empty_statistics, observe_cells
 from priory.models.naive_bayes import Model
-from priory.models.schema import ColumnBlock, FamilyLike, Schema
+from priory.models.schema import ColumnBlock, FamilyLike, Schema, instantiate_family
 from priory.models.table import Table
 from priory.models.table_reading import read_table
 
@@ -164,14 +164,17 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def _is_consistent(self) -> bool:
         """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
         schema, parts = self._schema, self.statistics_.parts
-        if not all(map(_has_declared_buckets, schema.blocks, parts)):
+        # Texts first: no file can allocate more buckets than it holds counts for.
+        if len(schema.blocks) != len(parts) or not all(map(_has_possible_texts, schema.blocks, parts)):
             return False
         empty = make_empty_statistics(schema, self.statistics_.classes[:1])
         widths = [len(block.names) for block in schema.blocks]
         return (
             len(schema.names) == self.n_features_in_
+            and (not hasattr(self, "feature_names_in_") or tuple(self.feature_names_in_) == schema.names)
             and list_record_types(empty.parts) == list_record_types(parts)
             and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
+            and self._has_fitting_corrections([0 if b.kind == "text" else len(b.names) for b in schema.blocks])
         )
 
     # -- what was declared ---------------------------------------------------------------------------------------
@@ -336,6 +339,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         block = self._schema.blocks[error.path[0]]
         within = error.path[2:] or error.index[1:]  # labels have a record for each column, numbers one for all
         name = block.names[within[0] if within and block.kind != "text" else 0]
+        error.column = name
         value = table.get_cell(row, table.find_columns(self._schema.names)[self._schema.names.index(name)])
         return f"column {name!r}, {error.subject or repr(value)},"
 
@@ -417,10 +421,7 @@ def _check_not_empty(table: Table) -> None:
         raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
 
 
-def _has_declared_buckets(block: ColumnBlock, records: tuple[object, ...]) -> bool:
-    """Whether a column of hashed texts has counts for all buckets: no model file can allocate more than it holds."""
-    buckets = getattr(block.candidates[0], "buckets", None)
-    if buckets is None:
-        return True
-    [record] = records
-    return isinstance(record, HashedCounts) and len(record) == buckets
+def _has_possible_texts(block: ColumnBlock, records: tuple[object, ...]) -> bool:
+    """Whether the record of a column of texts can be that of its text model."""
+    family = instantiate_family(block.candidates[0])
+    return not isinstance(family, Text) or (len(records) == 1 and family.find_record_fault(records[0]) is None)

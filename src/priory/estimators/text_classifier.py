@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
-from priory.bag_of_words.hashed_counts import HashedCounts
 from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_counts import TokenCounts
@@ -27,7 +26,7 @@ from priory.calibration.stacking import MemberSpec
 from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.model_matching import describe_difference
 from priory.core.optional_attribute import optional_attribute
-from priory.core.registration import list_record_types, register_estimator
+from priory.core.registration import register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
 from priory.errors import DataError, StaleModelError
@@ -224,13 +223,12 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.refine = refine
 
     def _is_consistent(self) -> bool:
-        """Whether there is one record of tokens, and at most one more; or one of as many buckets as were declared."""
-        parts = self.statistics_.parts
-        if self.n_features_in_ != 1:
-            return False
-        if self.buckets is not None:
-            return list_record_types(parts) == (HashedCounts,) and len(parts[0]) == self.buckets
-        return list_record_types(parts) in ((TokenCounts,), (TokenCounts, TokenCounts))
+        """Whether the records can be those of the text model that was declared."""
+        return (
+            self.n_features_in_ == 1
+            and self._build_text_model().find_fault(self.statistics_.parts) is None
+            and self._has_fitting_corrections([0])
+        )
 
     # -- what was declared ---------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ class ValueCounts(Statistics):
     def find_fault(self) -> str | None:
         if not is_increasing(self.values):
             return "the values are not sorted, or one of them is there twice"
-        return "a count is negative" if (self.counts < 0).any() else None
+        return "a count is negative" if self.counts.min(initial=0.0) < 0 else None
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> ValueCounts:

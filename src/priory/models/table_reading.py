@@ -178,7 +178,7 @@ def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
     try:
         values = _make_object_array(coded.dictionary.to_pylist())
     except UnicodeDecodeError:
-        list_arrow_cells(array, f"row {{row}}, column {name!r}")  # raises, naming the row
+        list_arrow_cells(array, lambda row: f"row {row}, column {name!r}")  # raises, naming the row
         raise
     order = np.argsort(values)
     rank = np.empty(len(order), dtype=np.int32)

@@ -89,9 +89,12 @@ class GaussianNB(BaseClassifier[Array]):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def _read(self, X: object, reset: bool) -> Array:
+    def _check_parameters(self) -> None:
         if not 0 <= self.var_smoothing < np.inf:
             raise DataError(f"var_smoothing is {self.var_smoothing!r}; it must be finite and not negative.")
+
+    def _read(self, X: object, reset: bool) -> Array:
+        self._check_parameters()
         x = read_any_array(self, X, reset)
         if reset:
             self._kind = empty_like(x)

@@ -104,8 +104,24 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
         self.standardise = standardise
 
+    def _check_parameters(self) -> None:
+        if isinstance(self.prior, NormalInverseGamma) or (isinstance(self.prior, str) and self.prior == "evidence"):
+            return
+        if not (isinstance(self.prior, (int, float, np.number)) and 0 <= self.prior < np.inf):
+            raise DataError(
+                f'prior is {self.prior!r}; give "evidence", a strength of 0 or more, or a NormalInverseGamma.'
+            )
+
     def _is_consistent(self) -> bool:
-        return type(self.statistics_) is CrossProducts
+        """Whether every term belongs to a column, and the weights, which predictions need anyway, are finite."""
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
+        columns = {term.column for term in self.statistics_.terms}
+        if not (columns <= set(names) or columns <= set(range(self.n_features_in_))):
+            return False
+        try:
+            return bool(np.isfinite(self.posterior_.mean).all())
+        except DataError:  # a prior that does not fit the rows learned since, which every prediction will say
+            return True
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -190,18 +206,12 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     def _make_prior(self, statistics: CrossProducts) -> NormalInverseGamma:
         """Return the prior as declared, in the units of these rows."""
+        self._check_parameters()
         if isinstance(self.prior, NormalInverseGamma):
             return self.prior
         level = bool(self.fit_intercept)
         unit = term_scales(statistics) if self.standardise else np.ones(len(statistics.terms))
-        if self.prior == "evidence":
-            strength = choose_linear_strength(statistics, unit, level)
-        elif isinstance(self.prior, (int, float, np.number)) and 0 <= self.prior < np.inf:
-            strength = float(self.prior)
-        else:
-            raise DataError(
-                f'prior is {self.prior!r}; give "evidence", a strength of 0 or more, or a NormalInverseGamma.'
-            )
+        strength = choose_linear_strength(statistics, unit, level) if isinstance(self.prior, str) else float(self.prior)
         centre = statistics.centre() if level else np.zeros(len(statistics.origin))
         return NormalInverseGamma.ridge(strength * unit**2, centre, level)
 

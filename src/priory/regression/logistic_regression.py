@@ -19,6 +19,7 @@ from priory.core.logspace import log, log_normalise
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
+from priory.core.statistics import is_increasing
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, PrioryWarning
 from priory.regression import mcmc
@@ -36,6 +37,7 @@ from priory.regression.logistic_posterior import (
 LOGISTIC_METHODS = ("ml", "map", "laplace", "vi", "nuts")
 LOGISTIC_SOLVERS = ("newton", "gradient")
 SEPARATED_LOG_ODDS = 15.0  # a fitted probability within 3e-7 of 0 or 1
+MAX_STANDARDISED = 1e60  # of cells and of weights: squares of their products are finite, and the answer is the same
 MAX_RHAT = 1.01  # above this the chains have not converged
 
 
@@ -157,14 +159,20 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     def _is_consistent(self) -> bool:
         """Whether the arrays agree on the number of classes, contrasts and columns."""
         classes, columns = len(self.classes_), self.n_features_in_
-        lines = (self._spread.shape[1], columns + 1)  # (contrasts, columns and the intercept)
+        lines = (classes - 1, columns + 1)  # (contrasts, columns and the intercept)
+        gaussian, draws = self._gaussian, self._draws
+        weights = [self._mean, self._spread, *([] if draws is None else [draws])]
+        weights += [] if gaussian is None else [gaussian.mean, gaussian.root]
         return (
-            (self._gaussian is None or type(self._gaussian) is LaplaceApproximation)
-            and (self._draws is None or self._draws.shape[1:] == lines)
+            self.classes_.ndim == 1
+            and is_increasing(self.classes_)
+            and self._spread.shape == (classes, classes - 1)
             and self._mean.shape == lines
-            and self._spread.shape[0] == classes
+            and (gaussian is None or gaussian.mean.shape == lines)
+            and (draws is None or (len(draws) > 0 and draws.shape[1:] == lines))
             and self._centre.shape == self._unit.shape == (columns,)
             and bool((self._unit > 0).all())
+            and all(w.dtype == float and np.abs(w).max(initial=0.0) <= MAX_STANDARDISED for w in weights)
         )
 
     # -- learning ------------------------------------------------------------------------------------------------
@@ -240,7 +248,9 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def _scale_rows(self, x: Array) -> Array:
         """Return a column of ones and the standardised columns, as (rows, terms)."""
-        return np.column_stack([np.ones(len(x)), (x - self._centre) / self._unit])
+        with np.errstate(over="ignore"):
+            z = np.clip((x - self._centre) / self._unit, -MAX_STANDARDISED, MAX_STANDARDISED)
+        return np.column_stack([np.ones(len(x)), z])
 
     # -- fitted weights ----------------------------------------------------------------------------------------------
 

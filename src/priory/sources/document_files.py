@@ -27,19 +27,21 @@ MAIL_START_PATTERN = re.compile(rb"From |(Return-Path|Received|Delivered-To|X-Or
 
 
 class DocumentReader(FileReader):
-    """Rows ``label, path, text``, one for each file; many for an mbox."""
-
-    names = (LABEL_COLUMN, PATH_COLUMN, TEXT_COLUMN)
+    """Rows ``label, path, text``, one for each file, many for an mbox; without labels ``path, text``."""
 
     def __init__(
         self,
         root: str,
-        files: list[tuple[str, Path]],
+        files: list[tuple[str | None, Path]],
         kind: str,
         decoding: Decoding,
         keep_going: bool,
         report_progress: ProgressCallback = ignore_progress,
+        text_column: str | None = None,
     ) -> None:
+        self.has_labels = all(label is not None for label, _ in files)
+        labels = (LABEL_COLUMN,) if self.has_labels else ()
+        self.names = (*labels, PATH_COLUMN, text_column or TEXT_COLUMN)
         self.path, self.files, self.kind, self.decoding, self.keep_going = root, files, kind, decoding, keep_going
         self.report_progress = report_progress
         self.flags: dict[str, int] = {}
@@ -52,7 +54,7 @@ class DocumentReader(FileReader):
         while block := list(_take_chunk_rows(rows)):
             columns = {
                 name: pa.array(cells, pa.string())
-                for name, cells in zip(self.names, zip(*block, strict=True), strict=True)
+                for name, cells in zip(self.names, list(zip(*block, strict=True))[-len(self.names) :], strict=True)
             }
             yield RowChunk(
                 pa.RecordBatch.from_arrays([columns[n] for n in column_names], names=list(column_names)), self, start
@@ -68,7 +70,7 @@ class DocumentReader(FileReader):
             path = format_path(file)
             try:
                 for number, text in enumerate(self._read_texts(file)):
-                    yield label, f"{path}#{number + 1}" if number else path, text
+                    yield label or "", f"{path}#{number + 1}" if number else path, text
             except PermissionError:
                 if not self.keep_going:
                     raise
@@ -148,11 +150,11 @@ def is_maildir(folder: Path) -> bool:
     return (folder / "cur").is_dir() and (folder / "new").is_dir()
 
 
-def list_files_by_class(root: Path, kind: str) -> list[tuple[str, Path]]:
+def list_files_by_class(root: Path, kind: str) -> list[tuple[str | None, Path]]:
     """The files in a folder, each with its class: the name of the subfolder, or of the mbox, that it is in."""
     if is_maildir(root):
         return [(root.name, file) for file in _list_maildir_files(root)]
-    found: list[tuple[str, Path]] = []
+    found: list[tuple[str | None, Path]] = []
     for entry in sorted(root.iterdir()):
         if entry.name.startswith("."):
             continue

@@ -14,7 +14,6 @@ from priory.errors import ModelFileError
 from priory.storage.registry import collect_learned_attributes, find_estimator
 from priory.storage.validation import TypeHint, check_value, matches_type_hint
 
-
 # Attributes that estimators have without declaring them in their class body: scikit-learn's own, and properties.
 COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
     "n_features_in_": int,
@@ -71,11 +70,13 @@ def _check_attribute(name: str, attribute: str, value: object, types: Mapping[st
 
 def _check_common_attributes(name: str, learned: Mapping[str, Any]) -> None:
     """Raise for a clock, a number of columns, or names of columns that no estimator can have."""
-    clock, columns, names = learned.get("clock_", 1.0), learned.get("n_features_in_", 0), learned.get("feature_names_in_")
-    if not 0 < clock <= 1:
+    clock, columns, names = (learned.get(key) for key in ("clock_", "n_features_in_", "feature_names_in_"))
+    if clock is not None and not 0 < clock <= 1:
         raise ModelFileError(f"{name}.clock_ is {clock}; it must be above 0 and at most 1.")
-    if columns < 0 or (names is not None and not (names.shape == (columns,) and all(isinstance(n, str) for n in names))):
-        raise ModelFileError(f"{name}.feature_names_in_ does not have a name for each of {columns} columns.")
+    if names is not None and not (names.shape == (columns,) and all(isinstance(n, str) for n in names)):
+        raise ModelFileError(f"{name}.feature_names_in_ does not fit the columns of the model.")
+    if columns is not None and columns < 0:
+        raise ModelFileError(f"{name}.n_features_in_ is {columns}; it must be 0 or more.")
 
 
 @cache
@@ -91,7 +92,12 @@ def find_attribute_types(cls: type) -> Mapping[str, TypeHint]:
 
 
 def _is_consistent(model: Any, declared: EstimatorRegistration) -> bool:
-    """The model's own answer; else whether its records are those declared, each with a value for every column."""
+    """The model's own answer; else whether its records are those declared, each with a value for every column.
+
+    A class prior that does not fit the classes raises DataError.
+    """
+    if hasattr(model, "_log_prior"):
+        model._log_prior()
     if not declared.records:
         return bool(model._is_consistent())
     parts = model.statistics_.parts
