@@ -74,8 +74,8 @@ TABLES = [
     (
         pd.DataFrame({"when": pd.date_range("2024-01-01", periods=4, unit="us")}),
         KindError,
-        "column 'when' holds Datetime(time_unit='us', time_zone=None); "
-        "turn it into a number or a string, or leave it out.",
+        "column 'when' holds dates (Datetime(time_unit='us', time_zone=None)); turn it into a number or a string, or "
+        "leave it out: its year, its month or the days since an event can be columns of numbers.",
     ),
     (
         pd.DataFrame(X, columns=["a", " "]),

@@ -31,12 +31,25 @@ class DataError(PrioryError, ValueError):
 class NotLearnedError(DataError):
     """Asked to forget something that was never learned.
 
-    ``index`` is the position in the statistics that would become negative.
+    Attributes
+    ----------
+    index : tuple of int
+        The position in the array that would become negative.
+    path : tuple of int
+        Which of several nested records the array is in.
+    subject : str
+        What was not learned, such as a token, where the record knows it.
+    row : int or None
+        The first row that cannot be forgotten, counted from 0, where rows were given.
+    column : str or None
+        The column whose cell was not learned, where it is known.
     """
 
-    def __init__(self, message: str, index: tuple[int, ...] = ()) -> None:
+    def __init__(self, message: str, index: tuple[int, ...] = (), *, subject: str = "", row: int | None = None) -> None:
         super().__init__(message)
-        self.index = index
+        self.index, self.subject, self.row = index, subject, row
+        self.path: tuple[int, ...] = ()
+        self.column: str | None = None
 
 
 class KindError(PrioryError, TypeError):

@@ -48,7 +48,8 @@ WRONG = {
     "numbers to predict": (
         "train price.csv --target label",
         3,
-        "the target 'label' looks like a number to predict; bin it, or use --labels-as-text",
+        "price.csv: the target 'label' looks like a number to predict: 50 different values in the first 50 rows; "
+        "bin it, or use --classes if each value is a class",
     ),
     "a column without a name": (
         "train noname.csv --target label",
@@ -244,9 +245,7 @@ def test_text_in_a_column_of_numbers_at_predict(table, run):
     write("new.csv", ["sender", "hour", "links", "text"], [["friend", "3", "0", "hi"], ["friend", "noon", "0", "hi"]])
     code, _, err = run("predict", "inbox.priory", "new.csv")
     assert code == 3
-    assert (
-        err == "priory: new.csv:3:2: 'noon' is not a number; correct it, or use --missing noon or --type hour=label\n"
-    )
+    assert err == "priory: new.csv:3:2: 'noon' is not a number; correct it, or leave the cell empty\n"
 
 
 def test_an_unexpected_error_is_one_line_too(mail, run, monkeypatch):

@@ -1,5 +1,6 @@
 """Tables of every origin are read right, or refused in one line that says what to do."""
 
+import datetime
 import warnings
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import priory as pr
-from priory.errors import DataError, KindError
+from priory.errors import DataError, KindError, ModelTooLargeError
 from priory.models.table_reading import read_table
 
 
@@ -94,3 +95,141 @@ def test_whole_numbers_that_a_float_cannot_hold_are_refused(table):
 
 def test_large_whole_numbers_that_a_float_can_hold_are_numbers():
     assert numbers_of({"a": [2**60, -(2**60)]}) == [2.0**60, -(2.0**60)]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]),
+        pd.DataFrame([[1, 2], [3, 4]], columns=[1, "1"]).rename(columns=lambda _: "a"),
+        pa.table([[1, 3], [2, 4]], names=["a", "a"]),
+    ],
+)
+@pytest.mark.parametrize(
+    "learn",
+    [
+        lambda X: pr.NaiveBayes().fit(X, ["x", "y"]),
+        lambda X: pr.TextClassifier().fit(X, ["x", "y"]),
+        lambda X: pr.naive_bayes.GaussianNB().fit(X, ["x", "y"]),
+        lambda X: pr.BayesianLinearRegression().fit(X, [0.0, 1.0]),
+        lambda X: pr.BayesianLogisticRegression().fit(X, [0, 1]),
+        lambda X: pr.Calibrated(pr.NaiveBayes()).fit(X, ["x", "y"]),
+        lambda X: pr.audit(X, target=["x", "y"]),
+    ],
+)
+def test_a_column_that_is_there_twice_is_named(learn, table):
+    with pytest.raises(DataError) as caught:
+        learn(table)
+    assert str(caught.value) == "column 'a' is there twice (positions 0 and 1); rename one."
+
+
+def test_names_that_are_the_same_as_text_are_refused():
+    with pytest.raises(DataError, match="column '1' is there twice"):
+        read_table({1: [1, 2], "1": [3, 4]})
+
+
+BAD_UTF8 = pa.Array.from_buffers(
+    pa.string(), 3, [None, pa.py_buffer(np.array([0, 1, 2, 3], np.int32)), pa.py_buffer(b"a\xffb")]
+)
+NOT_UTF8 = "holds bytes that are not UTF-8; decode them with the right encoding first."
+
+
+@pytest.mark.parametrize("column", [BAD_UTF8, BAD_UTF8.dictionary_encode()], ids=["text", "dictionary"])
+def test_arrow_text_that_is_not_utf8_is_refused_with_its_row(column):
+    with pytest.raises(DataError) as caught:
+        read_table(pa.table({"a": column}))
+    assert str(caught.value) == f"row 1, column 'a' {NOT_UTF8}"
+
+
+def test_arrow_texts_and_labels_that_are_not_utf8_are_refused():
+    with pytest.raises(DataError, match=f"^document 1 {NOT_UTF8}$"):
+        pr.TextClassifier().fit(BAD_UTF8, ["x", "y", "x"])
+    with pytest.raises(DataError, match=rf"^y\[1\] {NOT_UTF8}$"):
+        pr.NaiveBayes().fit({"a": [1, 2, 3]}, BAD_UTF8)
+
+
+@pytest.mark.parametrize(
+    ("column", "held"),
+    [
+        (np.array(["2020-01-01"] * 2, dtype="M8[D]"), "datetime64[D]"),
+        ([datetime.date(2020, 1, 1)] * 2, "a date in row 0"),
+        (np.array([1, 2], dtype="m8[s]"), "timedelta64[s]"),
+    ],
+)
+def test_dates_are_refused_with_what_to_do(column, held):
+    cells = np.array(column, dtype=getattr(column, "dtype", object))
+    with pytest.raises(KindError) as caught:
+        read_table({"when": cells})
+    assert str(caught.value) == (
+        f"column 'when' holds dates ({held}); turn it into a number or a string, or leave it out: its year, its month "
+        "or the days since an event can be columns of numbers."
+    )
+
+
+LABELLED = [{"c": "red", "n": 1.0}, {"c": "blue", "n": 2.0}, {"c": "red", "n": 3.0}, {"c": "blue", "n": 4.0}]
+
+
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "explain"])
+def test_a_number_in_a_column_of_labels_is_refused(ask):
+    model = pr.NaiveBayes().fit(LABELLED, list("xyxy"))
+    with pytest.raises(KindError) as caught:
+        getattr(model, ask)([{"c": None, "n": 1.0}, {"c": 5, "n": 1.0}])
+    message = "row 1, column 'c' holds 5.0; the model has learned labels such as 'blue' there: give the same type."
+    assert str(caught.value) == message
+
+
+def test_a_number_in_a_column_of_labels_is_neither_learned_nor_forgotten():
+    model = pr.NaiveBayes().fit(LABELLED, list("xyxy"))
+    for change in (model.partial_fit, model.forget):
+        with pytest.raises(KindError, match=r"row 0, column 'c' holds 5\.0; the model has learned labels such as"):
+            change([{"c": 5, "n": 1.0}], ["x"])
+    assert model.categories_["c"].tolist() == ["blue", "red"]
+
+
+def test_a_label_in_a_column_of_declared_categories_that_are_numbers_is_refused():
+    model = pr.NaiveBayes({"c": "categorical"}).fit({"c": [1, 2, 1, 2]}, list("xyxy"))
+    assert model.predict({"c": [2]}).tolist() == ["y"]
+    with pytest.raises(KindError, match=r"row 0, column 'c' holds 'red'; the model has learned numbers such as 1.0"):
+        model.predict({"c": ["red"]})
+
+
+TEXTS = ["win cash now", "lunch at noon", "cash prize", "see you at lunch"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"text": TEXTS}),
+        pl.DataFrame({"text": TEXTS}),
+        pa.table({"text": TEXTS}),
+        np.array(TEXTS)[:, None],
+        pd.Series(TEXTS),
+    ],
+    ids=["pandas", "polars", "arrow", "array", "series"],
+)
+def test_a_table_with_one_column_of_texts_is_read_as_texts(table):
+    model = pr.TextClassifier(calibrate=False).fit(table, list("xyxy"))
+    expected = pr.TextClassifier(calibrate=False).fit(TEXTS, list("xyxy")).predict_proba(TEXTS)
+    np.testing.assert_array_equal(model.predict_proba(table), expected)
+
+
+def test_a_table_with_several_columns_is_no_list_of_texts():
+    with pytest.raises(KindError) as caught:
+        pr.TextClassifier().fit(pd.DataFrame({"text": TEXTS, "n": range(4)}), list("xyxy"))
+    assert str(caught.value) == (
+        "X is a table with 2 columns ('text', 'n'); give one column of texts, such as X['text'], or use NaiveBayes, "
+        "which learns from all columns."
+    )
+
+
+@pytest.mark.parametrize(
+    "model", [pr.TextClassifier(buckets=10**12), pr.NaiveBayes({"text": pr.families.Text(buckets=10**12)})]
+)
+def test_more_buckets_than_memory_are_refused(model, monkeypatch):
+    monkeypatch.setattr("priory.bag_of_words.hashed_counts.total_memory_bytes", lambda: 16 << 30)
+    with pytest.raises(ModelTooLargeError) as caught:
+        model.fit(TEXTS if isinstance(model, pr.TextClassifier) else {"text": TEXTS}, list("xyxy"))
+    assert str(caught.value) == (
+        "buckets=1,000,000,000,000 with 2 classes need about 44,703 GiB, and this machine has 16; use fewer buckets, "
+        "such as 262,144."
+    )

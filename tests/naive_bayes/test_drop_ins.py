@@ -428,7 +428,7 @@ def test_a_sparse_matrix_with_indices_outside_is_refused():
     X.indices[1] = 7
     with pytest.raises(DataError) as error:
         MultinomialNB().fit(X, [0, 1])
-    assert str(error.value) == "X is a sparse matrix with column indices outside 0 .. 1; build it again."
+    assert str(error.value) == "X is not a valid sparse matrix: indices must be < 2; build it again."
 
 
 @every_estimator

@@ -46,11 +46,11 @@ NUMBERS = {
 
 NO_NUMBERS = {
     "1,5": "'1,5' is not a number; use a point as the decimal separator",
-    "0x1f": "'0x1f' is not a number; correct it, or use --missing 0x1f or --type x=label",
-    "१२": "'१२' is not a number; correct it, or use --missing १२ or --type x=label",
-    "inf": "'inf' is not a number; correct it, or use --missing inf or --type x=label",
-    "1e400": "'1e400' is not a number; correct it, or use --missing 1e400 or --type x=label",
-    "NA": "'NA' is not a number; correct it, or use --missing NA or --type x=label",
+    "0x1f": "'0x1f' is not a number; correct it, or use --missing 0x1f, --coerce or --type x=label",
+    "१२": "'१२' is not a number; correct it, or use --missing '१२', --coerce or --type x=label",
+    "inf": "'inf' is not a number; correct it, or use --missing inf, --coerce or --type x=label",
+    "1e400": "'1e400' is not a number; correct it, or use --missing 1e400, --coerce or --type x=label",
+    "NA": "'NA' is not a number; correct it, or use --missing NA, --coerce or --type x=label",
     "9" * 30: f"the integer '{'9' * 30}' is beyond 2^63 - 1; write it with an exponent, or use --type x=label",
 }
 

@@ -13,6 +13,7 @@ from typing import TypeVar, final, overload
 import numpy as np
 
 from priory.core import sharding
+from priory.core.input_guard import list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 
@@ -70,7 +71,7 @@ def check_documents(X: object) -> DocumentBatch:
         return X
     if isinstance(X, (str, bytes, Path, Mapping)) or not isinstance(X, Iterable):
         raise KindError(f"X is a {type(X).__name__}; give a list of texts: [text].")
-    documents = list(X.to_pylist() if hasattr(X, "to_pylist") else X)
+    documents = list_arrow_cells(X, "document {}".format) if hasattr(X, "to_pylist") else list(X)
     if not any(issubclass(kind, Path) for kind in set(map(type, documents))):
         return documents
     return [document.read_bytes() if isinstance(document, Path) else document for document in documents]

@@ -21,8 +21,13 @@ from priory.bag_of_words.tokenizer import (
     encode_documents,
     map_document_shards,
 )
+from priory.core.machine import total_memory_bytes
 from priory.core.registration import register_record
 from priory.core.typing import Array
+from priory.errors import ModelTooLargeError
+
+TABLES_OF_BUCKETS = 3  # in memory at once: the counts, those of a thread, and the weights
+DEFAULT_BUCKETS = 1 << 18
 
 
 @register_record(
@@ -55,6 +60,7 @@ def count_hashed_tokens(
 
     Tokens that share a bucket are one token: ``binary`` counts the bucket once for each document.
     """
+    _check_memory(buckets, groups)
     hasher = kernel.TokenHasher(buckets, salt)
     classes, weights = check_classes_and_weights(group, groups, weight)
 
@@ -70,6 +76,16 @@ def count_hashed_tokens(
         read += documents_read
     check_document_count(read, classes)
     return total
+
+
+def _check_memory(buckets: int, groups: int) -> None:
+    """Raise an error if the counts, the weights and what each thread counts would not fit into memory."""
+    needed, available = TABLES_OF_BUCKETS * 8 * buckets * max(groups, 1), total_memory_bytes()
+    if available is not None and needed > available:
+        raise ModelTooLargeError(
+            f"buckets={buckets:,} with {groups:,} classes need about {needed / 2**30:,.0f} GiB, and this machine has "
+            f"{available / 2**30:,.0f}; use fewer buckets, such as {DEFAULT_BUCKETS:,}."
+        )
 
 
 def score_hashed_tokens(

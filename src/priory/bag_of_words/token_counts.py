@@ -105,7 +105,9 @@ class TokenCounts(BagCounts):
             token = self.take_tokens(np.array([row])).tokens()[0]
             message = str(error).split(" (cell")[0]
             raise NotLearnedError(
-                f"{message} of {token!r}: only what was learned can be forgotten.", (group, row)
+                f"{message} of {token!r}: only what was learned can be forgotten.",
+                (group, row),
+                subject=f"token {token!r}",
             ) from None
         return replace(self, n=n, counts=np.where(n == 0, 0.0, counts)).drop_absent_tokens()
 

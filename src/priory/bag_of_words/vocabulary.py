@@ -52,6 +52,11 @@ class Vocabulary(ABC):
     def encode(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
         """The documents as sparse rows ``(indptr, tokens, occurrences)`` over the tokens in use."""
 
+    def find_fault(self, records: tuple[object, ...]) -> str | None:
+        """What is wrong with records of this vocabulary; None if nothing is."""
+        is_counted = len(records) in (1, 2) and all(isinstance(record, TokenCounts) for record in records)
+        return None if is_counted else "its tokens were not counted"
+
     def sort_counts(self, counts: BagCounts) -> BagCounts:
         """The counts in the order in which they are shown."""
         return counts
@@ -196,7 +201,7 @@ def _index_dictionary(dictionary: tuple[str, ...], analyzer: str) -> TokenIndex:
 class HashedVocabulary(Vocabulary):
     """Tokens hashed with a salt into a declared number of buckets: fixed memory, and no words."""
 
-    buckets: int = 1 << 18
+    buckets: int = hashing.DEFAULT_BUCKETS
     salt: int = 0
 
     def __post_init__(self) -> None:
@@ -204,6 +209,10 @@ class HashedVocabulary(Vocabulary):
             raise DataError(f"buckets is {self.buckets!r}; it must be 1 or more.")
         if not 0 <= self.salt < 1 << 64:
             raise DataError(f"salt is {self.salt!r}; it must be a whole number from 0 to 2**64 - 1.")
+
+    def find_fault(self, records: tuple[object, ...]) -> str | None:
+        is_counted = len(records) == 1 and isinstance(records[0], HashedCounts) and len(records[0]) == self.buckets
+        return None if is_counted else "there is not one count for each bucket"
 
     def count(
         self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None, binary: bool

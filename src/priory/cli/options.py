@@ -77,7 +77,16 @@ add_column_options = make_section(
     define_option("--ignore", multiple=True, metavar="A,B", help="Columns to leave out."),
     define_option("--missing", multiple=True, metavar="A,B", help="Cells that count as missing, such as NA or ?."),
     define_option("--skip-unlabelled", is_flag=True, help="Skip rows without a label."),
-    define_option("--labels-as-text", is_flag=True, help="Accept labels that look like a number to predict."),
+    define_option(
+        "--coerce", is_flag=True, help="Read cells that are not numbers, in columns of numbers, as missing; counted."
+    ),
+    define_option(
+        "--classes",
+        "--labels-as-text",
+        "labels_as_text",
+        is_flag=True,
+        help="Take every value of the target for a class, even if it looks like a number to predict.",
+    ),
 )
 
 add_learning_options = make_section(
@@ -186,6 +195,7 @@ def pop_column_options(given: dict[str, Any]) -> ColumnOptions:
         frozenset(value for item in given.pop("missing") for value in item.split(",")),
         given.pop("skip_unlabelled"),
         given.pop("labels_as_text"),
+        given.pop("coerce"),
     )
 
 

@@ -44,8 +44,9 @@ class Registration:
     """What a class declared about itself.
 
     ``axes`` gives the axes of array fields, a letter for each: ``c`` classes, ``d`` columns, ``e`` columns or one for
-    all of them, ``v`` values or tokens, ``k`` bytes, ``p`` terms of a regression, and "" for a scalar. Axes with the
-    same letter must have the same length in all fields of a record.
+    all of them, ``v`` values or tokens, ``k`` bytes, ``p`` terms of a regression, ``b`` parts of a model, ``q`` their
+    parameters, ``r`` rows, and "" for a scalar. Axes with the same letter must have the same length in all fields of a
+    record.
     """
 
     cls: type

@@ -163,10 +163,19 @@ def subtract_counts(total: Array, part: Array) -> Array:
 
 def _combine_values(op: Callable[[Array, Array], Array], a: object, b: object) -> object:
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return tuple(_combine_values(op, x, y) for x, y in zip(a, b, strict=True))
+        return tuple(_combine_parts(op, x, y, place) for place, (x, y) in enumerate(zip(a, b, strict=True)))
     if isinstance(a, Statistics) and isinstance(b, Statistics):
         return a + b if op is np.add else a - b
     return op(cast(Array, a), cast(Array, b))
+
+
+def _combine_parts(op: Callable[[Array, Array], Array], a: object, b: object, place: int) -> object:
+    """Combine two parts of records; an error says which part it is about."""
+    try:
+        return _combine_values(op, a, b)
+    except NotLearnedError as error:
+        error.path = (place, *error.path)
+        raise
 
 
 def _map_value(array: Callable[[Array], Array], record: Callable[[Statistics], Statistics], value: object) -> object:

@@ -25,12 +25,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from priory.core.logspace import log_normalise, normalise
 from priory.core.machine import total_memory_bytes
+from priory.core.model_matching import check_same_columns, check_same_type
 from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
 from priory.core.typing import Array, P, ReturnT
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.estimators.labels import convert_to_numpy, encode_labels
-from priory.models.model_statistics import ModelStatistics, add_class_to_error
+from priory.models.model_statistics import ModelStatistics
 
 TableT = TypeVar("TableT")  # what a classifier reads its input into
 
@@ -146,20 +147,54 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise NotLearnedError(
-                f"no row of class {unknown.tolist()[0]!r} was ever learned; there is nothing to forget."
+                f"no row of class {unknown.tolist()[0]!r} was ever learned; there is nothing to forget.",
+                row=int(np.argmax(labels[group] == unknown[0])),
+            )
+        if self.clock_ != 1.0 and learned_at is None:
+            raise StaleModelError(
+                f"the model has decayed (clock_ is {self.clock_:g}); call forget(..., learned_at=<clock_ then>)."
             )
         part = self._compute_statistics(table, labels, group, sample_weight)
-        if self.clock_ != 1.0:
-            if learned_at is None:
-                raise StaleModelError(
-                    f"the model has decayed (clock_ is {self.clock_:g}); call forget(..., learned_at=<clock_ then>)."
-                )
-            part = (self.clock_ / learned_at) * part
+        scale = 1.0 if learned_at is None or self.clock_ == 1.0 else self.clock_ / learned_at
         try:
-            self.statistics_ = self.statistics_ - part
+            self.statistics_ = self.statistics_ - (part if scale == 1.0 else scale * part)
         except NotLearnedError as error:
-            raise add_class_to_error(error, self.classes_) from None
+            weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+            raise self._locate_unlearned_row(error, table, labels, group, weight, scale) from None
         return self
+
+    def _locate_unlearned_row(
+        self,
+        error: NotLearnedError,
+        table: TableT,
+        labels: Array,
+        group: Array,
+        weight: Array | None,
+        scale: float,
+    ) -> NotLearnedError:
+        """The error for the first row that cannot be forgotten, after the rows before it; found by bisection."""
+        n_possible, n_failing = 0, len(group)
+        while n_failing - n_possible > 1:
+            n_tried = (n_possible + n_failing) // 2
+            weights = None if weight is None else weight[:n_tried]
+            part = self._observe(_take_first_rows(table, n_tried), labels, group[:n_tried], weights)
+            try:
+                self.statistics_ - scale * part  # only whether it is possible
+                n_possible = n_tried
+            except NotLearnedError as found:
+                n_failing, error = n_tried, found
+        row = n_failing - 1
+        cell = self._describe_unlearned_cell(table, row, error)
+        label = labels.tolist()[group[row]]
+        reason = f"{cell} was not learned in class {label!r}, or not this often"
+        remedy = "forget only rows that were learned; the model is unchanged."
+        located = NotLearnedError(f"row {row}: {reason}; {remedy}", row=row)
+        located.column = error.column
+        return located
+
+    def _describe_unlearned_cell(self, table: TableT, row: int, error: NotLearnedError) -> str:
+        """What of a row was not learned."""
+        return error.subject or "it"
 
     @undo_on_error
     def decay(self, factor: float) -> Self:
@@ -193,14 +228,14 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
 
     def _check_mergeable(self, other: Self) -> None:
         """Only models of the same type and columns can be merged."""
+        check_same_type(self, other)
         check_is_fitted(other, "statistics_")
-        if type(other) is not type(self) or self.n_features_in_ != other.n_features_in_:
-            raise DataError(
-                f"a {type(self).__name__} of {self.n_features_in_} columns cannot be merged with a "
-                f"{type(other).__name__} of {other.n_features_in_}; merge models of the same type and columns."
-            )
+        self._check_same_columns(other)
         if self.clock_ != other.clock_:
             raise StaleModelError(f"the models have decayed differently (clock_ {self.clock_:g} and {other.clock_:g}).")
+
+    def _check_same_columns(self, other: Self) -> None:
+        check_same_columns(self, other)
 
     def _compute_statistics(
         self, table: TableT, classes: Array, group: Array, sample_weight: ArrayLike | None
@@ -259,6 +294,12 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
     def _convert_output(self, answer: Array, X: object) -> Array:
         """The answer as the type of array that X is; a NumPy array, unless a classifier supports others."""
         return answer
+
+
+def _take_first_rows(table: TableT, n_rows: int) -> TableT:
+    """The first rows of a matrix or a table."""
+    taken: TableT = table.take_rows(np.arange(n_rows)) if hasattr(table, "take_rows") else table[:n_rows]  # type: ignore[index]
+    return taken
 
 
 def count_table_rows(table: object) -> int:

@@ -21,6 +21,7 @@ from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags,
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.probability import check_distribution
 from priory.core.typing import Array, Classifier, MatrixLike, RandomState
@@ -56,10 +57,11 @@ class ModelSpace(ClassifierMixin, BaseComposition):
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Fit every model, and its posterior probability."""
         names, models = self._check_estimators()
-        validate_data(self, X, skip_check_array=True)
-        X, labels = indexable(X, column_or_1d(y, warn=True))
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
+        with guard_input(X):
+            validate_data(self, X, skip_check_array=True)
+            X, labels = indexable(X, column_or_1d(y, warn=True))
+            assert_all_finite(labels, input_name="y")
+            check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(labels) < 2:
             raise DataError(

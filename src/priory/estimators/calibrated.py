@@ -21,6 +21,7 @@ from priory.calibration.calibration_maps import (
     replace_impossible,
     venn_abers_bounds,
 )
+from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.typing import Array, MatrixLike
 from priory.errors import DataError
@@ -98,10 +99,11 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Fit the classifier on all rows, and the calibration map on out-of-fold predictions."""
         if self.method not in CALIBRATION_METHODS:
             raise DataError(f"method is {self.method!r}; use one of {', '.join(CALIBRATION_METHODS)}.")
-        validate_data(self, X, skip_check_array=True)
-        X, labels = indexable(X, column_or_1d(y, warn=True))
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
+        with guard_input(X):
+            validate_data(self, X, skip_check_array=True)
+            X, labels = indexable(X, column_or_1d(y, warn=True))
+            assert_all_finite(labels, input_name="y")
+            check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"y has {len(classes)} class(es); a classifier needs rows of at least two.")

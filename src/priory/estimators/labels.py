@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import column_or_1d
 
+from priory.core.input_guard import list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.estimators.sklearn_compat import convert_array_to_numpy, get_namespace
@@ -49,8 +50,12 @@ def check_labels(y: ArrayLike | None) -> Array:
         raise DataError("requires y to be passed, but the target y is None.")
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise DataError(f"y[{int(np.argmax(np.ma.getmaskarray(y)))}] is masked: the row has no label; leave it out.")
-    if isinstance(y, (list, tuple)) and len({_name_type(label) for label in y} - {"missing"}) > 1:
-        y = _make_object_labels(y)  # NumPy would turn 1 and "1" into the same label
+    if hasattr(y, "to_pylist"):  # Arrow
+        y = list_arrow_cells(y, "y[{}]".format)
+    if isinstance(y, (list, tuple)):
+        types = {_name_type(label) for label in y}
+        if len(types - {"missing"}) > 1 or types == {"str", "missing"}:
+            y = _make_object_labels(y)  # NumPy would turn 1 and "1" into the same label, and NaN into "nan"
     labels = column_or_1d(np.asarray(convert_to_numpy(y)), warn=True)
     if labels.dtype.kind == "O":
         labels = _check_object_labels(labels)

@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from priory.core.input_guard import guard_input
 from priory.core.logspace import log, x_log_y
 from priory.core.typing import Array, MatrixLike
 
@@ -56,8 +57,9 @@ class MDLDiscretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Find the cuts of each column."""
-        table, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
-        check_classification_targets(labels)
+        with guard_input(X):
+            table, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+            check_classification_targets(labels)
         _, codes = np.unique(labels, return_inverse=True)
         self.edges_ = [find_cuts(column, codes) for column in table.T]
         self.n_bins_ = np.array([len(edges) + 1 for edges in self.edges_])
@@ -66,7 +68,8 @@ class MDLDiscretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: MatrixLike) -> Array:
         """Return the bin of each cell, counted from 0."""
         check_is_fitted(self)
-        table = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        with guard_input(X):
+            table = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         binned = [np.searchsorted(edges, column) for edges, column in zip(self.edges_, table.T, strict=True)]
         return np.where(np.isnan(table), np.nan, np.column_stack(binned))
 

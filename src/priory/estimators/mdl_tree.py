@@ -22,6 +22,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from priory.core.input_guard import guard_input
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.estimators.sklearn_compat import check_sklearn_sample_weight
 from priory.hypotheses.description_length import Bits, label_bits
@@ -103,10 +104,11 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree and prune it."""
-        table, labels = validate_data(self, X, y, dtype=np.float32, ensure_all_finite="allow-nan")
-        check_classification_targets(labels)
+        with guard_input(X):
+            table, labels = validate_data(self, X, y, dtype=np.float32, ensure_all_finite="allow-nan")
+            check_classification_targets(labels)
+            weight = check_sklearn_sample_weight(sample_weight, table, ensure_non_negative=True)
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        weight = check_sklearn_sample_weight(sample_weight, table, ensure_non_negative=True)
         used = weight > 0
         grown = DecisionTreeClassifier(criterion="entropy", random_state=self.random_state)
         self.tree_ = grown.fit(table[used], codes[used], sample_weight=weight[used]).tree_
@@ -139,7 +141,8 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
     def apply(self, X: MatrixLike) -> Array:
         """Return the leaf of each row, as a node of ``tree_``."""
         check_is_fitted(self)
-        table = validate_data(self, X, dtype=np.float32, ensure_all_finite="allow-nan", reset=False)
+        with guard_input(X):
+            table = validate_data(self, X, dtype=np.float32, ensure_all_finite="allow-nan", reset=False)
         return np.asarray(self.leaf_[self.tree_.apply(table)])
 
     def get_n_leaves(self) -> int:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from priory.bag_of_words.hashed_counts import HashedCounts
 from priory.calibration.calibrator import CalibratableModel, Calibrator
 from priory.calibration.feature_encoding import TableEncoding
 from priory.calibration.smoothing_search import choose_smoothing
@@ -23,8 +22,9 @@ from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import count_columns, list_record_types, register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
-from priory.errors import DataError, PrioryWarning
+from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
+from priory.families import Text
 from priory.families.base import ESTIMATES
 from priory.models.cells import Cells
 from priory.models.class_prior import ClassPrior, check_class_prior
@@ -32,7 +32,7 @@ from priory.models.explanation import Ledgers
 from priory.models.family_choice import argmax_evidence
 from priory.models.model_statistics import ModelStatistics, add_empty_blocks, make_empty_statistics, observe_cells
 from priory.models.naive_bayes import Model
-from priory.models.schema import ColumnBlock, FamilyLike, Schema
+from priory.models.schema import ColumnBlock, FamilyLike, Schema, instantiate_family
 from priory.models.table import Table
 from priory.models.table_reading import read_table
 
@@ -164,14 +164,17 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def _is_consistent(self) -> bool:
         """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
         schema, parts = self._schema, self.statistics_.parts
-        if not all(map(_has_declared_buckets, schema.blocks, parts)):
+        # Texts first: no file can allocate more buckets than it holds counts for.
+        if len(schema.blocks) != len(parts) or not all(map(_has_possible_texts, schema.blocks, parts)):
             return False
         empty = make_empty_statistics(schema, self.statistics_.classes[:1])
         widths = [len(block.names) for block in schema.blocks]
         return (
             len(schema.names) == self.n_features_in_
+            and (not hasattr(self, "feature_names_in_") or tuple(self.feature_names_in_) == schema.names)
             and list_record_types(empty.parts) == list_record_types(parts)
             and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
+            and self._has_fitting_corrections([0 if b.kind == "text" else len(b.names) for b in schema.blocks])
         )
 
     # -- what was declared ---------------------------------------------------------------------------------------
@@ -240,6 +243,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             if extra:
                 warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
         self._check_columns(table, reset)
+        if not reset:
+            self._check_label_types(table)
         table.check_finite()
         if self.missing == "error":
             table.check_no_missing()
@@ -259,6 +264,22 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
                 f"X has {len(table.names)} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input."
             )
+
+    def _check_label_types(self, table: Table) -> None:
+        """Raise an error if a column of strings holds numbers now, or the other way round."""
+        kinds, positions = table.column_kinds(), table.find_columns(self._schema.names)
+        places = dict(zip(self._schema.names, positions, strict=True))
+        for name, learned in self.categories_.items():
+            found, is_text = kinds[table.names[places[name]]], learned.dtype.kind in "OUS"
+            if len(learned) and found == ("number" if is_text else "label"):
+                row = next((i for i in range(table.rows) if table.get_cell(i, places[name]) is not None), None)
+                if row is not None:
+                    value = table.get_cell(row, places[name])
+                    expected = "labels such as" if is_text else "numbers such as"
+                    raise KindError(
+                        f"row {row}, column {name!r} holds {value!r}; the model has learned {expected} "
+                        f"{learned.tolist()[0]!r} there: give the same type."
+                    )
 
     def _read_cells(self, table: Table) -> list[Cells]:
         return self._schema.read_cells(table)
@@ -309,10 +330,18 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         mine, theirs = self._effective_alpha(), other._effective_alpha()
         if mine != theirs:
             raise DataError(f"the models have different alphas ({mine} and {theirs}); declare one to merge them.")
-        if self._schema != other._schema:
-            raise DataError(
-                "the models have different columns or families; only models of the same schema can be merged."
-            )
+        if difference := self._schema.describe_difference(other._schema):
+            raise DataError(f"the models differ: {difference}; merge models of the same columns and families.")
+
+    def _describe_unlearned_cell(self, table: Table, row: int, error: NotLearnedError) -> str:
+        if not error.path:
+            return super()._describe_unlearned_cell(table, row, error)
+        block = self._schema.blocks[error.path[0]]
+        within = error.path[2:] or error.index[1:]  # labels have a record for each column, numbers one for all
+        name = block.names[within[0] if within and block.kind != "text" else 0]
+        error.column = name
+        value = table.get_cell(row, table.find_columns(self._schema.names)[self._schema.names.index(name)])
+        return f"column {name!r}, {error.subject or repr(value)},"
 
     # -- answering -----------------------------------------------------------------------------------------------
 
@@ -392,10 +421,7 @@ def _check_not_empty(table: Table) -> None:
         raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
 
 
-def _has_declared_buckets(block: ColumnBlock, records: tuple[object, ...]) -> bool:
-    """Whether a column of hashed texts has counts for all buckets: no model file can allocate more than it holds."""
-    buckets = getattr(block.candidates[0], "buckets", None)
-    if buckets is None:
-        return True
-    [record] = records
-    return isinstance(record, HashedCounts) and len(record) == buckets
+def _has_possible_texts(block: ColumnBlock, records: tuple[object, ...]) -> bool:
+    """Whether the record of a column of texts can be that of its text model."""
+    family = instantiate_family(block.candidates[0])
+    return not isinstance(family, Text) or (len(records) == 1 and family.find_record_fault(records[0]) is None)

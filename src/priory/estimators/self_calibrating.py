@@ -46,6 +46,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     calibrate: Literal["loo", False]
     corrections_: Corrections
+    target_: str  # the column of the labels, where the model was trained from files
+    missing_: tuple[str, ...]  # the cells that counted as missing in these files
 
     # -- what a classifier provides ------------------------------------------------------------------------------
 
@@ -159,6 +161,14 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     def _calibrated(self) -> CalibratedModel:
         return CalibratedModel(self._model(), self._corrections)
+
+    def _has_fitting_corrections(self, columns: Sequence[int]) -> bool:
+        """Whether the corrections, if there are any, are for this model; ``columns`` are those of each block."""
+        corrections, model = self._corrections, self._model()
+        if corrections is None:
+            return True
+        n_tokens = model.count_tokens() if any(member.features for member in corrections.members) else 0
+        return corrections.fits_model(len(model.classes), model.n_parts, columns, n_tokens)
 
     # -- judging -------------------------------------------------------------------------------------------------
 

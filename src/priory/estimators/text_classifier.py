@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
-from priory.bag_of_words.hashed_counts import HashedCounts
 from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_counts import TokenCounts
@@ -25,8 +24,9 @@ from priory.calibration.calibrator import Calibrator
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
 from priory.core.deprecation import rename_arguments, rename_parameters
+from priory.core.model_matching import describe_difference
 from priory.core.optional_attribute import optional_attribute
-from priory.core.registration import list_record_types, register_estimator
+from priory.core.registration import register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
 from priory.errors import DataError, StaleModelError
@@ -36,8 +36,13 @@ from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers
 from priory.models.model_statistics import ModelStatistics
+from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines
 
+TOKEN_PARAMETERS = (  # what decides which tokens are counted
+    *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "cjk", "stop_words"),
+    *("vocabulary", "unknown", "min_df", "max_df", "max_features", "buckets", "max_tokens"),
+)
 MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
 MAX_TEXTS_TO_CHOOSE_ALPHA = 500  # texts left out to choose alpha="loo", where leaving one out has a closed form
 MAX_TEXTS_TO_SUBTRACT = 100  # texts left out to choose alpha="loo", where each is left out by subtraction
@@ -52,6 +57,10 @@ class TextTable:
     @property
     def rows(self) -> int:
         return len(self.documents)
+
+    def take_rows(self, rows: Array) -> TextTable:
+        """Some of the documents."""
+        return TextTable([self.documents[row] for row in rows.tolist()])
 
 
 @register_estimator(
@@ -214,13 +223,12 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.refine = refine
 
     def _is_consistent(self) -> bool:
-        """Whether there is one record of tokens, and at most one more; or one of as many buckets as were declared."""
-        parts = self.statistics_.parts
-        if self.n_features_in_ != 1:
-            return False
-        if self.buckets is not None:
-            return list_record_types(parts) == (HashedCounts,) and len(parts[0]) == self.buckets
-        return list_record_types(parts) in ((TokenCounts,), (TokenCounts, TokenCounts))
+        """Whether the records can be those of the text model that was declared."""
+        return (
+            self.n_features_in_ == 1
+            and self._build_text_model().find_fault(self.statistics_.parts) is None
+            and self._has_fitting_corrections([0])
+        )
 
     # -- what was declared ---------------------------------------------------------------------------------------
 
@@ -272,7 +280,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
             raise DataError("alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number.")
         quick = self._build_vocabulary().leaves_out_in_closed_form
         rows = space_evenly(table.rows, MAX_TEXTS_TO_CHOOSE_ALPHA if quick else MAX_TEXTS_TO_SUBTRACT)
-        sample, own = TextTable([table.documents[i] for i in rows]), group[rows]
+        sample, own = table.take_rows(rows), group[rows]
 
         def predict_left_out(alpha: float) -> Array:
             self.__dict__["alpha_"] = alpha
@@ -282,7 +290,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     def _read(self, X: object, reset: bool) -> TextTable:
         self._check_parameters()
-        texts = TextTable(check_documents(X))
+        texts = TextTable(check_documents(take_text_column(X)))
         if reset:
             if not texts.rows:
                 raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
@@ -302,8 +310,16 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)
         ours, theirs = self._build_text_model(), other._build_text_model()
-        if ours.vocabulary != theirs.vocabulary or ours.binary != theirs.binary:
-            raise DataError("the models read texts differently; only models with the same tokens can be merged.")
+        if ours.vocabulary == theirs.vocabulary and ours.binary == theirs.binary:
+            return
+        own, others = ({**m.get_params(), "salt": m.salt_} for m in (self, other))
+        compared = [*TOKEN_PARAMETERS, *(["model"] if ours.binary != theirs.binary else [])]
+        differing = next((name for name in compared if own[name] != others[name]), "salt")
+        difference = describe_difference(differing, own[differing], others[differing])
+        raise DataError(f"the models read texts differently: {difference}; merge models of the same tokens.")
+
+    def _check_same_columns(self, other: Self) -> None:
+        """A model of texts has one column, whatever its name."""
 
     # -- what was learned ----------------------------------------------------------------------------------------
 

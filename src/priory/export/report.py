@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -211,13 +210,13 @@ def _describe_calibration(compared: dict[str, Scores]) -> str:
 
 def _draw_figures(scored: ReportScores) -> dict[str, Markup]:
     scores = scored.scores
-    draw: dict[str, tuple[Callable[[], Any], str]] = {
-        "reliability": (lambda: plots.reliability_diagram(scored.compared), "reliability diagram"),
-        "histogram": (lambda: plots.score_histogram(scores), "histogram of certainty"),
-        "confusion": (lambda: plots.confusion_matrix(scores), "confusion matrix"),
-        "roc": (lambda: plots.roc_curves(scores), "ROC curves"),
+    figures = {
+        "reliability": render_inline_svg(lambda: plots.reliability_diagram(scored.compared), "reliability diagram"),
+        "histogram": render_inline_svg(lambda: plots.score_histogram(scores), "histogram of certainty"),
+        "confusion": render_inline_svg(lambda: plots.confusion_matrix(scores), "confusion matrix"),
+        "roc": render_inline_svg(lambda: plots.roc_curves(scores), "ROC curves"),
     }
-    return {name: _mark_safe(render_inline_svg(*figure)) for name, figure in draw.items()}
+    return {name: _mark_safe(picture) for name, picture in figures.items()}
 
 
 def _describe_classes(scores: Scores) -> dict[str, object]:

@@ -19,6 +19,7 @@ from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_wher
 from priory.families.registry import register_family
 
 MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: the least variance of a class, even if it shows one value only
+MAX_UNITS = 1e120  # far above any sum of values in units of their column
 MAX_ABS_Z = 1e140  # the square of anything larger would overflow; the answer is the same
 
 
@@ -44,9 +45,9 @@ class Moments(Statistics):
     unit: Array  # (columns,), powers of two
 
     def find_fault(self) -> str | None:
-        if not (self.unit > 0).all():
-            return "a unit is not above zero"
-        return None if (self.second >= 0).all() else "a sum of squares is negative"
+        if (self.second < 0).any():
+            return "a sum of squares is negative"
+        return find_fault_of_moments(self.unit, self.origin, self.first, self.second)
 
     def rebase(self, origin: Array, unit: Array) -> Moments:
         """The record about another origin, in another unit."""
@@ -106,6 +107,17 @@ class Moments(Statistics):
 
     def _unclipped_scatter(self) -> Array:
         return np.asarray(self.second - self.first**2 / np.where(self.n > 0, self.n, 1.0))
+
+
+def find_fault_of_moments(unit: Array, origin: Array, *sums: Array) -> str | None:
+    """What is wrong with sums about an origin in units: the unit of a column is of the size of its largest values."""
+    if not (unit > 0).all():
+        return "a unit is not above zero"
+    if (np.frexp(unit)[0] != 0.5).any():
+        return "a unit is not a power of two"
+    if any(np.abs(x).max(initial=0.0) > MAX_UNITS for x in (origin, *sums)):
+        return "a sum is too large for its unit"
+    return None
 
 
 class NormalParameters(NamedTuple):

@@ -15,7 +15,7 @@ from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, nan_where_zero
-from priory.families.gaussian import Gaussian
+from priory.families.gaussian import Gaussian, find_fault_of_moments
 from priory.families.registry import register_family
 
 
@@ -37,10 +37,10 @@ class Scatter(Statistics):
     unit: Array  # (columns,), powers of two
 
     def find_fault(self) -> str | None:
-        if not (self.unit > 0).all():
-            return "a unit is not above zero"
         squares = np.diagonal(self.second, axis1=-2, axis2=-1)  # (classes, columns)
-        return None if (squares >= 0).all() else "a sum of squares is negative"
+        if (squares < 0).any():
+            return "a sum of squares is negative"
+        return find_fault_of_moments(self.unit, self.origin, self.first, self.second)
 
     def rebase(self, origin: Array, unit: Array) -> Scatter:
         """The record about another origin, in another unit."""

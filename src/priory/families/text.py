@@ -145,6 +145,16 @@ class Text(ColumnFamily[TextStatistics, DocumentBatch]):
         """For each token (or bucket) the probability that it depends on the class."""
         return self.build_model().inclusion_probability(_split_record(statistics))
 
+    def find_record_fault(self, statistics: object) -> str | None:
+        """What is wrong with a record of this column; None if nothing is."""
+        if not isinstance(statistics, BagCounts | OccurrencesAndPresence):
+            return "its tokens were not counted"
+        return self.build_model().find_fault(_split_record(statistics))
+
+    def count_tokens_in_use(self, statistics: TextStatistics) -> int:
+        """The number of tokens, or buckets, that a text is encoded by."""
+        return len(self.build_model().select_counts(_split_record(statistics)))
+
     # -- answering -----------------------------------------------------------------------------------------------
 
     def log_likelihood(self, statistics: TextStatistics, x: DocumentBatch, estimate: str) -> Array:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics, is_increasing, subtract_counts
 from priory.core.typing import Array
+from priory.errors import KindError
 
 
 @register_record(
@@ -33,7 +34,7 @@ class ValueCounts(Statistics):
     def find_fault(self) -> str | None:
         if not is_increasing(self.values):
             return "the values are not sorted, or one of them is there twice"
-        return "a count is negative" if (self.counts < 0).any() else None
+        return "a count is negative" if self.counts.min(initial=0.0) < 0 else None
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> ValueCounts:
@@ -48,6 +49,11 @@ class ValueCounts(Statistics):
     def align(self, other: ValueCounts) -> tuple[ValueCounts, ValueCounts]:
         if np.array_equal(self.values, other.values):
             return self, other
+        if len(self.values) and len(other.values) and _holds_text(self.values) != _holds_text(other.values):
+            raise KindError(
+                f"values such as {self.values.tolist()[0]!r} and {other.values.tolist()[0]!r} are of different types; "
+                "use strings or numbers for all cells of a column."
+            )
         values = np.union1d(self.values, other.values)
         return self._expand_values(values), other._expand_values(values)
 
@@ -70,6 +76,10 @@ class ValueCounts(Statistics):
         found = place < len(self.values)
         found[found] = self.values[place[found]] == np.asarray(values)[found]
         return np.where(found, place, len(self.values))
+
+
+def _holds_text(values: Array) -> bool:
+    return values.dtype.kind in "OUS" and isinstance(values[0], str)
 
 
 @dataclass(frozen=True)

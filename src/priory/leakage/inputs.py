@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from priory.core.input_guard import check_unique_columns
+from priory.core.name_suggestions import suggest_name
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError
 from priory.leakage.audit_tables import AuditColumn, AuditData
@@ -65,7 +67,10 @@ def _find_audited_columns(sides: Sequence[Table], side_columns: Sequence[str]) -
     first, last = sides[0], sides[-1]
     for name in side_columns:
         if name not in first.names:
-            raise DataError(f"the table has no column {name!r}; it has {', '.join(map(repr, first.names[:10]))}.")
+            raise DataError(
+                f"the table has no column {name!r}{suggest_name(name, first.names)}; "
+                f"it has {', '.join(map(repr, first.names[:10]))}."
+            )
     names = [name for name in first.names if name not in side_columns and name in last.names]
     if len(sides) > 1 and not names:
         raise DataError(f"train and test have no column in common: {first.names[:5]} and {last.names[:5]}.")
@@ -78,6 +83,7 @@ def _read_table(source: TableLike) -> Table:
         texts = np.empty(len(source), dtype=object)
         texts[:] = list(source)
         return tables.read_table({"text": texts})
+    check_unique_columns(source)
     frame = nw.from_native(source, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         days = [nw.col(name).cast(nw.Datetime("us")) for name, kind in frame.schema.items() if kind == nw.Date]

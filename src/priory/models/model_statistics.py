@@ -11,7 +11,7 @@ import numpy as np
 from priory.core.registration import find_axis_length, register_record
 from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, is_increasing
 from priory.core.typing import Array
-from priory.errors import KindError, NotLearnedError
+from priory.errors import KindError
 from priory.models.cells import Cells
 from priory.models.schema import Schema, instantiate_family
 
@@ -92,9 +92,3 @@ def add_empty_blocks(schema: Schema, statistics: ModelStatistics) -> ModelStatis
     """The record with an empty part for every block of the schema that it does not have yet."""
     empty = make_empty_statistics(schema, statistics.classes)
     return replace(statistics, parts=statistics.parts + empty.parts[len(statistics.parts) :])
-
-
-def add_class_to_error(error: NotLearnedError, classes: Array) -> NotLearnedError:
-    """The error with the name of the class it is about."""
-    label = f" in class {classes.tolist()[error.index[0]]!r}" if error.index and error.index[0] < len(classes) else ""
-    return NotLearnedError(f"{str(error).rstrip('.')}{label}; the model is unchanged.", error.index)

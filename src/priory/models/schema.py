@@ -102,6 +102,27 @@ class Schema:
         ]
         return replace(self, blocks=self.blocks + tuple(new))
 
+    def describe_difference(self, other: Schema) -> str:
+        """The first difference from another schema, in words; empty if there is none."""
+        if self == other:
+            return ""
+        if self.names != other.names:
+            return f"the columns are {_format_names(self.names)} and {_format_names(other.names)}"
+        for name in self.names:
+            (kind, families), (other_kind, other_families) = self._describe_column(name), other._describe_column(name)
+            if kind != other_kind:
+                return f"column {name!r} holds {kind} in one and {other_kind} in the other"
+            if families != other_families:
+                return f"the families of column {name!r} are {families} and {other_families}"
+        return "columns of the same families have different priors, or another order"
+
+    def _describe_column(self, name: str) -> tuple[str, str]:
+        """What a column holds, and its candidate families."""
+        block = next((block for block in self.blocks if name in block.names), None)
+        if block is None:
+            return "no cells", ""
+        return f"{block.kind}s", "/".join(_family_class(c).__name__ for c in block.candidates)
+
     def find_places(self) -> list[Array]:
         """For each block where its columns stand among the names of the schema."""
         place = {name: j for j, name in enumerate(self.names)}
@@ -120,6 +141,11 @@ class Schema:
                     raise KindError(f"row {row}, column {name!r} holds {value!r}; this column is numbers.")
         # a table of empty columns still has rows: they are a block of no columns
         return [block.read_cells(table, places) for block in self.blocks] or [NumberCells(np.zeros((table.rows, 0)))]
+
+
+def _format_names(names: Sequence[str], max_names: int = 5) -> str:
+    listed = ", ".join(map(repr, names[:max_names]))
+    return f"({listed}, ...)" if len(names) > max_names else f"({listed})"
 
 
 def _assign_families(families: FamilyLike | Mapping[str, FamilyLike], names: Sequence[str]) -> dict[str, FamilyLike]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from priory.bag_of_words.documents import Document
 from priory.bag_of_words.tokenizer import estimate_word_count
+from priory.core.name_suggestions import suggest_name
 from priory.core.sharding import map_shards
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
@@ -117,7 +118,8 @@ class Table:
         absent = [name for name in names if name not in at]
         if absent:
             raise DataError(
-                f"the table has no column {_format_column_names(absent)}; it has {_format_column_names(self.names)}."
+                f"the table has no column {_format_column_names(absent)}{suggest_name(absent[0], self.names)}; "
+                f"it has {_format_column_names(self.names)}."
             )
         return [at[name] for name in names]
 

@@ -7,16 +7,21 @@ repaired: a cell that is neither a number nor a label is an error that names the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date, time, timedelta
 from numbers import Real
 from typing import Any, SupportsFloat
 
 import narwhals as nw
 import numpy as np
 
+from priory.core.input_guard import check_unique_columns, check_unique_names, list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.families.value_counts import encode_values, find_missing
 from priory.models.table import MAX_EXACT_INTEGER, Column, Table, check_exact_integer, check_exact_integers
+
+MAX_NAMES_SHOWN = 10
+DATE_TYPES = (nw.Date, nw.Datetime, nw.Duration, nw.Time)
 
 
 def read_table(X: object) -> Table:
@@ -26,11 +31,13 @@ def read_table(X: object) -> Table:
     """
     if isinstance(X, Table):
         return X
+    check_unique_columns(X)
     if hasattr(X, "toarray") or hasattr(X, "todense"):
         raise KindError(
             "X is a sparse matrix; a table of columns is dense: call .toarray(), or use priory.naive_bayes."
         )
     if isinstance(X, Mapping):
+        check_unique_names([str(name) for name in X])
         return _table_from_columns({str(name): _fill_mask(values) for name, values in X.items()})
     if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
         names = dict.fromkeys(str(name) for row in X for name in row)
@@ -41,6 +48,29 @@ def read_table(X: object) -> Table:
     if isinstance(frame, nw.DataFrame):
         return _table_from_frame(frame)
     return _table_from_array(X)
+
+
+def take_text_column(X: object) -> object:
+    """The texts of a table with one column, or of an array (rows, 1); anything else as it is."""
+    check_unique_columns(X)
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        if X.shape[1] != 1:
+            raise KindError(f"X is an array with {X.shape[1]} columns; give one column of texts: X[:, 0].")
+        return X[:, 0].tolist()
+    if not hasattr(type(X), "columns") and not hasattr(type(X), "column_names"):
+        return X  # a list, a series or a stream of texts
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise KindError("X is a lazy frame, whose rows are not there yet; call .collect() first.")
+    if not isinstance(frame, nw.DataFrame):
+        return X
+    if len(frame.columns) != 1:
+        names = ", ".join(map(repr, frame.columns[:MAX_NAMES_SHOWN]))
+        raise KindError(
+            f"X is a table with {len(frame.columns)} columns ({names}); give one column of texts, such as "
+            f"X[{next(iter(frame.columns), 'text')!r}], or use NaiveBayes, which learns from all columns."
+        )
+    return frame[frame.columns[0]].to_arrow()
 
 
 def _fill_mask(cells: object) -> Array:
@@ -84,10 +114,6 @@ def _table_from_frame(frame: nw.DataFrame[Any]) -> Table:
     blank = [place for place, name in enumerate(names) if not name.strip()]
     if blank:
         raise DataError(f"the column at position {blank[0]} has no name; name it, or leave it out.")
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        first, second = (place for place, name in enumerate(names) if name == twice[0])
-        raise DataError(f"column {twice[0]!r} is there twice (positions {first} and {second}); rename one.")
     named = all(isinstance(name, str) for name in frame.columns)
     columns = zip(frame.iter_columns(), names, strict=True)  # by position: frame[0] is a row, not the column called 0
     return Table(len(frame), names, named, tuple(_column_from_series(series, name) for series, name in columns))
@@ -103,11 +129,13 @@ def _column_from_series(series: nw.Series[Any], name: str) -> Column:
     if len(series) == int(series.is_null().sum()):
         return Column("empty")
     if kind in (nw.String, nw.Categorical, nw.Enum):
-        return Column("label", labels=_encode_series(series))
+        return Column("label", labels=_encode_series(series, name))
     if kind == nw.Object:
         cells = _make_object_array(series.to_list())
         cells[series.is_null().to_numpy()] = None
         return _column_from_array(cells, name)
+    if kind in DATE_TYPES:
+        raise make_date_error(name, str(kind))
     held = series.to_native().dtype if kind == nw.Unknown and hasattr(series.to_native(), "dtype") else kind
     held = series.to_native().type if kind == nw.Unknown and hasattr(series.to_native(), "type") else held
     raise KindError(f"column {name!r} holds {held}; turn it into a number or a string, or leave it out.")
@@ -137,7 +165,7 @@ def _check_exact(series: nw.Series[Any], name: str) -> None:
             check_exact_integer(int(value), row, name)
 
 
-def _encode_series(series: nw.Series[Any]) -> tuple[Array, Array]:
+def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
     """Codes (rows,) and sorted labels, by Arrow's dictionary encoding."""
     import pyarrow as pa
 
@@ -147,7 +175,11 @@ def _encode_series(series: nw.Series[Any]) -> tuple[Array, Array]:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     coded = array.dictionary_encode()
-    values = _make_object_array(coded.dictionary.to_pylist())
+    try:
+        values = _make_object_array(coded.dictionary.to_pylist())
+    except UnicodeDecodeError:
+        list_arrow_cells(array, lambda row: f"row {row}, column {name!r}")  # raises, naming the row
+        raise
     order = np.argsort(values)
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order))
@@ -163,6 +195,8 @@ def _column_from_array(cells: Array, name: str) -> Column:
         return Column("number", cells.astype(float))
     if cells.dtype.kind in "US":
         return Column("label", labels=encode_values(cells.astype(object)))
+    if cells.dtype.kind in "Mm":
+        raise make_date_error(name, str(cells.dtype))
     if cells.dtype.kind != "O":
         raise KindError(f"column {name!r} holds {cells.dtype}; turn it into a number or a string, or leave it out.")
     present = np.flatnonzero(~find_missing(cells))
@@ -195,8 +229,18 @@ def _check_cell_kind(value: object, row: int, name: str) -> str:
         return "label"
     if isinstance(value, bytes):
         raise KindError(f"row {row}, column {name!r} holds bytes; decode them to a string first.")
+    if isinstance(value, (date, time, timedelta, np.datetime64, np.timedelta64)):
+        raise make_date_error(name, f"a {type(value).__name__} in row {row}")
     raise KindError(
         f"row {row}, column {name!r} holds a {type(value).__name__}; argument must be a string or a number."
+    )
+
+
+def make_date_error(name: str, held: str) -> KindError:
+    """The error for a column of dates, times or durations, which no family explains."""
+    return KindError(
+        f"column {name!r} holds dates ({held}); turn it into a number or a string, or leave it out: its year, its "
+        "month or the days since an event can be columns of numbers."
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.logspace import log
+from priory.core.model_matching import describe_difference
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.typing import Array
@@ -92,6 +95,14 @@ class BernoulliNB(CountNB[Matrix]):
         if self.binarize is not None and not 0 <= self.binarize < np.inf:
             raise DataError(f"binarize is {self.binarize!r}; use a threshold from 0, or None for cells of 0 and 1.")
         return read_matrix(self, X, reset)
+
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        if self.binarize != other.binarize:
+            raise DataError(
+                f"the models differ: {describe_difference('binarize', self.binarize, other.binarize)}; "
+                "merge models of one threshold."
+            )
 
     def _make_binariser(self, x: Matrix) -> BlockTransform:
         """A function that turns blocks of ``x`` into 0 and 1."""

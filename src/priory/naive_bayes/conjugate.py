@@ -53,9 +53,12 @@ class ConjugateClassifier(BaseClassifier[Array]):
     def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
         """The records of the rows; ``n`` (classes,) is the weight of the rows of each class."""
 
-    def _read(self, X: object, reset: bool) -> Array:
+    def _check_parameters(self) -> None:
         if self.estimate not in self._allowed_estimates:
             raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(self._allowed_estimates)}.")
+
+    def _read(self, X: object, reset: bool) -> Array:
+        self._check_parameters()
         return read_array(self, X, reset)
 
     def _observe(self, table: Array, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
@@ -81,9 +84,12 @@ class FamilyNB(ConjugateClassifier, Generic[EstimateT]):
 
     _family: ClassVar[type[ArrayFamily[Any, Any]]]
 
-    def _read(self, X: object, reset: bool) -> Array:
+    def _check_parameters(self) -> None:
         if not (self.prior is None or isinstance(self.prior, self._family)):
             raise DataError(f"prior is {self.prior!r}; use a {self._family.__name__}, or None.")
+        super()._check_parameters()
+
+    def _read(self, X: object, reset: bool) -> Array:
         x = super()._read(X, reset)
         return x.astype(float, copy=False) if x.dtype.kind == "f" else x
 

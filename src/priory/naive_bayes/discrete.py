@@ -50,6 +50,11 @@ class CountNB(BaseClassifier[MatrixT]):
             check_class_probabilities(self.class_prior, len(n))
         return ModelStatistics(classes, n, self._count_records(table, n, group, weight))
 
+    def _check_parameters(self) -> None:
+        """Raise for parameters that do not fit the columns that were learned."""
+        if hasattr(self, "n_features_in_"):
+            self._effective_alpha()
+
     def _check_alpha(self) -> None:
         """Raise for an ``alpha`` that cannot be used, and warn of one that is raised to 1e-10."""
         self._effective_alpha()

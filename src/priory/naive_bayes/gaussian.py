@@ -81,15 +81,20 @@ class GaussianNB(BaseClassifier[Array]):
     ([12.0, 2.0], [4.0, 1.0])
     """
 
+    _kind: Array  # an empty array of the library and precision of the rows
+
     def __init__(self, *, priors: ArrayLike | None = None, var_smoothing: float = 1e-9) -> None:
         self.priors = priors
         self.var_smoothing = var_smoothing
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def _read(self, X: object, reset: bool) -> Array:
+    def _check_parameters(self) -> None:
         if not 0 <= self.var_smoothing < np.inf:
             raise DataError(f"var_smoothing is {self.var_smoothing!r}; it must be finite and not negative.")
+
+    def _read(self, X: object, reset: bool) -> Array:
+        self._check_parameters()
         x = read_any_array(self, X, reset)
         if reset:
             self._kind = empty_like(x)

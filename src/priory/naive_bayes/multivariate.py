@@ -85,9 +85,12 @@ class GaussianBayes(ConjugateClassifier):
         self.estimate = estimate
         self.priors = priors
 
-    def _read(self, X: object, reset: bool) -> Array:
+    def _check_parameters(self) -> None:
         if self.covariance not in ("class", "shared"):
             raise DataError(f"covariance is {self.covariance!r}; use 'class' or 'shared'.")
+        super()._check_parameters()
+
+    def _read(self, X: object, reset: bool) -> Array:
         x = super()._read(X, reset)
         check_finite(x)
         return x

@@ -68,6 +68,10 @@ class CrossProducts(Statistics):
     def find_fault(self) -> str | None:
         if self.n < 0 or not len(self.first) == len(self.terms) + 1 == len(set(self.terms)) + 1:
             return "there is not one sum for the target and one for each term"
+        if not all(term.kind in ("value", "missing", "level") for term in self.terms):
+            return "a term is neither a value nor a level nor a missing flag"
+        if np.abs(self.origin).max(initial=0.0) > MAX_CELL_MAGNITUDE or np.diagonal(self.second).min(initial=0.0) < 0:
+            return "a sum of squares is negative, or the origin is too far away"
         return None
 
     def find_missing_flags(self) -> list[tuple[int, int]]:

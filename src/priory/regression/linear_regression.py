@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from priory.core.input_guard import guard_input
+from priory.core.model_matching import check_same_columns, check_same_type
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
@@ -89,6 +91,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     [1.95]
     """
 
+    statistics_: CrossProducts
+
     def __init__(
         self,
         prior: str | float | NormalInverseGamma = "evidence",
@@ -100,8 +104,24 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
         self.standardise = standardise
 
+    def _check_parameters(self) -> None:
+        if isinstance(self.prior, NormalInverseGamma) or (isinstance(self.prior, str) and self.prior == "evidence"):
+            return
+        if not (isinstance(self.prior, (int, float, np.number)) and 0 <= self.prior < np.inf):
+            raise DataError(
+                f'prior is {self.prior!r}; give "evidence", a strength of 0 or more, or a NormalInverseGamma.'
+            )
+
     def _is_consistent(self) -> bool:
-        return type(self.statistics_) is CrossProducts
+        """Whether every term belongs to a column, and the weights, which predictions need anyway, are finite."""
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
+        columns = {term.column for term in self.statistics_.terms}
+        if not (columns <= set(names) or columns <= set(range(self.n_features_in_))):
+            return False
+        try:
+            return bool(np.isfinite(self.posterior_.mean).all())
+        except DataError:  # a prior that does not fit the rows learned since, which every prediction will say
+            return True
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -127,7 +147,10 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     def merge(self, other: BayesianLinearRegression) -> Self:
         """Return a model that has learned the rows of both, with the parameters of this one; also ``a + b``."""
         check_is_fitted(self)
+        check_same_type(self, other)
         check_is_fitted(other)
+        if not self._has_categories():  # otherwise columns are found by name, in any order
+            check_same_columns(self, other)
         merged = clone(self)
         merged.statistics_ = self.statistics_ + other.statistics_
         merged.n_features_in_ = self.n_features_in_
@@ -152,11 +175,12 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
                 raise DataError("this model has learned a table with named columns; give a data frame.")
             return self._read_frame(frame, y, first)
         options: dict[str, Any] = {"ensure_all_finite": "allow-nan", "dtype": [np.float64, np.float32], "reset": first}
-        if y is None:
-            x = validate_data(self, X, **options)
-            target = np.zeros(len(x))
-        else:
-            x, target = validate_data(self, X, y, y_numeric=True, **options)
+        with guard_input(X):
+            if y is None:
+                x = validate_data(self, X, **options)
+                target = np.zeros(len(x))
+            else:
+                x, target = validate_data(self, X, y, y_numeric=True, **options)
         return x, target.astype(float), tuple(Term(i) for i in range(x.shape[1]))
 
     def _read_frame(
@@ -182,18 +206,12 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     def _make_prior(self, statistics: CrossProducts) -> NormalInverseGamma:
         """Return the prior as declared, in the units of these rows."""
+        self._check_parameters()
         if isinstance(self.prior, NormalInverseGamma):
             return self.prior
         level = bool(self.fit_intercept)
         unit = term_scales(statistics) if self.standardise else np.ones(len(statistics.terms))
-        if self.prior == "evidence":
-            strength = choose_linear_strength(statistics, unit, level)
-        elif isinstance(self.prior, (int, float, np.number)) and 0 <= self.prior < np.inf:
-            strength = float(self.prior)
-        else:
-            raise DataError(
-                f'prior is {self.prior!r}; give "evidence", a strength of 0 or more, or a NormalInverseGamma.'
-            )
+        strength = choose_linear_strength(statistics, unit, level) if isinstance(self.prior, str) else float(self.prior)
         centre = statistics.centre() if level else np.zeros(len(statistics.origin))
         return NormalInverseGamma.ridge(strength * unit**2, centre, level)
 

@@ -182,6 +182,11 @@ class LaplaceApproximation:
     root: Array  # (contrasts * terms, contrasts * terms): root'root is the covariance
     log_evidence: float
 
+    def find_fault(self) -> str | None:
+        if self.mean.ndim != 2 or self.root.shape != (self.mean.size, self.mean.size):
+            return "its covariance is not that of its weights"
+        return None
+
     @classmethod
     def at(cls, examples: TrainingExamples, precision: Array, peak: Array) -> LaplaceApproximation:
         """Return the approximation at the peak of the posterior."""

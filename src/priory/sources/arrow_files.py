@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from priory.core.input_guard import list_arrow_cells
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress
 from priory.sources.chunk import MAX_CELL_BYTES, FileReader, RowChunk, check_column_names
@@ -58,7 +59,7 @@ class ColumnarReader(FileReader):
 
         start = 0
         for batch in _merge_small_batches(map(_decode_dictionaries, self._read_batches(list(column_names)))):
-            batch.validate(full=True)
+            self._check_batch(batch, start)
             columns = [_cast_column(batch.column(name)) for name in column_names]
             for name, column in zip(column_names, columns, strict=True):
                 if (row := _find_oversized_cell(column)) is not None:
@@ -67,6 +68,19 @@ class ColumnarReader(FileReader):
                     )
             yield pa.RecordBatch.from_arrays(columns, names=list(column_names))
             start += batch.num_rows
+
+    def _check_batch(self, batch: pa.RecordBatch, start: int) -> None:
+        """Raise an error if the memory of a batch is not what its types promise; texts must be UTF-8."""
+        import pyarrow as pa
+
+        try:
+            batch.validate(full=True)
+        except pa.ArrowInvalid:
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                if any(is_kind(column.type) for is_kind in (pa.types.is_string, pa.types.is_large_string)):
+                    column.validate()  # its offsets, before its cells are read
+                    list_arrow_cells(column, lambda row, name=name: self.locate_cell(start + row, name))  # type: ignore[misc]
+            raise
 
     def locate_cell(self, row: int, column: str) -> str:
         return f"{format_path(self.path)}: row {row + 1}, column {column!r}"
@@ -146,8 +160,9 @@ def _check_type(path: str, name: str, kind: pa.DataType) -> None:
 
     value = kind.value_type if types.is_dictionary(kind) else kind
     known = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    dates = (types.is_date, types.is_timestamp)  # read as text, like the dates of a CSV
     text = (types.is_string, types.is_large_string, types.is_string_view)
-    if not any(is_kind(value) for is_kind in (*known, *text)):
+    if not any(is_kind(value) for is_kind in (*known, *dates, *text)):
         raise DataError(
             f"{format_path(path)}: column {name!r} has type {kind}; convert it to text or numbers, "
             f"or use --ignore {name}"

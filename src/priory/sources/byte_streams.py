@@ -22,12 +22,29 @@ STDIN_PATH = "-"
 
 UNSUPPORTED_SIGNATURES = {  # first bytes of files that are not tables, whatever their names say
     b"PK\x03\x04": "a zip file; unpack it first",
+    b"\x89PNG": "a PNG image; give a table or texts",
+    b"\xff\xd8\xff": "a JPEG image; give a table or texts",
+    b"GIF8": "a GIF image; give a table or texts",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an old Excel or Word file; save it as CSV or as plain text",
+    b"{\\rtf": "an RTF document; save it as plain text",
+    b"\x89HDF": "an HDF5 file; export a table as CSV or Parquet",
+    b"\x93NUMPY": "a NumPy array; save it as CSV or Parquet",
+    b"Obj\x01": "an Avro file; export it as CSV or Parquet",
+    b"ORC": "an ORC file; export it as CSV or Parquet",
+    b"7z\xbc\xaf\x27\x1c": "a 7z file; unpack it first",
+    b"\x7fELF": "a program; give a table or texts",
     b"BZh": "a bzip2 file; decompress it first",
     b"\xfd7zXZ\x00": "an xz file; decompress it first",
     b"%PDF": "a PDF file; export it as CSV",
     b"SQLite format 3\x00": "an SQLite database; export a table as CSV",
     b"\x80\x04\x95": "a pickle; priory never loads pickles",
     b"\x80\x05\x95": "a pickle; priory never loads pickles",
+}
+OFFICE_PARTS = {  # names inside of zip files that are documents of an office program
+    b"xl/workbook": "an Excel workbook; save the sheet as CSV",
+    b"word/document": "a Word document; save it as plain text",
+    b"opendocument.spreadsheet": "a spreadsheet; save the sheet as CSV",
+    b"opendocument.text": "a text document; save it as plain text",
 }
 BYTE_ORDER_MARKS = {  # the longest first
     codecs.BOM_UTF32_LE: "utf-32",
@@ -172,9 +189,8 @@ def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[b
 def convert_to_utf8(path: str, blocks: Iterator[bytes], decoding: Decoding) -> Iterator[bytes]:
     """The text in UTF-8 without a byte-order mark; bytes that claim to be UTF-8 already are not checked here."""
     first = next(blocks, b"")
-    for start, what in UNSUPPORTED_SIGNATURES.items():
-        if first.startswith(start):
-            raise DataError(f"{format_path(path)}: is {what}")
+    if unsupported := _describe_unsupported(first):
+        raise DataError(f"{format_path(path)}: is {unsupported}")
     if first.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
         raise DataError(f"{format_path(path)}: is compressed twice; decompress it once")
     mark = next((encoding for mark, encoding in BYTE_ORDER_MARKS.items() if first.startswith(mark)), None)
@@ -198,6 +214,14 @@ def convert_to_utf8(path: str, blocks: Iterator[bytes], decoding: Decoding) -> I
         raise DataError(
             f"{format_path(path)}: byte {where} is not {encoding}; use the right --encoding, or --errors replace"
         ) from None
+
+
+def _describe_unsupported(first: bytes) -> str | None:
+    """What a file is and what to do with it, if its first block shows that it holds neither a table nor a text."""
+    if first.startswith(b"PK\x03\x04"):
+        office = (what for part, what in OFFICE_PARTS.items() if part in first)
+        return next(office, UNSUPPORTED_SIGNATURES[b"PK\x03\x04"])
+    return next((what for start, what in UNSUPPORTED_SIGNATURES.items() if first.startswith(start)), None)
 
 
 class BlockStream:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,14 @@ from priory.core.typing import Array
 from priory.sources.chunk import RowChunk
 
 NUMBER_PATTERN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_MONTH, _DAY = r"(?:0?[1-9]|1[0-2])", r"(?:0?[1-9]|[12]\d|3[01])"
+_MONTH_NAME = r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-zA-Z]*"
+_TIME = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?(?:Z|UTC|[+-]\d{2}:?\d{2}))?)?"
+DATE_PATTERN = (
+    rf"^(?:\d{{4}}[-/]{_MONTH}[-/]{_DAY}|{_DAY}[./-]{_DAY}[./-]\d{{4}}|{_DAY}/{_DAY}/\d{{2}}"
+    rf"|{_DAY}[ -]{_MONTH_NAME}[ -]\d{{2,4}}|{_MONTH_NAME} {_DAY},? \d{{4}}){_TIME}$"
+)
+MAX_SUGGESTED_LENGTH = 20  # of a cell that --missing could name
 INTEGER_PATTERN = re.compile(r"[+-]?\d+")
 INT64_BOUND = 2**63
 
@@ -35,8 +44,28 @@ def looks_numeric(column: pa.Array) -> pa.BooleanArray:
     return pc.match_substring_regex(pc.utf8_trim_whitespace(column), NUMBER_PATTERN)
 
 
-def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str]) -> Array:
-    """A column of numbers, NaN where a cell is missing."""
+def looks_like_date(column: pa.Array) -> pa.BooleanArray:
+    """Whether each cell is a date, with or without a time of day, in one of the common notations."""
+    return pc.match_substring_regex(pc.utf8_trim_whitespace(column), DATE_PATTERN)
+
+
+def blank_non_numbers(column: pa.Array, missing: frozenset[str]) -> tuple[pa.Array, int]:
+    """The column with null for every cell that is not a finite number, and the number of such cells."""
+    there = numbers = mask_missing_cells(column, missing)
+    nothing = pa.scalar(None, there.type)
+    if is_text_column(there):
+        is_text = pc.invert(looks_numeric(there).fill_null(True))
+        numbers = pc.utf8_trim_whitespace(pc.replace_with_mask(there, is_text, nothing))
+    is_number = pc.is_finite(numbers.cast(pa.float64())).fill_null(False)
+    is_bad = pc.and_not(there.is_valid(), is_number)
+    return pc.replace_with_mask(there, is_bad, nothing), int(pc.sum(is_bad).as_py() or 0)
+
+
+def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str], is_open: bool = True) -> Array:
+    """A column of numbers, NaN where a cell is missing.
+
+    ``is_open`` says whether the user can still declare what the column holds; with a trained model it is decided.
+    """
     column = chunk.batch.column(name)
     if not is_text_column(column):
         values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=float)
@@ -48,10 +77,10 @@ def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str]) -> A
         values = pc.utf8_trim_whitespace(there).cast(pa.float64()).to_numpy(zero_copy_only=False).astype(float)
     except pa.ArrowInvalid:
         good = looks_numeric(there).fill_null(True).to_numpy(zero_copy_only=False)
-        raise _make_number_error(chunk, int(np.argmin(good)), name) from None
+        raise _make_number_error(chunk, int(np.argmin(good)), name, is_open) from None
     odd = ~np.isfinite(values) & there.is_valid().to_numpy(zero_copy_only=False)
     if odd.any():
-        raise _make_number_error(chunk, int(odd.argmax()), name)
+        raise _make_number_error(chunk, int(odd.argmax()), name, is_open)
     if (np.abs(values) >= INT64_BOUND).any():
         for row in np.flatnonzero(np.abs(values) >= INT64_BOUND):
             cell = there[int(row)].as_py().strip()
@@ -63,9 +92,13 @@ def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str]) -> A
     return values
 
 
-def _make_number_error(chunk: RowChunk, row: int, name: str) -> Exception:
+def _make_number_error(chunk: RowChunk, row: int, name: str, is_open: bool) -> Exception:
     cell = chunk.batch.column(name)[row].as_py()
-    remedy = f"correct it, or use --missing {cell.strip()} or --type {name}=label"
+    given = cell.strip()
+    missing = "" if len(given) > MAX_SUGGESTED_LENGTH or "," in given else f"--missing {shlex.quote(given)}, "
+    remedy = f"correct it, or use {missing}--coerce or --type {shlex.quote(name)}=label"
+    if not is_open:
+        remedy = "correct it, or leave the cell empty"
     if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", cell):
         remedy = "use a point as the decimal separator"
     return chunk.make_cell_error(row, name, f"{shorten_cell(cell)} is not a number", remedy)

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from priory.core.typing import Array
 from priory.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,16 +33,47 @@ class FileReader(ABC):
         """Where a cell is, for a message: ``file:line:column`` if the file has lines."""
 
 
+class RowPlaces(NamedTuple):
+    """Where some rows of a file are, without their cells."""
+
+    file: FileReader
+    numbers: Array  # (rows,), the number of each row in the file, from 0
+
+    def locate_cell(self, row: int, column: str) -> str:
+        """Where a cell is, for a message."""
+        return self.file.locate_cell(int(self.numbers[row]), column)
+
+
 class RowChunk(NamedTuple):
     """Some rows of a file."""
 
     batch: pa.RecordBatch
     file: FileReader
     start: int  # the number of the first row in the file, from 0
+    kept: Array | None = None  # where the rows of the batch stand in the chunk, if others were left out
+
+    @property
+    def places(self) -> RowPlaces:
+        """Where the rows are in the file."""
+        rows = np.arange(self.batch.num_rows) if self.kept is None else self.kept
+        return RowPlaces(self.file, self.start + rows)
+
+    def keep_rows(self, is_kept: Array) -> RowChunk:
+        """The chunk with some of its rows: those where ``is_kept`` (rows,) is true."""
+        import pyarrow as pa
+
+        rows = np.flatnonzero(is_kept)
+        batch = self.batch.filter(pa.array(is_kept))
+        return self._replace(batch=batch, kept=rows if self.kept is None else self.kept[rows])
+
+    def slice(self, first: int, count: int) -> RowChunk:
+        """A run of rows of the chunk."""
+        rows = self.places.numbers[first : first + count] - self.start
+        return self._replace(batch=self.batch.slice(first, count), kept=rows)
 
     def make_cell_error(self, row: int, column: str, problem: str, remedy: str) -> DataError:
         """The error for one cell, which names its place in the file."""
-        return DataError(f"{self.file.locate_cell(self.start + row, column)}: {problem}; {remedy}")
+        return DataError(f"{self.places.locate_cell(row, column)}: {problem}; {remedy}")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,7 +19,7 @@ from priory.errors import DataError
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowChunk
-from priory.sources.discovery import FileRows, format_names
+from priory.sources.discovery import FileRows, format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ KIND_BY_TYPE = {"numeric": "number", "number": "number", "label": "label"}  # wh
 MISSING_MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
 NEAR_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
 MIN_WORDS_PER_TEXT = 3  # on average, in a column of texts
-MAX_FRACTION_LABELS = 20  # more different fractions than this look like a number to predict
+MIN_SHARE_OF_KIND = 0.9  # of the cells of the first block: with fewer exceptions a column holds numbers, or dates
+MAX_NUMERIC_LABELS = 20  # a target with more different numbers than this looks like a number to predict
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,9 @@ class ColumnOptions:
     skip_unlabelled : bool
         Skip rows without a label; otherwise they are errors.
     labels_as_text : bool
-        Accept a target that looks like a number to predict.
+        Accept a target that looks like a number to predict: more than 20 different numbers.
+    coerce : bool
+        Read cells that are not numbers, in columns of numbers, as missing; otherwise they are errors.
     """
 
     target: str | None = None
@@ -60,23 +65,20 @@ class ColumnOptions:
     missing: frozenset[str] = frozenset()
     skip_unlabelled: bool = False
     labels_as_text: bool = False
+    coerce: bool = False
 
     def find_target(self, rows: FileRows) -> str:
         target = self.target or (LABEL_COLUMN if rows.is_documents else None)
         if target is None:
             raise DataError(f"which column is the target? use --target with one of {format_names(rows.names)}")
         if target not in rows.names:
-            raise DataError(
-                f"{format_path(rows.files[0].path)}: has no column {target!r}; it has {format_names(rows.names)}"
-            )
+            raise make_absent_column_error(rows.files[0].path, [target], rows.names)
         return target
 
     def find_features(self, rows: FileRows) -> tuple[str, ...]:
         for name in (*self.types, *self.ignore):
             if name not in rows.names:
-                raise DataError(
-                    f"{format_path(rows.files[0].path)}: has no column {name!r}; it has {format_names(rows.names)}"
-                )
+                raise make_absent_column_error(rows.files[0].path, [name], rows.names)
         out = {*self.ignore, self.find_target(rows), *([PATH_COLUMN] if rows.is_documents else [])}
         names = tuple(name for name in rows.names if name not in out)
         blank = next((place for place, name in enumerate(rows.names, 1) if name in names and not name.strip()), None)
@@ -95,12 +97,17 @@ class ModelColumns:
     """The columns of a model in order, and how their cells are read.
 
     ``kinds`` has "number", "label" or "text" for each column, ``missing`` the cells that count as missing, and
-    ``declared_families`` the families by column name, where they were declared.
+    ``declared_families`` the families by column name, where they were declared. With ``coerce``, cells that are not
+    numbers are read as missing, and ``n_coerced`` counts them by column. ``is_trained`` says that these are the columns
+    of a trained model, which cannot be declared otherwise any more.
     """
 
     kinds: Mapping[str, str]
     missing: frozenset[str] = frozenset()
     declared_families: Mapping[str, object] = field(default_factory=dict)
+    coerce: bool = False
+    is_trained: bool = False
+    n_coerced: Counter[str] = field(default_factory=Counter, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,7 +139,11 @@ class ModelColumns:
 
     def _read_numbers(self, chunk: RowChunk, name: str) -> Array:
         """A column of numbers, checked to be possible under the declared family."""
-        values = cells.read_number_column(chunk, name, self.missing)
+        if self.coerce:
+            column, n_blanked = cells.blank_non_numbers(chunk.batch.column(name), self.missing)
+            self.n_coerced[name] += n_blanked
+            chunk = chunk._replace(batch=pa.RecordBatch.from_arrays([column], names=[name]))
+        values = cells.read_number_column(chunk, name, self.missing, not self.is_trained)
         declared = self.declared_families.get(name)
         family = find_declared_family(declared) if isinstance(declared, str) else None
         if family is not None:
@@ -155,9 +166,13 @@ class ModelColumns:
 
 
 def infer_columns(
-    chunk: RowChunk, names: tuple[str, ...], column_options: ColumnOptions
+    chunk: RowChunk, names: tuple[str, ...], column_options: ColumnOptions, dates_as_labels: bool = False
 ) -> tuple[ModelColumns, list[str]]:
-    """The columns as the first chunk shows them, and the names of those that are left out because they are empty."""
+    """The columns as the first chunk shows them, and the names of those that are left out because they are empty.
+
+    A column holds numbers if all cells are numbers that are not missing. If nearly all are (`MIN_SHARE_OF_KIND`), the
+    first other cell is an error, unless it is to be coerced. Dates are an error too, unless they are to be labels.
+    """
     kinds: dict[str, str] = {}
     empty: list[str] = []
     for name in names:
@@ -167,10 +182,10 @@ def infer_columns(
         elif column.null_count == len(column):
             empty.append(name)
         else:
-            kinds[name] = _infer_kind(chunk, name, column)
+            kinds[name] = _infer_kind(chunk, name, column, column_options.coerce, dates_as_labels)
     if not kinds:
         raise DataError(f"{format_path(chunk.file.path)}: every cell is empty; there is nothing to learn from")
-    return ModelColumns(kinds, column_options.missing, column_options.types), empty
+    return ModelColumns(kinds, column_options.missing, column_options.types, column_options.coerce), empty
 
 
 def declare_column_families(columns: ModelColumns, column_options: ColumnOptions) -> dict[str, str]:
@@ -203,7 +218,7 @@ def list_column_types() -> tuple[str, ...]:
     return tuple(dict.fromkeys(["numeric", "label", "text", *families_by_name()]))
 
 
-def _infer_kind(chunk: RowChunk, name: str, column: pa.Array) -> str:
+def _infer_kind(chunk: RowChunk, name: str, column: pa.Array, coerce: bool, dates_as_labels: bool) -> str:
     if not cells.is_text_column(column):
         return "number"
     numeric = cells.looks_numeric(column)
@@ -211,11 +226,36 @@ def _infer_kind(chunk: RowChunk, name: str, column: pa.Array) -> str:
     n_numeric = int(pc.sum(numeric).as_py() or 0)
     if n_numeric == n_valid:
         return "number"
-    if 2 * n_numeric > n_valid:
-        odd = pc.unique(column.filter(pc.invert(numeric.fill_null(True)))).to_pylist()
-        if all(cell.strip() in MISSING_MARKERS or NEAR_NUMBER_PATTERN.fullmatch(cell) for cell in odd):
-            cells.read_number_column(chunk, name, frozenset())  # raises, naming the cell
+    if n_numeric >= MIN_SHARE_OF_KIND * n_valid or (2 * n_numeric > n_valid and _are_near_numbers(column, numeric)):
+        if not coerce:
+            named = chunk._replace(batch=pa.RecordBatch.from_arrays([column], names=[name]))
+            cells.read_number_column(named, name, frozenset())  # raises, naming the cell
+        return "number"
+    if not dates_as_labels:
+        _check_no_dates(chunk, name, column, n_valid)
     return "text" if _is_prose(column, n_valid) else "label"
+
+
+def _are_near_numbers(column: pa.Array, is_numeric: pa.BooleanArray) -> bool:
+    """Whether all cells that are not numbers are marks of missing cells, or numbers in another notation."""
+    odd = pc.unique(column.filter(pc.invert(is_numeric.fill_null(True)))).to_pylist()
+    return all(cell.strip() in MISSING_MARKERS or NEAR_NUMBER_PATTERN.fullmatch(cell) for cell in odd)
+
+
+def _check_no_dates(chunk: RowChunk, name: str, column: pa.Array, n_valid: int) -> None:
+    """Raise an error that names the first date if nearly all cells are dates: no family explains them."""
+    is_date = cells.looks_like_date(column).fill_null(False)
+    if int(pc.sum(is_date).as_py() or 0) < MIN_SHARE_OF_KIND * n_valid:
+        return
+    row = int(pc.index(is_date, True).as_py())
+    quoted = shlex.quote(name)
+    raise chunk.make_cell_error(
+        row,
+        name,
+        f"{cells.shorten_cell(column[row].as_py())} is a date, which no family explains",
+        "give what matters of it as columns, such as the year, the month or the days since an event, "
+        f"or use --ignore {quoted} or --type {quoted}=label",
+    )
 
 
 def _is_prose(column: pa.Array, n_valid: int) -> bool:
@@ -232,7 +272,7 @@ class LabelReader:
     def __init__(self, target: str, column_options: ColumnOptions) -> None:
         self.target, self.column_options = target, column_options
         self.class_codes: dict[str, int] = {}
-        self.n_unlabelled = 0
+        self.n_unlabelled, self.n_rows = 0, 0
         self._names = np.empty(0, dtype=object)
 
     @property
@@ -248,9 +288,11 @@ class LabelReader:
         coded = (column if cells.is_text_column(column) else cells.cast_to_text(column)).dictionary_encode()
         found, missing = coded.dictionary.to_pylist(), {"", *self.column_options.missing}
         labels = [label for label in found if label.strip() not in missing]
-        self._check_not_numeric(labels)
+        n_before, self.n_rows = len(self.class_codes), self.n_rows + len(column)
         for label in labels:
             self.class_codes.setdefault(label, len(self.class_codes))
+        if n_before <= MAX_NUMERIC_LABELS and not self.column_options.labels_as_text:
+            self._check_not_numeric(chunk)
         codes = np.array([self.class_codes.get(label, -1) for label in [*found, None]], dtype=np.int32)  # -1: no label
         group = codes[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
         labelled = group >= 0
@@ -259,14 +301,23 @@ class LabelReader:
                 remedy = "give it one, or use --skip-unlabelled"
                 raise chunk.make_cell_error(int(np.argmin(labelled)), self.target, "has no label", remedy)
             self.n_unlabelled += int((~labelled).sum())
-            chunk, group = chunk._replace(batch=chunk.batch.filter(pa.array(labelled))), group[labelled]
+            chunk, group = chunk.keep_rows(labelled), group[labelled]
         return group, chunk
 
-    def _check_not_numeric(self, labels: list[str]) -> None:
-        if self.class_codes or self.column_options.labels_as_text or len(labels) <= MAX_FRACTION_LABELS:
-            return
-        are_numbers = all(cells.looks_numeric(pa.array(labels, pa.string())).to_pylist())
-        if are_numbers and 2 * sum("." in label for label in labels) > len(labels):
+    @property
+    def looks_numeric(self) -> bool:
+        """Whether the labels look like a number to predict: more than 20 different values, all of them numbers."""
+        return len(self.class_codes) > MAX_NUMERIC_LABELS and self.are_numbers
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether every label is a number."""
+        return all(cells.looks_numeric(pa.array(list(self.class_codes), pa.string())).to_pylist())
+
+    def _check_not_numeric(self, chunk: RowChunk) -> None:
+        if self.looks_numeric:
             raise DataError(
-                f"the target {self.target!r} looks like a number to predict; bin it, or use --labels-as-text"
+                f"{format_path(chunk.file.path)}: the target {self.target!r} looks like a number to predict: "
+                f"{len(self.class_codes):,} different values in the first {self.n_rows:,} rows; "
+                "bin it, or use --classes if each value is a class"
             )

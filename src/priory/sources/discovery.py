@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from priory.core.name_suggestions import suggest_name
 from priory.errors import DataError
 from priory.sources.arrow_files import ArrowReader, ParquetReader
 from priory.sources.byte_streams import (
@@ -61,6 +63,10 @@ class ReadOptions:
         What happens to malformed rows.
     keep_going : bool
         Skip documents that may not be opened; otherwise they are errors.
+    text_column : str, optional
+        Read files that are not tables as documents, each of which is one row with its text in this column. A file is a
+        table if its first bytes or its name say so, or if its header has this column. By default only folders with one
+        folder for each class, and mail, are documents.
     """
 
     format: str | None = None
@@ -68,6 +74,7 @@ class ReadOptions:
     decoding: Decoding = field(default_factory=Decoding)
     bad_rows: BadRowPolicy = field(default_factory=BadRowPolicy)
     keep_going: bool = False
+    text_column: str | None = None
 
 
 class FileRows:
@@ -95,9 +102,7 @@ class FileRows:
             file = self.files[-1]
             absent = [name for name in column_names if name not in file.names]
             if absent:
-                raise DataError(
-                    f"{format_path(file.path)}: has no column {format_names(absent)}; it has {format_names(file.names)}"
-                )
+                raise make_absent_column_error(file.path, absent, file.names)
             yield from file.read_chunks(column_names)
 
 
@@ -130,22 +135,39 @@ def _find_folder_openers(path: str, read_options: ReadOptions, report_progress: 
     root = Path(path)
     entries = sorted(e for e in root.iterdir() if not e.name.startswith("."))
     if read_options.format not in ("text", "mail") and entries and all(e.is_file() for e in entries):
+        if read_options.text_column and all(detect_format(str(e), read_options.text_column) == "text" for e in entries):
+            return [partial(_open_documents, path, _list_unlabelled(entries), "text", read_options, report_progress)]
         return [partial(_open_file, str(e), read_options, report_progress) for e in entries]
     folders = [root, *(e for e in entries if e.is_dir())]
     kind = read_options.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
     if kind not in ("text", "mail"):
         raise DataError(f"{format_path(path)}: is a folder of folders; use --format text or --format mail")
-    return [
-        partial(
-            DocumentReader,
-            path,
-            list_files_by_class(root, kind),
-            kind,
-            read_options.decoding,
-            read_options.keep_going,
-            report_progress,
-        )
-    ]
+    files = list_files_by_class(root, kind)
+    if read_options.text_column and kind == "text":
+        files += _list_unlabelled(entries)
+    return [partial(_open_documents, path, files, kind, read_options, report_progress)]
+
+
+def _list_unlabelled(entries: list[Path]) -> list[tuple[str | None, Path]]:
+    return [(None, entry) for entry in entries if entry.is_file()]
+
+
+def _open_documents(
+    path: str,
+    files: list[tuple[str | None, Path]],
+    kind: str,
+    read_options: ReadOptions,
+    report_progress: ProgressCallback,
+) -> DocumentReader:
+    return DocumentReader(
+        path,
+        files,
+        kind,
+        read_options.decoding,
+        read_options.keep_going,
+        report_progress,
+        read_options.text_column,
+    )
 
 
 def _holds_mail(root: Path) -> bool:
@@ -155,7 +177,7 @@ def _holds_mail(root: Path) -> bool:
 
 
 def _open_file(path: str, read_options: ReadOptions, report_progress: ProgressCallback) -> FileReader:
-    kind = read_options.format or detect_format(path)
+    kind = read_options.format or detect_format(path, read_options.text_column)
     if kind in ("csv", "tsv"):
         delimiter = read_options.delimiter or ("\t" if kind == "tsv" else None)
         return DelimitedReader(path, delimiter, read_options.decoding, read_options.bad_rows, report_progress)
@@ -168,13 +190,15 @@ def _open_file(path: str, read_options: ReadOptions, report_progress: ProgressCa
     if kind == "arrow":
         return ArrowReader(path, report_progress)
     file = Path(path)
-    return DocumentReader(
-        path, [(file.stem, file)], kind, read_options.decoding, read_options.keep_going, report_progress
-    )
+    label = None if read_options.text_column else file.stem
+    return _open_documents(path, [(label, file)], kind, read_options, report_progress)
 
 
-def detect_format(path: str) -> str:
-    """The format: by the first bytes if they decide, else by the name, else by the content."""
+def detect_format(path: str, text_column: str | None = None) -> str:
+    """The format: by the first bytes if they decide, else by the name, else by the content.
+
+    With ``text_column``, a file is a text unless something shows that it is a table, such as a header with this column.
+    """
     if path == STDIN_PATH:
         return "csv"
     start = read_magic_bytes(path)
@@ -190,8 +214,27 @@ def detect_format(path: str) -> str:
     suffix = Path(name).suffix
     if suffix in INPUT_FORMAT_BY_SUFFIX:
         return INPUT_FORMAT_BY_SUFFIX[suffix]
+    if text_column and os.path.getsize(path) == 0:
+        return "text"
     head = next(convert_to_utf8(path, read_unpacked_blocks(path), Decoding("auto")), b"")
+    if text_column:
+        return _detect_table(head, text_column) or "text"
     return "jsonl" if head.lstrip()[:1] == b"{" else "csv"
+
+
+def _detect_table(head: bytes, column: str) -> str | None:
+    """The format of a table that has the column, by its first line; None for a text."""
+    line = head.lstrip().partition(b"\n")[0].decode("utf-8", "replace").strip()
+    if line.startswith("{"):
+        return "jsonl" if f'"{column}"' in line else None
+    names = {name.strip().strip('"') for name in re.split(r"[,;|\t]", line)}
+    return "csv" if column in names else None
+
+
+def make_absent_column_error(path: str, absent: list[str], names: tuple[str, ...], reason: str = "") -> DataError:
+    """The error for columns that a file does not have, with the name that was probably meant."""
+    named = f"{format_names(absent)}{suggest_name(absent[0], names)}{reason}"
+    return DataError(f"{format_path(path)}: has no column {named}; it has {format_names(names)}")
 
 
 def format_names(names: tuple[str, ...] | list[str], max_names: int = 10) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
-    READ_BLOCK_BYTES,
     Decoding,
     ProgressCallback,
     convert_to_utf8,
@@ -23,23 +22,26 @@ from priory.sources.mail_structure import split_mbox
 
 TEXT_COLUMN, LABEL_COLUMN, PATH_COLUMN = "text", "label", "path"
 DOCUMENTS_PER_CHUNK, CHARACTERS_PER_CHUNK = 2048, 1 << 22  # a chunk has at most about this much
+MBOX_START = b"From "
 MAIL_START_PATTERN = re.compile(rb"From |(Return-Path|Received|Delivered-To|X-Original-To):", re.IGNORECASE)
 
 
 class DocumentReader(FileReader):
-    """Rows ``label, path, text``, one for each file; many for an mbox."""
-
-    names = (LABEL_COLUMN, PATH_COLUMN, TEXT_COLUMN)
+    """Rows ``label, path, text``, one for each file, many for an mbox; without labels ``path, text``."""
 
     def __init__(
         self,
         root: str,
-        files: list[tuple[str, Path]],
+        files: list[tuple[str | None, Path]],
         kind: str,
         decoding: Decoding,
         keep_going: bool,
         report_progress: ProgressCallback = ignore_progress,
+        text_column: str | None = None,
     ) -> None:
+        self.has_labels = all(label is not None for label, _ in files)
+        labels = (LABEL_COLUMN,) if self.has_labels else ()
+        self.names = (*labels, PATH_COLUMN, text_column or TEXT_COLUMN)
         self.path, self.files, self.kind, self.decoding, self.keep_going = root, files, kind, decoding, keep_going
         self.report_progress = report_progress
         self.flags: dict[str, int] = {}
@@ -52,7 +54,7 @@ class DocumentReader(FileReader):
         while block := list(_take_chunk_rows(rows)):
             columns = {
                 name: pa.array(cells, pa.string())
-                for name, cells in zip(self.names, zip(*block, strict=True), strict=True)
+                for name, cells in zip(self.names, list(zip(*block, strict=True))[-len(self.names) :], strict=True)
             }
             yield RowChunk(
                 pa.RecordBatch.from_arrays([columns[n] for n in column_names], names=list(column_names)), self, start
@@ -65,24 +67,30 @@ class DocumentReader(FileReader):
 
     def _read_rows(self) -> Iterator[tuple[str, str, str]]:
         for label, file in self.files:
+            path = format_path(file)
             try:
                 for number, text in enumerate(self._read_texts(file)):
-                    yield label, format_path(file) + (f"#{number + 1}" if number else ""), text
+                    yield label or "", f"{path}#{number + 1}" if number else path, text
             except PermissionError:
                 if not self.keep_going:
                     raise
-                self.unreadable.append(format_path(file))
+                self.unreadable.append(path)
 
     def _read_texts(self, file: Path) -> Iterator[str]:
         if self.kind == "text":
             yield self._read_text_file(file)
             return
-        raw = read_unpacked_blocks(str(file), self.report_progress)
-        for message in split_mbox(raw) if is_mbox(file) else [_read_start(raw)]:
+        if len(self.files) > 1 and file.stat().st_size == 0:
+            yield ""
+            return
+        blocks = read_unpacked_blocks(str(file), self.report_progress)
+        first = next(blocks, b"")
+        blocks = chain([first], blocks)
+        for message in split_mbox(blocks) if first.startswith(MBOX_START) else [_read_start(blocks)]:
             text, flags = read_mail(message)
             for flag in flags:
                 self.flags[flag] = self.flags.get(flag, 0) + 1
-            yield text + "".join(f"\n{flag}:" for flag in flags if flag == "zw")
+            yield f"{text}\nzw:" if "zw" in flags else text
 
     def _read_text_file(self, file: Path) -> str:
         if file.stat().st_size == 0:
@@ -118,12 +126,18 @@ def _take_chunk_rows(rows: Iterator[tuple[str, str, str]]) -> Iterator[tuple[str
 
 def _read_start(blocks: Iterator[bytes]) -> bytes:
     """A document up to a little more than the limit, which shows whether it is too long."""
-    return b"".join(islice(blocks, 2 + MAX_CELL_BYTES // READ_BLOCK_BYTES))
+    start, size = [], 0
+    for block in blocks:
+        start.append(block)
+        size += len(block)
+        if size > MAX_CELL_BYTES:
+            break
+    return b"".join(start)
 
 
 def is_mbox(file: Path) -> bool:
     with file.open("rb") as opened_file:
-        return opened_file.read(5) == b"From "
+        return opened_file.read(len(MBOX_START)) == MBOX_START
 
 
 def is_mail(file: Path) -> bool:
@@ -136,11 +150,11 @@ def is_maildir(folder: Path) -> bool:
     return (folder / "cur").is_dir() and (folder / "new").is_dir()
 
 
-def list_files_by_class(root: Path, kind: str) -> list[tuple[str, Path]]:
+def list_files_by_class(root: Path, kind: str) -> list[tuple[str | None, Path]]:
     """The files in a folder, each with its class: the name of the subfolder, or of the mbox, that it is in."""
     if is_maildir(root):
         return [(root.name, file) for file in _list_maildir_files(root)]
-    found: list[tuple[str, Path]] = []
+    found: list[tuple[str | None, Path]] = []
     for entry in sorted(root.iterdir()):
         if entry.name.startswith("."):
             continue

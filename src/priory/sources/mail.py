@@ -31,99 +31,21 @@ MAX_COMBINING_MARKS = 30  # in a row, as in the stream-safe text format of Unico
 
 # Codecs that take time in proportion to their input; punycode and idna, for example, do not.
 SAFE_CODECS = frozenset(
-    [
-        "ascii",
-        "utf_8",
-        "utf_8_sig",
-        "utf_7",
-        "utf_16",
-        "utf_16_be",
-        "utf_16_le",
-        "utf_32",
-        "utf_32_be",
-        "utf_32_le",
-        "latin_1",
-        "iso8859_2",
-        "iso8859_3",
-        "iso8859_4",
-        "iso8859_5",
-        "iso8859_6",
-        "iso8859_7",
-        "iso8859_8",
-        "iso8859_9",
-        "iso8859_10",
-        "iso8859_11",
-        "iso8859_13",
-        "iso8859_14",
-        "iso8859_15",
-        "iso8859_16",
-        "cp1250",
-        "cp1251",
-        "cp1252",
-        "cp1253",
-        "cp1254",
-        "cp1255",
-        "cp1256",
-        "cp1257",
-        "cp1258",
-        "cp437",
-        "cp720",
-        "cp737",
-        "cp775",
-        "cp850",
-        "cp852",
-        "cp855",
-        "cp857",
-        "cp858",
-        "cp860",
-        "cp861",
-        "cp862",
-        "cp863",
-        "cp864",
-        "cp865",
-        "cp866",
-        "cp869",
-        "cp874",
-        "koi8_r",
-        "koi8_t",
-        "koi8_u",
-        "kz1048",
-        "ptcp154",
-        "tis_620",
-        "mac_roman",
-        "mac_cyrillic",
-        "mac_greek",
-        "mac_latin2",
-        "mac_turkish",
-        "big5",
-        "big5hkscs",
-        "cp950",
-        "gb2312",
-        "gbk",
-        "gb18030",
-        "hz",
-        "cp932",
-        "shift_jis",
-        "shift_jisx0213",
-        "shift_jis_2004",
-        "euc_jp",
-        "euc_jisx0213",
-        "euc_jis_2004",
-        "iso2022_jp",
-        "iso2022_jp_1",
-        "iso2022_jp_2",
-        "iso2022_jp_2004",
-        "iso2022_jp_3",
-        "iso2022_jp_ext",
-        "cp949",
-        "euc_kr",
-        "johab",
-        "iso2022_kr",
-    ]
+    """
+    ascii utf_8 utf_8_sig utf_7 utf_16 utf_16_be utf_16_le utf_32 utf_32_be utf_32_le
+    latin_1 iso8859_2 iso8859_3 iso8859_4 iso8859_5 iso8859_6 iso8859_7 iso8859_8 iso8859_9 iso8859_10 iso8859_11
+    iso8859_13 iso8859_14 iso8859_15 iso8859_16 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258
+    cp437 cp720 cp737 cp775 cp850 cp852 cp855 cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp866 cp869 cp874
+    koi8_r koi8_t koi8_u kz1048 ptcp154 tis_620 mac_roman mac_cyrillic mac_greek mac_latin2 mac_turkish
+    big5 big5hkscs cp950 gb2312 gbk gb18030 hz cp932 shift_jis shift_jisx0213 shift_jis_2004 euc_jp euc_jisx0213
+    euc_jis_2004 iso2022_jp iso2022_jp_1 iso2022_jp_2 iso2022_jp_2004 iso2022_jp_3 iso2022_jp_ext cp949 euc_kr johab
+    iso2022_kr
+    """.split()  # noqa: SIM905
 )
 BYTES_THAT_ARE_NOT_UTF8 = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}  # Python's escape: the Latin-1 letter
 INVISIBLE_PATTERN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad\u061c]+")
 MARKS_PATTERN = re.compile("[^\\w\\s\\x00-\u02ff]{31,}")  # combining marks, and what else is neither letter nor digit
+PIECE_PATTERN = re.compile(r".{65536}\S{0,1024}|.+", re.DOTALL)  # of a long text; ends at white space if it can
 
 ENCODED_WORD_PATTERN = re.compile(r"=\?([^?\s]{1,75})\?([bq])\?([^?\n]*)\?=", re.IGNORECASE)
 BASE64_JUNK = bytes(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"))
@@ -168,6 +90,8 @@ def read_mail(raw: bytes) -> MailText:
     >>> read_mail(b"Subject: Lunch?\\nContent-Type: text/html\\n\\n<p>At n<!-- -->oon &amp; not later</p>").text
     'Lunch?\\n\\nAt noon & not later'
     """
+    if not raw or raw.isspace():
+        return MailText("")
     flags: Flags = {}
     if len(raw) > MAX_MAIL_BYTES:
         raw = raw[:MAX_MAIL_BYTES]
@@ -176,19 +100,28 @@ def read_mail(raw: bytes) -> MailText:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     start = raw.find(b"\n") + 1 if raw.startswith((b"From ", b">From ")) else 0
     headers, body_start = read_headers(raw, start, flags)
-    head = _read_head(headers, flags)
-    body = [_read_part_text(part, flags).strip() for part in PartCutter(raw, flags).cut(headers, body_start)]
-    whole = _normalize_text("\n".join(filter(None, head)) + "\n\n" + "\n".join(filter(None, body)), flags)
-    return MailText(whole.strip(), tuple(flags))
+    head = _read_head(headers, flags) if headers else ""
+    body = _read_body(raw, headers, body_start, flags).strip()
+    text = f"{head}\n\n{body}".strip() if head else body
+    return MailText(text if text.isascii() else _normalize_text(text, flags).strip(), tuple(flags))
 
 
-def _read_head(headers: Headers, flags: Flags) -> list[str]:
-    """The subject and the addresses."""
-    return [
+def _read_head(headers: Headers, flags: Flags) -> str:
+    """The subject and the addresses, one in each line."""
+    lines = [
         " ".join(_decode_words(_decode_charset(cut_header(value, flags), "", flags), flags).split())
         for name in HEADERS_TO_READ
         for value in headers.get(name, ())[:MAX_VALUES_PER_HEADER]
     ]
+    return "\n".join(filter(None, lines))
+
+
+def _read_body(raw: bytes, headers: Headers, start: int, flags: Flags) -> str:
+    """The text of all parts."""
+    if b"content-type" not in headers and b"content-transfer-encoding" not in headers:
+        return _decode_charset(raw[start:], "", flags)
+    texts = (_read_part_text(part, flags).strip() for part in PartCutter(raw, flags).cut(headers, start))
+    return "\n".join(filter(None, texts))
 
 
 def _read_part_text(part: MailPart, flags: Flags) -> str:
@@ -241,22 +174,31 @@ def _decode_charset(raw: bytes, charset: str, flags: Flags) -> str:
 
     Names are looked up among those that are allowed, never among all codecs: to search for a codec takes long.
     """
-    name = CHARSET_SEPARATOR_PATTERN.sub("_", charset.lower()) or "utf_8"
-    codec = aliases.get(name, name)
+    codec = _find_codec(charset) if charset else "utf_8"
     try:
         text = raw.decode(codec if codec in SAFE_CODECS else "ascii")
     except ValueError:
         flags["charset"] = None
-        if codec == "utf_8":
-            text = raw.decode("utf-8", "surrogateescape").translate(BYTES_THAT_ARE_NOT_UTF8)
-        else:
-            text = raw.decode("latin-1")
+        text = _decode_damaged_utf8(raw) if codec == "utf_8" else raw.decode("latin-1")
     if codec not in SAFE_CODECS:
         flags["charset"] = None
     if "\0" in text:
         flags["binary"] = None
         text = text.replace("\0", " ")
     return text
+
+
+def _decode_damaged_utf8(raw: bytes) -> str:
+    """Bytes that are not all UTF-8: if most of the non-ASCII ones are, only the others become Latin-1, else all do."""
+    escaped = raw.decode("utf-8", "surrogateescape")
+    wrong = len(raw) - len(escaped.encode("utf-8", "ignore"))
+    is_mostly_right = len(raw) - len(escaped) > wrong  # a character that is right has one byte or more after its first
+    return escaped.translate(BYTES_THAT_ARE_NOT_UTF8) if is_mostly_right else raw.decode("latin-1")
+
+
+def _find_codec(charset: str) -> str:
+    name = CHARSET_SEPARATOR_PATTERN.sub("_", charset.lower())
+    return aliases.get(name, name)
 
 
 def _decode_words(value: str, flags: Flags) -> str:
@@ -291,8 +233,6 @@ def strip_html(markup: str) -> str:
 
 def _normalize_text(text: str, flags: Flags) -> str:
     """The text with letters as they look (NFKC) and without invisible characters, which are flagged."""
-    if text.isascii():
-        return text
     valid = text.encode("utf-8", "replace").decode()
     visible = INVISIBLE_PATTERN.sub("", valid)
     if len(visible) < len(valid):
@@ -302,7 +242,14 @@ def _normalize_text(text: str, flags: Flags) -> str:
     limited = MARKS_PATTERN.sub(_limit_marks, marked)
     if len(limited) < len(marked):
         flags["marks"] = None
-    return unicodedata.normalize("NFKC", limited)
+    pieces, size = [], 0
+    for piece in PIECE_PATTERN.findall(limited):  # a letter can become eighteen
+        pieces.append(unicodedata.normalize("NFKC", piece))
+        size += len(pieces[-1])
+        if size > MAX_MAIL_BYTES:
+            flags["cut"] = None
+            break
+    return "".join(pieces)[:MAX_MAIL_BYTES]
 
 
 def _limit_marks(run: re.Match[str]) -> str:

@@ -93,7 +93,7 @@ def read_headers(raw: bytes, start: int, flags: Flags, delimiters: Delimiters | 
         count += 1
         limit = min(end, start + MAX_HEADER_BYTES, field.end() + MAX_HEADER_VALUE_LENGTH + 1)
         if count <= MAX_HEADERS and limit > field.end():
-            headers.setdefault(field[1].lower(), []).append(raw[field.end() : limit].replace(b"\n", b""))
+            headers.setdefault(field[1].lower(), []).append(raw[field.end() : limit])
         if count > MAX_HEADERS or end > start + MAX_HEADER_BYTES:
             flags["headers"] = None
         position = end + 1
@@ -118,10 +118,10 @@ def read_header_text(headers: Headers, name: bytes, flags: Flags) -> str:
 
 
 def cut_header(value: bytes, flags: Flags) -> bytes:
-    """The value of a header up to the limit, which is flagged if there is more."""
+    """The value of a header in one line, up to the limit; it is flagged if there is more."""
     if len(value) > MAX_HEADER_VALUE_LENGTH:
         flags["headers"] = None
-    return value[:MAX_HEADER_VALUE_LENGTH]
+    return value[:MAX_HEADER_VALUE_LENGTH].replace(b"\n", b"")
 
 
 def read_parameter(header: str, name: str) -> tuple[str, str]:
@@ -132,6 +132,8 @@ def read_parameter(header: str, name: str) -> tuple[str, str]:
     >>> read_parameter("image/png; name*0*=utf-8''na%C3%AF; name*1=ve.png", "name")
     ('naÃ¯ve.png', 'utf-8')
     """
+    if ";" not in header:
+        return "", ""
     parameters: dict[str, str] = {}
     for parameter in PARAMETER_PATTERN.finditer(header):
         parameters.setdefault(parameter[1].lower(), _unquote_parameter(parameter[2]))

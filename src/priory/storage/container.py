@@ -41,9 +41,12 @@ from priory.storage.signatures import SIGNATURE_SIZES, SignatureKey
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]  # a node of the manifest
 
 FORMAT_VERSION = 2
+KNOWN_FORMATS = (1, 2)
 MAGIC_BYTES = b"\x8fpriory\n"
 HEADER_STRUCT = struct.Struct("<8sIIQQ32s")
 MAX_MANIFEST_BYTES = 16 << 20
+NODE_BYTES = {b"{": 184, b"[": 72, b",": 40}  # what a dictionary, a list, and an item of either take in memory
+FREE_TREE_BYTES, MAX_TREE_BYTES_PER_BYTE = 8 << 20, 10  # models need 2 to 8 bytes for each byte of their file
 MAX_FILE_PARTS = 64
 MAX_FILE_PARTS_BYTES = 16 << 20  # of all parts together
 MAX_AXIS_LENGTH = 1 << 40
@@ -106,7 +109,7 @@ def pack_model_file(
     except ModelFileError as error:
         raise DataError(str(error)) from None
     manifest = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-    if len(manifest) > MAX_MANIFEST_BYTES:
+    if len(manifest) > MAX_MANIFEST_BYTES or not _fits_tree(manifest, len(manifest) + sum(map(len, body))):
         raise ModelTooLargeError(
             f"the model has too many parts: its manifest would have {len(manifest):,} bytes; "
             f"at most {MAX_MANIFEST_BYTES:,} are allowed."
@@ -139,6 +142,8 @@ class FileContents:
         self.digest = head[-32:]
         if hashlib.sha256(head[:-32] + manifest).digest() != self.digest:
             raise ModelFileError("the checksum of its manifest differs; the file was damaged or changed.")
+        if not _fits_tree(manifest, self.bytes):
+            raise ModelFileError("its manifest has far more nodes than a model of its size; it was not read.")
         content = _parse_manifest(manifest)
         self.format, needed_format = HEADER_STRUCT.unpack(head)[1:3]
         self.version = _get_typed(content, "priory", str)
@@ -148,6 +153,8 @@ class FileContents:
             raise ModelFileError(
                 f"made by priory {self.version} (format {needed_format}); this is {priory.__version__}: upgrade priory."
             )
+        if self.format not in KNOWN_FORMATS or needed_format not in KNOWN_FORMATS or needed_format > self.format:
+            raise ModelFileError(f"it is of format {self.format}; this version knows formats 1 to {FORMAT_VERSION}.")
         if set(content) != {"priory", "sections", "parts", "sha256", "signature", "model"}:
             raise ModelFileError(f"its manifest holds {sorted(content)}, which this version does not know.")
         self.tree: Json = content["model"]
@@ -245,6 +252,15 @@ def _check_header(head: bytes, size: int) -> int:
     if length > min(MAX_MANIFEST_BYTES, size - HEADER_STRUCT.size):
         raise ModelFileError(f"its manifest would have {length:,} bytes; at most {MAX_MANIFEST_BYTES:,} are read.")
     return int(length)
+
+
+def _fits_tree(manifest: bytes, file_bytes: int) -> bool:
+    """Whether the tree of a manifest takes little memory compared with the file; counted before it is parsed.
+
+    Characters inside of strings are counted too, so the estimate is never too low.
+    """
+    estimate = sum(size * manifest.count(mark) for mark, size in NODE_BYTES.items())
+    return estimate <= FREE_TREE_BYTES + MAX_TREE_BYTES_PER_BYTE * file_bytes
 
 
 def _parse_manifest(manifest: bytes) -> dict[str, Any]:

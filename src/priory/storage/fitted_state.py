@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from numbers import Real
+from inspect import formatannotation
+from reprlib import repr as shorten_repr
 from typing import Any, Protocol, get_type_hints
 
 from priory.core.registration import EstimatorRegistration, count_columns, list_record_types
+from priory.core.typing import Array
 from priory.errors import ModelFileError
 from priory.storage.registry import collect_learned_attributes, find_estimator
 from priory.storage.validation import TypeHint, check_value, matches_type_hint
+
+# Attributes that estimators have without declaring them in their class body: scikit-learn's own, and properties.
+COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
+    "n_features_in_": int,
+    "feature_names_in_": Array,
+    "clock_": float,
+    "stale_": tuple[str, ...],
+    "alpha_": float,
+}
+ARRAY_LIKE_PARAMETER = float | Sequence[float] | Array  # what a file can hold of NumPy's ArrayLike
 
 
 class Estimator(Protocol):
@@ -24,31 +36,68 @@ def check_model(model: Estimator) -> None:
     declared = find_estimator(type(model))
     if declared is None:
         raise ModelFileError(f"it holds a {type(model).__name__}, which is not a model.")
-    name, learned = declared.name, collect_learned_attributes(model, model.get_params(deep=False))
+    name, parameters = declared.name, model.get_params(deep=False)
+    learned = collect_learned_attributes(model, parameters)
+    for parameter, value in parameters.items():
+        _check_parameter(f"{name}.{parameter}", value, find_parameter_types(declared.cls)[parameter])
     for attribute, value in learned.items():
-        if not matches_type_hint(value, _find_attribute_types(declared.cls).get(attribute, Any)):
-            raise ModelFileError(f"{name}.{attribute} is a {type(value).__name__}, which it cannot be.")
-        check_value(value, f"{name}.{attribute}")
+        _check_attribute(name, attribute, value, find_attribute_types(declared.cls))
     for attribute in declared.required if learned else ():
         if attribute not in learned:
             raise ModelFileError(f"{name} has no {attribute}.")
-    clock = learned.get("clock_", 1.0)
-    if not (isinstance(clock, Real) and 0 < float(clock) <= 1):
-        raise ModelFileError(f"{name}.clock_ is {clock}; it must be above 0 and at most 1.")
+    _check_common_attributes(name, learned)
     if hasattr(model, "_check_parameters"):
         model._check_parameters()
     if learned and not _is_consistent(model, declared):
         raise ModelFileError(f"{name}.statistics_ does not fit the columns and parameters of the model.")
 
 
+def _check_parameter(where: str, value: object, hint: TypeHint) -> None:
+    """Raise for a parameter that is not of its declared type, or not a possible part of a model."""
+    if not matches_type_hint(value, hint):
+        raise ModelFileError(f"{where} is {shorten_repr(value)}; use {formatannotation(hint)}.")
+    check_value(value, where)
+
+
+def _check_attribute(name: str, attribute: str, value: object, types: Mapping[str, TypeHint]) -> None:
+    """Raise for something learned that is not declared, not of its declared type, or not a possible part of a model."""
+    if attribute not in types:
+        raise ModelFileError(f"{name} does not learn an attribute {attribute!r}.")
+    if not matches_type_hint(value, types[attribute]):
+        raise ModelFileError(f"{name}.{attribute} is a {type(value).__name__}, which it cannot be.")
+    check_value(value, f"{name}.{attribute}")
+
+
+def _check_common_attributes(name: str, learned: Mapping[str, Any]) -> None:
+    """Raise for a clock, a number of columns, or names of columns that no estimator can have."""
+    clock, columns, names = (learned.get(key) for key in ("clock_", "n_features_in_", "feature_names_in_"))
+    if clock is not None and not 0 < clock <= 1:
+        raise ModelFileError(f"{name}.clock_ is {clock}; it must be above 0 and at most 1.")
+    if names is not None and not (names.shape == (columns,) and all(isinstance(n, str) for n in names)):
+        raise ModelFileError(f"{name}.feature_names_in_ does not fit the columns of the model.")
+    if columns is not None and columns < 0:
+        raise ModelFileError(f"{name}.n_features_in_ is {columns}; it must be 0 or more.")
+
+
 @cache
-def _find_attribute_types(cls: type) -> Mapping[str, TypeHint]:
-    """The declared types of the attributes of an estimator."""
-    return {**get_type_hints(cls), "clock_": float, "n_features_in_": int}
+def find_parameter_types(cls: type) -> Mapping[str, TypeHint]:
+    """The declared types of the parameters of an estimator."""
+    return get_type_hints(cls.__init__, localns={"ArrayLike": ARRAY_LIKE_PARAMETER})  # type: ignore[misc]
+
+
+@cache
+def find_attribute_types(cls: type) -> Mapping[str, TypeHint]:
+    """The declared types of the attributes that an estimator may have learned."""
+    return {**COMMON_ATTRIBUTES, **get_type_hints(cls)}
 
 
 def _is_consistent(model: Any, declared: EstimatorRegistration) -> bool:
-    """The model's own answer; else whether its records are those declared, each with a value for every column."""
+    """The model's own answer; else whether its records are those declared, each with a value for every column.
+
+    A class prior that does not fit the classes raises DataError.
+    """
+    if hasattr(model, "_log_prior"):
+        model._log_prior()
     if not declared.records:
         return bool(model._is_consistent())
     parts = model.statistics_.parts

@@ -8,7 +8,7 @@ saved, so that every file that is written can be read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from numbers import Integral, Real
@@ -22,6 +22,7 @@ from priory.core.statistics import Statistics
 from priory.errors import ModelFileError
 from priory.storage.registry import find_record
 
+MAX_COUNT = 1e100  # the weight of rows, or of occurrences in them: sums and squares of counts stay finite
 TypeHint = object  # what `typing.get_type_hints` returns: a class, a union, a generic alias, Any
 
 
@@ -30,6 +31,8 @@ def check_value(value: object, where: str, finite: bool = True) -> None:
     record = find_record(type(value))
     if isinstance(value, (np.ndarray, float)) and finite:
         _check_finite(np.asarray(value), where)
+    elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise ModelFileError(f"{where} is a number of {value.bit_length()} bits; whole numbers have 64 at most.")
     elif isinstance(value, dict):
         for key, item in value.items():
             check_value(item, f"{where}[{key!r}]", finite)
@@ -58,8 +61,11 @@ def _check_record(record: object, declared: Registration, where: str, finite: bo
     _check_axes(record, declared, where)
     if isinstance(record, Statistics):
         for name in record.count_fields:
-            if (np.asarray(getattr(record, name)) < 0).any():
+            counts = np.asarray(getattr(record, name))
+            if counts.min(initial=0.0) < 0:
                 raise ModelFileError(f"{where}.{name} is negative; counts never are.")
+            if counts.max(initial=0.0) > MAX_COUNT:
+                raise ModelFileError(f"{where}.{name} is {counts.max():g}; counts are at most {MAX_COUNT:g}.")
     fault = record.find_fault() if isinstance(record, SelfChecking) else None
     if fault:
         raise ModelFileError(f"{where} is not a valid {declared.name}: {fault}.")
@@ -97,15 +103,23 @@ def matches_type_hint(value: object, hint: TypeHint) -> bool:
     if origin in (Union, UnionType):
         return any(matches_type_hint(value, option) for option in inside)
     if origin is Literal:
-        return isinstance(value, str) and value in inside
+        return any(type(value) is type(option) and value == option for option in inside)
     if origin is tuple and inside[-1] is not Ellipsis:
         return isinstance(value, tuple) and len(value) == len(inside) and all(map(matches_type_hint, value, inside))
-    if isinstance(origin, type) and issubclass(origin, (tuple, list, frozenset)):
-        return isinstance(value, origin) and all(matches_type_hint(item, inside[0]) for item in value)
     if origin is type:
         return isinstance(value, type) and issubclass(value, get_origin(inside[0]) or inside[0])
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and all(
+            matches_type_hint(key, inside[0]) and matches_type_hint(item, inside[1]) for key, item in value.items()
+        )
+    if isinstance(origin, type) and issubclass(origin, Iterable) and origin is not np.ndarray:
+        if isinstance(value, str) and inside[0] is not str:
+            return False
+        return isinstance(value, origin) and all(matches_type_hint(item, inside[0]) for item in value)
     if hint in (int, float):
         return isinstance(value, Integral if hint is int else Real) and not isinstance(value, bool)
+    if hint is bool:
+        return isinstance(value, (bool, np.bool_))
     cls = origin or (NoneType if hint is None else hint)
     return isinstance(cls, type) and isinstance(value, cls)
 

@@ -21,6 +21,8 @@ from priory.storage.registry import find_class
 from priory.storage.validation import list_fields
 from priory.storage.value_encoding import COLLECTION_TYPES
 
+STRING_BYTES = 64  # what a short string takes in memory, besides its characters
+
 
 class ModelDecoder:
     """Turns the nodes of a file's tree into values, taking the arrays in the order in which they were stored."""
@@ -117,6 +119,8 @@ class ModelDecoder:
         starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
         if (ends < starts).any():
             raise ModelFileError("the strings of an array overlap.")
+        longest = int((ends - starts).max(initial=0)) if kind == "U" else 0
+        self.contents.reserve_memory(2 * arena.size + len(ends) * (STRING_BYTES + 4 * longest))
         joined = arena.tobytes()
         strings = [joined[a:b].decode() for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
         if kind not in ("O", "U"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -33,6 +33,13 @@ class Callbacks:
 
 
 SILENT = Callbacks()
+
+
+def note_coerced_cells(n_coerced: Mapping[str, int], callbacks: Callbacks) -> None:
+    """Note for each column how many cells were read as missing because they are not numbers."""
+    for name, count in n_coerced.items():
+        if count:
+            callbacks.notify(f"column {name!r}: read {format_count(count, 'cell')} without a number as missing")
 
 
 def format_count(count: float, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -90,7 +91,7 @@ def evaluate(
         return Evaluation(trained.evaluate(table, labels), len(labels))
     answers = [
         (trained.predict_log_proba(part), labels)
-        for part, labels in read_labelled_rows(rows, get_model_columns(trained), column_options)
+        for part, labels in read_labelled_rows(rows, get_model_columns(trained), column_options, callbacks)
     ]
     _check_any_labelled(answers)
     log_proba, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
@@ -177,7 +178,8 @@ def audit(
     rows, column_options = open_paths(paths, read, callbacks), choose_columns(columns, target)
     label = column_options.find_target(rows)
     train_table = _read_whole_table(rows, column_options)
-    test_table = _read_whole_table(open_paths(test, read, callbacks), column_options) if test else None
+    is_quantity = pa.types.is_floating(train_table.schema.field(label).type)
+    test_table = _read_whole_table(open_paths(test, read, callbacks), column_options, is_quantity) if test else None
     with callbacks.activity("looking for leakage"):
         return priory.audit(train_table, test_table, target=label, groups=groups, time=time)
 
@@ -201,16 +203,24 @@ def _check_any_labelled(parts: Sequence[object]) -> None:
         raise DataError("no row has a label; there is nothing to compare with")
 
 
-def _read_whole_table(rows: FileRows, column_options: ColumnOptions) -> pa.Table:
-    """All rows, with the target as the last column: an audit compares every row with every other."""
+def _read_whole_table(rows: FileRows, column_options: ColumnOptions, is_quantity: bool | None = None) -> pa.Table:
+    """All rows, with the target as the last column: an audit compares every row with every other.
+
+    A target that looks like a number to predict is a column of numbers, which the audit cuts into parts; the test table
+    follows the training table (``is_quantity``).
+    """
     target = column_options.find_target(rows)
     features = column_options.find_features(rows)
     first, chunks = peek_first(rows.read_chunks((target, *features)))
-    columns, _ = infer_columns(first, features, column_options)
-    labels, parts = LabelReader(target, column_options), []
+    columns, _ = infer_columns(first, features, column_options, dates_as_labels=True)
+    labels, parts, groups = LabelReader(target, replace(column_options, labels_as_text=True)), [], []
     for chunk in chunks:
         group, kept = labels.read(chunk)
         table = columns.read_input_rows(kept)
-        table = pa.table({columns.names[0]: table}) if isinstance(table, list) else table
-        parts.append(table.append_column(target, pa.array(labels.names[group].tolist(), pa.string())))
-    return pa.concat_tables(parts)
+        parts.append(pa.table({columns.names[0]: table}) if isinstance(table, list) else table)
+        groups.append(group)
+    if is_quantity is None:
+        is_quantity = labels.looks_numeric and not column_options.labels_as_text
+    values = labels.names.astype(float) if is_quantity and labels.are_numbers else pa.array(labels.names, pa.string())
+    targets = pa.array(values).take(pa.array(np.concatenate(groups)))
+    return pa.concat_tables(parts).append_column(target, targets)

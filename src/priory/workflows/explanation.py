@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from priory.core.name_suggestions import suggest_name
 from priory.errors import DataError
 from priory.models.explanation import DECIBANS_PER_NAT, Ledger, Ledgers
 from priory.sources import FileReader, ReadOptions, RowChunk
@@ -20,7 +21,7 @@ from priory.workflows.model_files import (
     find_needed_columns,
     get_model_columns,
     load_classifier,
-    open_paths,
+    open_paths_for_model,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def explain(
     ----------
     model : a model file, or a model
     path : the file
+        For a model of texts also a file that is a text, such as ``note.txt``, or a folder of them.
     row_numbers : sequence of int
         Which rows, counted from 1.
     read : ReadOptions, optional
@@ -109,7 +111,8 @@ def _read_values(values: Sequence[str] | Mapping[str, str], columns: ModelColumn
     cells = dict(pairs)
     unknown = [name for name in cells if name not in columns.kinds]
     if unknown:
-        raise DataError(f"the model has no column {unknown[0]!r}; its columns are {format_names(columns.names)}")
+        hint = suggest_name(unknown[0], columns.names)
+        raise DataError(f"the model has no column {unknown[0]!r}{hint}; its columns are {format_names(columns.names)}")
     batch = pa.RecordBatch.from_pydict({name: pa.array([cells.get(name, "")], pa.string()) for name in columns.names})
     return columns.read_input_rows(RowChunk(batch, _GivenRow(columns.names), 0))
 
@@ -128,13 +131,13 @@ def _read_file_rows(
     read: ReadOptions | None,
     callbacks: Callbacks,
 ) -> InputRows:
-    rows = open_paths(path, read, callbacks)
+    rows = open_paths_for_model(path, read, columns, callbacks)
     found: dict[int, InputRows] = {}
     before = 0
     for chunk in rows.read_chunks(find_needed_columns(rows, columns)):
         for number in row_numbers:
             if before < number <= before + chunk.batch.num_rows:
-                found[number] = columns.read_input_rows(chunk._replace(batch=chunk.batch.slice(number - before - 1, 1)))
+                found[number] = columns.read_input_rows(chunk.slice(number - before - 1, 1))
         before += chunk.batch.num_rows
         if before >= max(row_numbers):
             break

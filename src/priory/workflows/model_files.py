@@ -11,15 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from priory.core.typing import Array
-from priory.errors import DataError, KindError
+from priory.errors import KindError, NotLearnedError
 from priory.sources import FileRows, ReadOptions, RowChunk, open_files
 from priory.sources.byte_streams import format_path
+from priory.sources.chunk import RowPlaces
 from priory.sources.column_types import ColumnOptions, InputRows, LabelReader, ModelColumns
-from priory.sources.discovery import format_names
+from priory.sources.discovery import make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, TEXT_COLUMN
 from priory.sources.prefetch import read_ahead
 from priory.storage import load
-from priory.workflows.callbacks import Callbacks, format_count
+from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
 from priory.workflows.out_of_core import RowSample
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ def describe_source(rows: FileRows) -> str:
     first, *others = [os.path.basename(str(file.path).rstrip("/")) for file in rows.files]
     name = "standard input" if first == "-" else first
     return f"{name} and {format_count(len(others), 'more file')}" if others else name
+
+
+def open_paths_for_model(
+    paths: Paths, read: ReadOptions | None, columns: ModelColumns, callbacks: Callbacks
+) -> FileRows:
+    """The rows to be predicted: a model of one text also reads files that are texts, such as notes in a folder."""
+    read = read or ReadOptions()
+    return open_paths(paths, replace(read, text_column=columns.names[0]) if columns.is_one_text else read, callbacks)
 
 
 def load_classifier(model: ModelOrPath, key: PathLike | None = None) -> TableOrTextClassifier:
@@ -87,33 +96,51 @@ def get_model_columns(model: TableOrTextClassifier) -> ModelColumns:
     missing = frozenset(getattr(model, "missing_", ()))
     if isinstance(model, TextClassifier):
         names = getattr(model, "feature_names_in_", [TEXT_COLUMN])
-        return ModelColumns({str(names[0]): "text"}, missing)
+        return ModelColumns({str(names[0]): "text"}, missing, is_trained=True)
     declared = model.families if isinstance(model.families, dict) else {}
     kinds = {name: "label" if kind == "empty" else kind for name, kind in model.column_kinds_.items()}
-    return ModelColumns(kinds, missing, declared)
+    return ModelColumns(kinds, missing, declared, is_trained=True)
 
 
 def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tuple[str, ...]:
     """The names of the columns that a model needs, after ``more``; the files must have those of the model."""
     absent = [name for name in columns.names if name not in rows.names]
     if absent:
-        where = format_path(rows.files[0].path)
-        raise DataError(
-            f"{where}: has no column {format_names(absent)}, which the model needs; it has {format_names(rows.names)}"
-        )
+        raise make_absent_column_error(rows.files[0].path, absent, rows.names, ", which the model needs")
     return tuple(dict.fromkeys([*more, *columns.names]))
 
 
 def read_labelled_rows(
-    rows: FileRows, columns: ModelColumns, column_options: ColumnOptions
+    rows: FileRows,
+    columns: ModelColumns,
+    column_options: ColumnOptions,
+    callbacks: Callbacks = SILENT,
+    places: list[RowPlaces] | None = None,
 ) -> Iterator[tuple[InputRows, Array]]:
-    """Rows as the library takes them and their labels, a chunk at a time."""
+    """Rows as the library takes them and their labels, a chunk at a time; ``places`` gets where they are."""
     target = column_options.find_target(rows)
-    labels = LabelReader(target, column_options)
+    columns = replace(columns, coerce=column_options.coerce)
+    labels = LabelReader(target, replace(column_options, labels_as_text=True))  # the model says what a class is
     for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
         group, kept = labels.read(chunk)
         if len(group):
+            if places is not None:
+                places.append(kept.places)
             yield columns.read_input_rows(kept), labels.names[group]
+    note_coerced_cells(columns.n_coerced, callbacks)
+
+
+def locate_unlearned_row(error: NotLearnedError, places: list[RowPlaces], column: str) -> NotLearnedError:
+    """The error with the place of its row in the file, instead of the number of the row."""
+    row = error.row
+    if row is None:
+        return error
+    for part in places:
+        if row < len(part.numbers):
+            problem = str(error).removeprefix(f"row {error.row}: ").rstrip(".")
+            return NotLearnedError(f"{part.locate_cell(row, error.column or column)}: {problem}", row=error.row)
+        row -= len(part.numbers)
+    return error
 
 
 def join_labelled_rows(parts: Iterator[tuple[InputRows, Array]]) -> list[tuple[InputRows, Array]]:
@@ -135,7 +162,7 @@ def read_sample_rows(
     sample: RowSample, columns: ModelColumns, column_options: ColumnOptions, rows: FileRows
 ) -> tuple[InputRows, Array]:
     """The rows of a sample as the library takes them, and their labels."""
-    labels = LabelReader(str(column_options.target), column_options)
+    labels = LabelReader(str(column_options.target), replace(column_options, labels_as_text=True))
     group, kept = labels.read(RowChunk(sample.batch(), rows.files[0], 0))
     return columns.read_input_rows(kept), labels.names[group]
 
@@ -151,7 +178,8 @@ def refresh_corrections(
     if paths:
         rows, columns, sample = open_paths(paths, read, callbacks), get_model_columns(model), RowSample()
         target = column_options.find_target(rows)
-        labels = LabelReader(target, column_options)
+        columns = replace(columns, coerce=column_options.coerce)
+        labels = LabelReader(target, replace(column_options, labels_as_text=True))
         for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
             sample.add(labels.read(chunk)[1].batch)
         with callbacks.activity(f"fitting the corrections to {len(sample.keys):,} rows"):

@@ -17,7 +17,7 @@ from priory.sources.discovery import format_names
 from priory.sources.prefetch import read_ahead
 from priory.sources.writers import write_batches
 from priory.workflows.callbacks import SILENT, Callbacks, format_count
-from priory.workflows.model_files import find_needed_columns, get_model_columns, load_classifier, open_paths
+from priory.workflows.model_files import find_needed_columns, get_model_columns, load_classifier, open_paths_for_model
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
@@ -98,7 +98,8 @@ def predict(
     ----------
     model : a model file, or a model
     paths : one path or several
-        Files, folders, patterns, or "-" for standard input.
+        Files, folders, patterns, or "-" for standard input. A model of texts also takes files that are texts, such as
+        ``note.txt``, and folders of them: each is a row with the columns path and text.
     threshold : float, optional
         Leave the label empty where its probability is below this.
     read : ReadOptions, optional
@@ -112,8 +113,8 @@ def predict(
         The rows with their labels, predicted while they are iterated over or written.
     """
     trained = load_classifier(model, key)
-    rows = open_paths(paths, read, callbacks)
     columns = get_model_columns(trained)
+    rows = open_paths_for_model(paths, read, columns, callbacks)
     find_needed_columns(rows, columns)
     extra = [name for name in rows.names if name not in {*columns.names, getattr(trained, "target_", "")}]
     if extra and not rows.is_documents:

@@ -27,7 +27,7 @@ from priory.sources.column_types import (
 from priory.sources.discovery import format_names
 from priory.sources.mail import MAIL_FLAG_MESSAGES
 from priory.sources.prefetch import peek_first, read_ahead
-from priory.workflows.callbacks import SILENT, Callbacks, format_count
+from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
 from priory.workflows.model_files import (
     choose_columns,
     describe_source,
@@ -108,6 +108,7 @@ def train_on_rows(
     columns, empty = infer_columns(first, names, column_options)
     labels, sample = LabelReader(target, column_options), RowSample(options.sample_rows)
     model = _learn_model(_read_labelled_batches(chunks, columns, labels, sample), columns, column_options, options)
+    n_coerced = dict(columns.n_coerced)
     _check_classes(model, rows, callbacks)
     set_training_columns(model, columns, target)
     unreadable = [path for file in rows.files for path in getattr(file, "unreadable", [])]
@@ -117,7 +118,7 @@ def train_on_rows(
     if not options.plain:
         sampled = read_sample_rows(sample, columns, replace(column_options, target=target), rows)
         evaluate_on_sample(result, *sampled, options, callbacks)
-    _note_repairs(rows, labels, empty, callbacks)
+    _note_repairs(rows, labels, empty, n_coerced, callbacks)
     return result
 
 
@@ -215,8 +216,11 @@ def _check_classes(model: TableOrTextClassifier, rows: FileRows, callbacks: Call
         callbacks.notify("no class has two rows; how much the values of a class vary is only a guess")
 
 
-def _note_repairs(rows: FileRows, labels: LabelReader, empty_columns: list[str], callbacks: Callbacks) -> None:
+def _note_repairs(
+    rows: FileRows, labels: LabelReader, empty_columns: list[str], n_coerced: dict[str, int], callbacks: Callbacks
+) -> None:
     """Count in notes what was left out or repaired."""
+    note_coerced_cells(n_coerced, callbacks)
     for name in empty_columns:
         callbacks.notify(f"column {name!r} is empty and was left out")
     skipped = sum(getattr(file, "skipped", 0) for file in rows.files)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from priory.core.typing import Array
-from priory.errors import FileBusyError
+from priory.errors import FileBusyError, NotLearnedError
 from priory.sources import FileRows, ReadOptions
+from priory.sources.chunk import RowPlaces
 from priory.sources.column_types import ColumnOptions, InputRows
 from priory.storage import Updated, updating
 from priory.workflows.callbacks import SILENT, Callbacks
@@ -21,6 +22,7 @@ from priory.workflows.model_files import (
     get_model_columns,
     join_labelled_rows,
     load_classifier,
+    locate_unlearned_row,
     open_paths,
     read_labelled_rows,
     refresh_corrections,
@@ -95,7 +97,7 @@ def learn(
             count = _learn_new_model(file, model, rows, column_options, callbacks)
         else:
             trained, count = check_model_type(file.model, model), 0
-            for part, labels in _read_known_rows(trained, rows, column_options):
+            for part, labels in _read_known_rows(trained, rows, column_options, callbacks):
                 trained.partial_fit(part, labels)
                 count += len(labels)
         refresh_corrections(file.model, refresh_from, read, fill_target(file.model, column_options), callbacks)
@@ -135,9 +137,14 @@ def forget(
     column_options, count = choose_columns(columns, target), 0
     with _lock_model_file(model, wait, key, callbacks) as file:
         trained = _check_exists(file, model)
-        parts = _read_known_rows(trained, open_paths(paths, read, callbacks), column_options)
+        rows, places = open_paths(paths, read, callbacks), list[RowPlaces]()
+        parts = _read_known_rows(trained, rows, column_options, callbacks, places)
         for part, labels in join_labelled_rows(parts):  # all at once, so that sums are rounded once
-            trained.forget(part, labels)
+            try:
+                trained.forget(part, labels)
+            except NotLearnedError as error:
+                target = fill_target(trained, column_options).find_target(rows)
+                raise locate_unlearned_row(error, places, target) from None
             count += len(labels)
         refresh_corrections(trained, refresh_from, read, fill_target(trained, column_options), callbacks)
     return UpdateResult(trained, count)
@@ -240,10 +247,14 @@ def _check_exists(file: Updated, path: PathLike) -> TableOrTextClassifier:
 
 
 def _read_known_rows(
-    model: TableOrTextClassifier, rows: FileRows, column_options: ColumnOptions
+    model: TableOrTextClassifier,
+    rows: FileRows,
+    column_options: ColumnOptions,
+    callbacks: Callbacks,
+    places: list[RowPlaces] | None = None,
 ) -> Iterator[tuple[InputRows, Array]]:
-    """Labelled rows as the model takes them."""
-    return read_labelled_rows(rows, get_model_columns(model), fill_target(model, column_options))
+    """Labelled rows as the model takes them; ``places`` gets where they are."""
+    return read_labelled_rows(rows, get_model_columns(model), fill_target(model, column_options), callbacks, places)
 
 
 def _learn_new_model(
