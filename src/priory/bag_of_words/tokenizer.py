@@ -181,12 +181,12 @@ def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool)
         for start, end in (span for spans in SCRIPTS_WITHOUT_SPACES.values() for span in spans):
             letters = [c for c in range(start, end) if unicodedata.category(chr(c)) in LETTER_CATEGORIES]
             kinds[letters] = reference.SCRIPT
-    kinds[[ord(c) for c in extra_tokens if ord(c) < size]] = reference.SINGLE
     if lowercase:
         one_by_one = (
             everything.replace(CONTEXT_DEPENDENT_LETTERS[0], "σ").replace(CONTEXT_DEPENDENT_LETTERS[1], "i").lower()
         )
         lowered = np.frombuffer(one_by_one.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    kinds[np.isin(lowered, [ord(c) for c in extra_tokens])] = reference.SINGLE  # after lowering, as words are compared
     return kinds, lowered.astype(np.uint32)
 
 
