@@ -75,7 +75,7 @@ def test_explain_takes_columns_or_rows_of_a_file(table, run):
     assert out.count(" against ") == 2
     assert run("explain", "inbox.priory", "--from", "inbox.csv", "--row", "999")[0] == 3
     assert run("explain", "inbox.priory", "colour=red")[2] == (
-        "priory: the model has no column 'colour'; its columns are 'sender', 'hour', 'links', 'text'\n"
+        "priory: the model has no column 'colour' (did you mean 'hour'?); its columns are 'sender', 'hour', 'links', 'text'\n"
     )
 
 

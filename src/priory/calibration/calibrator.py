@@ -72,8 +72,8 @@ class CalibratableModel(Protocol):
     def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:
         """The tokens of texts, as sparse rows."""
 
-    def count_tokens(self) -> int:
-        """The number of columns of all these sparse rows together."""
+    def count_token_features(self) -> int:
+        """The number of columns of the rows that `encode_tokens` makes."""
 
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
         """The model without these rows."""

@@ -4,6 +4,7 @@ Statistics are exact whatever happens. Corrections were fitted to rows, so they 
 
     fit, refresh    corrections are fitted
     partial_fit     the tempering learns from the answers to each batch before it is learned; the rest is dropped
+    decay           the tempering stays, the rest is dropped
     forget, merge   all corrections are dropped: the model answers from the statistics alone
 """
 
@@ -94,10 +95,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     def _prepare_partial_fit(self, table: TableT, labels: Array, group: Array, weight: Array | None) -> None:
         """Predict, then learn: the tempering learns from the answers to the new batch."""
         corrections = self._corrections
-        self._drop_corrections()
-        if corrections is not None:  # the tempering has a weight for each part, and survives new classes and words
-            self.corrections_ = Corrections(corrections.tempering)
-            self.__dict__["stale_"] = tuple(name for name in self.stale_ if name != "tempering")
+        self._keep_tempering()
         known = np.isin(labels, self.classes_)[group] & (weight is None or weight > 0)
         used = np.flatnonzero(known)
         if not self.calibrate or not len(used) or self.statistics_.n.sum() < MIN_ROWS_TO_CALIBRATE:
@@ -106,6 +104,24 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         cells = take_rows(self._read_cells(table), used)
         counts = None if weight is None else weight[used]
         self.corrections_ = self._calibrator().update(self._model(), corrections, cells, own, counts)
+
+    def _keep_tempering(self) -> None:
+        """Drop all corrections but the tempering: its weights of the parts do not depend on classes, words or codes."""
+        corrections = self._corrections
+        self._drop_corrections()
+        if corrections is not None:
+            self.corrections_ = Corrections(corrections.tempering)
+            self.__dict__["stale_"] = tuple(name for name in self.stale_ if name != "tempering")
+
+    @undo_on_error
+    def decay(self, factor: float) -> Self:
+        """Multiply the weight of everything learned so far by ``factor``: old rows fade.
+
+        Of the corrections the tempering stays. The others depend on which words are frequent, and are dropped.
+        """
+        super().decay(factor)
+        self._keep_tempering()
+        return self
 
     @undo_on_error
     def forget(
@@ -167,7 +183,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         corrections, model = self._corrections, self._model()
         if corrections is None:
             return True
-        n_tokens = model.count_tokens() if any(member.features for member in corrections.members) else 0
+        n_tokens = model.count_token_features() if any(member.features for member in corrections.members) else 0
         return corrections.fits_model(len(model.classes), model.n_parts, columns, n_tokens)
 
     # -- judging -------------------------------------------------------------------------------------------------

@@ -151,10 +151,6 @@ class Text(ColumnFamily[TextStatistics, DocumentBatch]):
             return "its tokens were not counted"
         return self.build_model().find_fault(_split_record(statistics))
 
-    def count_tokens_in_use(self, statistics: TextStatistics) -> int:
-        """The number of tokens, or buckets, that a text is encoded by."""
-        return len(self.build_model().select_counts(_split_record(statistics)))
-
     # -- answering -----------------------------------------------------------------------------------------------
 
     def log_likelihood(self, statistics: TextStatistics, x: DocumentBatch, estimate: str) -> Array:

@@ -97,9 +97,9 @@ class DocumentModel:
         counts = self.statistics.n - np.eye(len(self.classes))
         return np.stack([self._log_prior_of(n) for n in counts])[group]
 
-    def count_tokens(self) -> int:
-        """The number of tokens in use."""
-        return len(self.text.select_counts(self.records))
+    def count_token_features(self) -> int:
+        """The number of columns of the rows that `encode_tokens` makes."""
+        return sum(rows.shape[1] for rows in self.encode_tokens([TextCells([])]))
 
     def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:
         """The documents as sparse rows of their tokens."""

@@ -27,7 +27,7 @@ from priory.models.feature_averaging import INCLUSION_TOLERANCE, column_inclusio
 from priory.models.leave_one_out import leave_out_block
 from priory.models.model_statistics import ModelStatistics, observe_cells
 from priory.models.records import find_filled, take_columns
-from priory.models.schema import Schema, family_with_prior, instantiate_family, matches_candidate
+from priory.models.schema import Schema, family_with_prior, matches_candidate
 
 MAX_ROWS_TO_LEAVE_ONE_OUT = 50_000
 LEAVE_ONE_OUT_CHUNK_CELLS = 1 << 20  # terms computed at a time: a few hundred megabytes
@@ -201,14 +201,10 @@ class Model:
                 lengths[:, 1 + places[0]] = measure_text_lengths(x.data)
         return EvidenceTerms(np.concatenate([prior[:, :, None], terms], axis=2), lengths)
 
-    def count_tokens(self) -> int:
-        """The number of tokens in use of all columns of texts."""
-        families = [instantiate_family(block.candidates[0]) for block in self.schema.blocks]
-        return sum(
-            family.count_tokens_in_use(records[0])
-            for family, records in zip(families, self.statistics.parts, strict=True)
-            if isinstance(family, Text)
-        )
+    def count_token_features(self) -> int:
+        """The number of columns of the rows that `encode_tokens` makes."""
+        no_rows = [block.make_empty_cells() for block in self.schema.blocks]
+        return sum(rows.shape[1] for rows in self.encode_tokens(no_rows))
 
     def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:
         """For each column of texts its documents as sparse rows of their tokens."""

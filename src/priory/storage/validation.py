@@ -93,6 +93,9 @@ def matches_type_hint(value: object, hint: TypeHint) -> bool:
     (False, True)
     """
     origin, inside = get_origin(hint), get_args(hint)
+    alias_of = getattr(origin or hint, "__value__", None)
+    if alias_of is not None:  # the name of another hint, such as NDArray since NumPy 2.5
+        return matches_type_hint(value, alias_of)
     if isinstance(hint, TypeVar):
         return matches_type_hint(value, hint.__bound__ or object)
     if hint is Any or _is_static_protocol(origin or hint):
