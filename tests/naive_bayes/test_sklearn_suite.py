@@ -29,6 +29,6 @@ def test_scikit_learns_own_suite_passes_with_the_import_changed(tmp_path):
     )
     assert run.returncode == 0, run.stdout
     suite = ElementTree.parse(report).getroot()[0]
-    assert int(suite.get("tests")) > 90
+    assert int(suite.get("tests")) > 80
     reasons = {skipped.get("message") for skipped in suite.iter("skipped")}
     assert all("is not installed" in reason for reason in reasons), reasons

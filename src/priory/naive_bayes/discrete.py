@@ -55,12 +55,13 @@ class CountNB(BaseClassifier[MatrixT]):
         if hasattr(self, "n_features_in_"):
             self._effective_alpha()
 
-    def _check_alpha(self) -> None:
-        """Raise for an ``alpha`` that cannot be used, and warn of one that is raised to 1e-10."""
-        self._effective_alpha()
+    def _check_alpha(self) -> Alpha:
+        """The alpha that is used; an error for one that cannot be, a warning for one that is raised to 1e-10."""
+        alpha = self._effective_alpha()
         if not self.force_alpha and np.min(self.alpha) < MIN_ALPHA:
             raised = f"setting alpha = {MIN_ALPHA:.1e}. Use `force_alpha=True` to keep alpha unchanged."
             warnings.warn(f"alpha too small will result in numeric errors, {raised}", stacklevel=2)
+        return alpha
 
     def _effective_alpha(self) -> Alpha:
         """The virtual examples of each value: one number, or one for each column."""
