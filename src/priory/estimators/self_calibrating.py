@@ -46,6 +46,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     calibrate: Literal["loo", False]
     corrections_: Corrections
+    target_: str  # the column of the labels, where the model was trained from files
+    missing_: tuple[str, ...]  # the cells that counted as missing in these files
 
     # -- what a classifier provides ------------------------------------------------------------------------------
 
