@@ -15,6 +15,8 @@ import copy
 import json
 import os
 import random
+import resource
+import signal
 import sys
 import tempfile
 import time
@@ -39,6 +41,14 @@ from priory.storage.signatures import SharedSecretKey
 from priory.storage.value_encoding import encode_value
 
 MAX_SECONDS, MAX_BYTES = 5.0, 200e6  # for one file of a few kilobytes; more is a failure
+
+
+class OutOfTimeError(BaseException):
+    """A file took so long that it was given up."""
+
+
+def give_up(*_: object) -> None:
+    raise OutOfTimeError
 
 
 class Choices(Protocol):
@@ -293,7 +303,13 @@ def judge_within_limits(path: Path, example: Example) -> tuple[str, str]:
     """The verdict; a file that takes too long or too much memory is a failure, whatever else it does."""
     tracemalloc.reset_peak()
     held, began = tracemalloc.get_traced_memory()[0], time.perf_counter()
-    verdict, reason = judge_file(path, example)
+    signal.alarm(int(4 * MAX_SECONDS))
+    try:
+        verdict, reason = judge_file(path, example)
+    except OutOfTimeError:
+        verdict, reason = "costly", traceback.format_exc()
+    finally:
+        signal.alarm(0)
     seconds, size = time.perf_counter() - began, tracemalloc.get_traced_memory()[1] - held
     if seconds > MAX_SECONDS or size > MAX_BYTES:
         return "costly", f"{verdict}: {seconds:.1f} s, {size / 1e6:.0f} MB"
@@ -368,6 +384,8 @@ def main() -> int:
     def report(number: int, example: Example, verdict: str, reason: str) -> None:
         print(f"edit {number} of {example.model!r}: {verdict}\n{reason}", file=sys.stderr)
 
+    signal.signal(signal.SIGALRM, give_up)
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # a file that wants more gets MemoryError, a failure
     began = time.perf_counter()
     found = run_random_edits(edits, seed, report)
     print(format_table(found))

@@ -78,7 +78,7 @@ class TextModel:
 
     def find_fault(self, records: tuple[BagCounts, ...]) -> str | None:
         """What is wrong with records of this model; None if nothing is."""
-        fault = self.vocabulary.find_fault(records)
+        fault = self.vocabulary.find_fault(records, self.binary)
         if fault:
             return fault
         presence = records[:1] if self.binary else records[1:]  # what counts a token once for each document

@@ -114,10 +114,11 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     def _is_consistent(self) -> bool:
         """Whether every term belongs to a column, and the weights, which predictions need anyway, are finite."""
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
-        columns = {term.column for term in self.statistics_.terms}
-        if not (columns <= set(names) or columns <= set(range(self.n_features_in_))):
-            return False
+        names = set(getattr(self, "feature_names_in_", ()))
+        for term in self.statistics_.terms:
+            is_position = isinstance(term.column, int) and 0 <= term.column < self.n_features_in_
+            if not (is_position or term.column in names):
+                return False
         try:
             return bool(np.isfinite(self.posterior_.mean).all())
         except DataError:  # a prior that does not fit the rows learned since, which every prediction will say

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from inspect import formatannotation
+from inspect import signature
 from reprlib import repr as shorten_repr
 from typing import Any, Protocol, get_type_hints
 
@@ -39,7 +39,7 @@ def check_model(model: Estimator) -> None:
     name, parameters = declared.name, model.get_params(deep=False)
     learned = collect_learned_attributes(model, parameters)
     for parameter, value in parameters.items():
-        _check_parameter(f"{name}.{parameter}", value, find_parameter_types(declared.cls)[parameter])
+        _check_parameter(declared, parameter, value)
     for attribute, value in learned.items():
         _check_attribute(name, attribute, value, find_attribute_types(declared.cls))
     for attribute in declared.required if learned else ():
@@ -52,11 +52,12 @@ def check_model(model: Estimator) -> None:
         raise ModelFileError(f"{name}.statistics_ does not fit the columns and parameters of the model.")
 
 
-def _check_parameter(where: str, value: object, hint: TypeHint) -> None:
+def _check_parameter(declared: EstimatorRegistration, parameter: str, value: object) -> None:
     """Raise for a parameter that is not of its declared type, or not a possible part of a model."""
-    if not matches_type_hint(value, hint):
-        raise ModelFileError(f"{where} is {shorten_repr(value)}; use {formatannotation(hint)}.")
-    check_value(value, where)
+    if not matches_type_hint(value, find_parameter_types(declared.cls)[parameter]):
+        allowed = signature(declared.cls).parameters[parameter].annotation
+        raise ModelFileError(f"{declared.name}.{parameter} is {shorten_repr(value)}; use {allowed}.")
+    check_value(value, f"{declared.name}.{parameter}")
 
 
 def _check_attribute(name: str, attribute: str, value: object, types: Mapping[str, TypeHint]) -> None:
