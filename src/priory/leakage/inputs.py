@@ -9,7 +9,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from priory.core.input_guard import check_unique_columns
+from priory.core.input_guard import check_frame
 from priory.core.name_suggestions import suggest_name
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError
@@ -71,7 +71,7 @@ def _read_table(source: Any) -> Table:
         texts = np.empty(len(source), dtype=object)
         texts[:] = list(source)
         return tables.read_table({"text": texts})
-    check_unique_columns(source)
+    check_frame(source)
     frame = nw.from_native(source, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         days = [nw.col(name).cast(nw.Datetime("us")) for name, kind in frame.schema.items() if kind == nw.Date]
@@ -83,7 +83,7 @@ def _read_table(source: Any) -> Table:
 
 def _is_text_list(source: Any) -> bool:
     frame = hasattr(source, "columns") or isinstance(source, Mapping | str | bytes)
-    if frame or not hasattr(source, "__len__") or not len(source) or getattr(source, "ndim", 1) != 1:
+    if frame or getattr(source, "ndim", 1) != 1 or not hasattr(source, "__len__") or not len(source):
         return False
     return all(isinstance(text, str) for text in source)
 

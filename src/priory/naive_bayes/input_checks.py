@@ -28,6 +28,8 @@ def read_matrix(estimator: Any, X: Any, reset: bool, accept_sparse: bool = False
     form = "csr" if accept_sparse else False
     with guard_input(X):
         x = validate_data(estimator, X, accept_sparse=form, ensure_all_finite=False, reset=reset)
+        if getattr(x.dtype, "kind", "f") not in "biuf":
+            x = x.astype(float)
     return _make_canonical(x) if is_sparse(x) else x
 
 
