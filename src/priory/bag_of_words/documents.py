@@ -13,7 +13,7 @@ from typing import TypeVar, final, overload
 import numpy as np
 
 from priory.core import sharding
-from priory.core.input_guard import list_arrow_cells
+from priory.core.input_guard import guard_input, list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 
@@ -71,10 +71,23 @@ def check_documents(X: object) -> DocumentBatch:
         return X
     if isinstance(X, (str, bytes, Path, Mapping)) or not isinstance(X, Iterable):
         raise KindError(f"X is a {type(X).__name__}; give a list of texts: [text].")
-    documents = list_arrow_cells(X, "document {}".format) if hasattr(X, "to_pylist") else list(X)
-    if not any(issubclass(kind, Path) for kind in set(map(type, documents))):
+    if hasattr(X, "to_pylist"):
+        documents = list_arrow_cells(X, "document {}".format)
+    else:
+        with guard_input(X):
+            documents = list(X)
+    kinds = set(map(type, documents))
+    if any(not issubclass(kind, str | bytes | Path) for kind in kinds):
+        number = next(i for i, document in enumerate(documents) if not isinstance(document, str | bytes | Path))
+        raise make_type_error(documents[number], number)
+    if not any(issubclass(kind, Path) for kind in kinds):
         return documents
     return [document.read_bytes() if isinstance(document, Path) else document for document in documents]
+
+
+def make_type_error(document: object, number: int) -> KindError:
+    """The error for a document that is not a text."""
+    return KindError(f"document {number} is {type(document).__name__}; give str or UTF-8 bytes.")
 
 
 def count_code_points(documents: DocumentBatch) -> Array:
@@ -144,7 +157,7 @@ def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> Document
 def prepare_document(document: Document, number: int, lowercase: bool) -> Document:
     """The document as it is, or in lower case if that depends on neighbouring letters, which Python knows about."""
     if not isinstance(document, str | bytes):
-        raise KindError(f"document {number} is {type(document).__name__}; give str or UTF-8 bytes.")
+        raise make_type_error(document, number)
     if document.isascii() or not lowercase:
         return document
     if isinstance(document, str):

@@ -169,6 +169,11 @@ class FixedVocabulary(Vocabulary):
     dictionary: tuple[str, ...] = ()
     unknown: bool = False
 
+    def __post_init__(self) -> None:
+        odd = next((token for token in self.dictionary if not isinstance(token, str)), None)
+        if odd is not None:
+            raise DataError(f"vocabulary holds {odd!r}; give tokens as strings.")
+
     @property
     def index(self) -> TokenIndex:
         return _index_dictionary(self.dictionary, self.tokenizer.analyzer)

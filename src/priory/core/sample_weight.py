@@ -19,7 +19,10 @@ def check_sample_weight(sample_weight: ArrayLike | None, rows: int) -> Array | N
     """
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=float)
+    try:
+        weight = np.asarray(sample_weight, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError("sample_weight holds something else than numbers; give one number for each row.") from None
     weight = np.full(rows, float(weight)) if weight.ndim == 0 else weight
     if weight.ndim > 1:
         raise DataError(f"Sample weights must be 1D array or scalar: got {weight.ndim} dimensions.")

@@ -241,12 +241,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         self, table: TableT, classes: Array, group: Array, sample_weight: ArrayLike | None
     ) -> ModelStatistics:
         check_memory(len(classes), self.n_features_in_)
-        rows = count_table_rows(table)
-        if len(group) != rows:
-            raise DataError(
-                f"Found input variables with inconsistent numbers of samples: X has {rows}, y {len(group)}."
-            )
-        return self._observe(table, classes, group, check_sample_weight(convert_to_numpy(sample_weight), rows))
+        check_row_counts(table, group)
+        weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+        return self._observe(table, classes, group, weight)
 
     # -- answering -----------------------------------------------------------------------------------------------
 
@@ -305,6 +302,13 @@ def _take_first_rows(table: TableT, n_rows: int) -> TableT:
 def count_table_rows(table: object) -> int:
     """The number of rows of a matrix or a table."""
     return int(table.shape[0] if hasattr(table, "shape") else getattr(table, "rows", 0))
+
+
+def check_row_counts(table: object, group: Array) -> None:
+    """Raise an error if there is not one label for each row."""
+    rows = count_table_rows(table)
+    if len(group) != rows:
+        raise DataError(f"Found input variables with inconsistent numbers of samples: X has {rows}, y {len(group)}.")
 
 
 def check_memory(classes: int, columns: int) -> None:

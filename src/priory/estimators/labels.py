@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import column_or_1d
 
-from priory.core.input_guard import list_arrow_cells
+from priory.core.input_guard import guard_input, list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.estimators.sklearn_compat import convert_array_to_numpy, get_namespace
@@ -39,9 +39,18 @@ def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: boo
         return found, group.astype(np.int32, copy=False)
     unseen = np.setdiff1d(found, classes)
     if len(unseen) and strict:
-        raise DataError(f"The target label(s) {unseen} in y do not exist in the initial classes {classes}")
+        raise DataError(
+            f"The target label(s) {_format_labels(unseen)} in y do not exist in the initial classes "
+            f"{_format_labels(classes)}"
+        )
     known = np.union1d(classes, found) if len(unseen) else classes
     return known, np.searchsorted(known, found)[group].astype(np.int32)
+
+
+def _format_labels(labels: Array, max_labels: int = 10) -> str:
+    """Labels for a message as NumPy would print them, the first of many."""
+    listed = " ".join(repr(label)[:40] for label in labels.tolist()[:max_labels])
+    return f"[{listed} ...]" if len(labels) > max_labels else f"[{listed}]"
 
 
 def check_labels(y: ArrayLike | None) -> Array:
@@ -56,7 +65,8 @@ def check_labels(y: ArrayLike | None) -> Array:
         types = {_name_type(label) for label in y}
         if len(types - {"missing"}) > 1 or types == {"str", "missing"}:
             y = _make_object_labels(y)  # NumPy would turn 1 and "1" into the same label, and NaN into "nan"
-    labels = column_or_1d(np.asarray(convert_to_numpy(y)), warn=True)
+    with guard_input(y):
+        labels = column_or_1d(np.asarray(convert_to_numpy(y)), warn=True)
     if labels.dtype.kind == "O":
         labels = _check_object_labels(labels)
     if labels.dtype.kind == "f":

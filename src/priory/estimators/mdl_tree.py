@@ -23,8 +23,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.core.input_guard import guard_input
+from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array, MatrixLike, RandomState
-from priory.estimators.sklearn_compat import check_sklearn_sample_weight
 from priory.hypotheses.description_length import Bits, label_bits
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
         with guard_input(X):
             table, labels = validate_data(self, X, y, dtype=np.float32, ensure_all_finite="allow-nan")
             check_classification_targets(labels)
-            weight = check_sklearn_sample_weight(sample_weight, table, ensure_non_negative=True)
+        weight = check_sample_weight(sample_weight, len(table))
+        weight = np.ones(len(table)) if weight is None else weight
         self.classes_, codes = np.unique(labels, return_inverse=True)
         used = weight > 0
         grown = DecisionTreeClassifier(criterion="entropy", random_state=self.random_state)

@@ -33,7 +33,7 @@ from priory.core.logspace import log_normalise
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array
 from priory.errors import DataError, StaleModelError
-from priory.estimators.base import BaseClassifier, TableT, undo_on_error
+from priory.estimators.base import BaseClassifier, TableT, check_row_counts, undo_on_error
 from priory.estimators.labels import convert_to_numpy, encode_labels
 from priory.evaluation.scores import Scores
 from priory.models.cells import Cells, take_rows
@@ -165,6 +165,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         check_is_fitted(self, "statistics_")
         table = self._read(X, reset=False)
         group = encode_labels(y, self.classes_)[1]
+        check_row_counts(table, group)
         return table, group, check_sample_weight(convert_to_numpy(sample_weight), len(group))
 
     # -- answering -----------------------------------------------------------------------------------------------

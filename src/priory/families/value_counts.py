@@ -129,4 +129,16 @@ def find_missing(column: Array) -> Array:
         return np.isnan(column)
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=bool)
-    return np.fromiter((v is None or v != v for v in column), dtype=bool, count=len(column))
+    try:
+        return np.fromiter((v is None or v != v for v in column), dtype=bool, count=len(column))
+    except (TypeError, ValueError, ArithmeticError):  # cells that cannot be compared, such as pandas.NA
+        return np.array([_is_missing(v) for v in column], dtype=bool)
+
+
+def _is_missing(value: object) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError, ArithmeticError):
+        return False

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from priory.core.input_guard import check_unique_columns
+from priory.core.input_guard import check_frame
 from priory.core.name_suggestions import suggest_name
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError
@@ -83,7 +83,7 @@ def _read_table(source: TableLike) -> Table:
         texts = np.empty(len(source), dtype=object)
         texts[:] = list(source)
         return tables.read_table({"text": texts})
-    check_unique_columns(source)
+    check_frame(source)
     frame = nw.from_native(source, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         days = [nw.col(name).cast(nw.Datetime("us")) for name, kind in frame.schema.items() if kind == nw.Date]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
 from numbers import Real
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, TypeGuard
 
 import narwhals as nw
 import numpy as np
 
-from priory.core.input_guard import check_unique_columns, check_unique_names, list_arrow_cells
+from priory.core.input_guard import check_frame, check_unique_names, guard_input, list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.families.value_counts import encode_values, find_missing
@@ -31,14 +31,14 @@ def read_table(X: object) -> Table:
     """
     if isinstance(X, Table):
         return X
-    check_unique_columns(X)
+    check_frame(X)
     if hasattr(X, "toarray") or hasattr(X, "todense"):
         raise KindError(
             "X is a sparse matrix; a table of columns is dense: call .toarray(), or use priory.naive_bayes."
         )
     if isinstance(X, Mapping):
         check_unique_names([str(name) for name in X])
-        return _table_from_columns({str(name): _fill_mask(values) for name, values in X.items()})
+        return _table_from_columns({str(name): _read_mapped_cells(values, str(name)) for name, values in X.items()})
     if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
         names = dict.fromkeys(str(name) for row in X for name in row)
         return _table_from_columns({name: _make_object_array([row.get(name) for row in X]) for name in names})
@@ -52,7 +52,7 @@ def read_table(X: object) -> Table:
 
 def take_text_column(X: object) -> object:
     """The texts of a table with one column, or of an array (rows, 1); anything else as it is."""
-    check_unique_columns(X)
+    check_frame(X)
     if isinstance(X, np.ndarray) and X.ndim == 2:
         if X.shape[1] != 1:
             raise KindError(f"X is an array with {X.shape[1]} columns; give one column of texts: X[:, 0].")
@@ -70,7 +70,8 @@ def take_text_column(X: object) -> object:
             f"X is a table with {len(frame.columns)} columns ({names}); give one column of texts, such as "
             f"X[{next(iter(frame.columns), 'text')!r}], or use NaiveBayes, which learns from all columns."
         )
-    return frame[frame.columns[0]].to_arrow()
+    texts = frame[frame.columns[0]]
+    return texts.to_native() if hasattr(type(X), "column_names") else texts.to_list()  # Arrow's may not be UTF-8
 
 
 def _fill_mask(cells: object) -> Array:
@@ -83,8 +84,23 @@ def _fill_mask(cells: object) -> Array:
     return filled
 
 
+def _read_mapped_cells(values: object, name: str) -> Array:
+    """The cells of one column of a dict: a list, a series or an array of one dimension."""
+    with guard_input(values):
+        cells = _make_object_array(values) if _is_mixed_list(values) else _fill_mask(values)
+    if cells.ndim != 1:
+        raise KindError(f"column {name!r} has {cells.ndim} dimensions; give a list of cells.")
+    return cells
+
+
+def _is_mixed_list(values: object) -> TypeGuard[Sequence[object]]:
+    """Whether NumPy would change the cells of a list: numbers next to strings become strings."""
+    return isinstance(values, list | tuple) and len({isinstance(value, str) for value in values}) > 1
+
+
 def _table_from_array(X: object) -> Table:
-    cells = _array_from_rows(X) if isinstance(X, list) else _fill_mask(X)
+    with guard_input(X):
+        cells = _array_from_rows(X) if isinstance(X, list) else _fill_mask(X)
     if np.iscomplexobj(cells):
         raise DataError(
             "Complex data not supported: X holds complex numbers; give real and imaginary parts as columns."
@@ -175,11 +191,7 @@ def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     coded = array.dictionary_encode()
-    try:
-        values = _make_object_array(coded.dictionary.to_pylist())
-    except UnicodeDecodeError:
-        list_arrow_cells(array, lambda row: f"row {row}, column {name!r}")  # raises, naming the row
-        raise
+    values = _make_object_array(list_arrow_cells(coded.dictionary, lambda code: f"column {name!r}, value {code}"))
     order = np.argsort(values)
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order))
@@ -261,7 +273,11 @@ def _make_object_array(values: Sequence[object]) -> Array:
 
 def _array_from_rows(rows: list[object]) -> Array:
     """A list of rows as an array; strings and numbers in one row keep their types."""
-    plain = np.asarray(rows)  # ragged rows raise here, by NumPy
+    lengths = {len(row): place for place, row in reversed(list(enumerate(rows))) if isinstance(row, list | tuple)}
+    if len(lengths) > 1:
+        shown = " and ".join(f"row {place} has {length}" for length, place in list(lengths.items())[:2])
+        raise DataError(f"the rows of X differ in length: {shown} cells; give every row the same cells.")
+    plain = np.asarray(rows)
     if plain.ndim == 2 and plain.dtype.kind in "US":
         return np.array(rows, dtype=object)
     return plain

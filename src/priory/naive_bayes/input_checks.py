@@ -30,6 +30,8 @@ def read_matrix(estimator: BaseEstimator, X: object, reset: bool) -> Matrix:
     """A matrix of numbers, dense or CSR, with the columns that the estimator knows; NaN and infinity may be in it."""
     with guard_input(X):
         x: Matrix = validate_data(estimator, X, accept_sparse="csr", ensure_all_finite=False, reset=reset)
+        if getattr(x.dtype, "kind", "f") not in "biuf":
+            x = x.astype(float)
     return x if isinstance(x, np.ndarray) else _make_canonical(x)
 
 
@@ -42,6 +44,8 @@ def read_any_array(estimator: BaseEstimator, X: object, reset: bool) -> Array:
     """A dense matrix of numbers in the array library it came in, if scikit-learn is configured to accept others."""
     with guard_input(X):
         x: Array = validate_data(estimator, X, ensure_all_finite=False, reset=reset)
+        if getattr(x.dtype, "kind", "f") not in "biuf":
+            x = x.astype(float)
     return x
 
 

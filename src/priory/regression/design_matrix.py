@@ -17,7 +17,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from priory.core.input_guard import check_unique_columns
+from priory.core.input_guard import check_frame
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.regression.cross_products import Term
@@ -29,7 +29,7 @@ NarwhalsFrame = nw.DataFrame[Any]
 
 def as_data_frame(table: object) -> NarwhalsFrame | None:
     """Return the table as a narwhals data frame, or None if it is not a data frame."""
-    check_unique_columns(table)
+    check_frame(table)
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 

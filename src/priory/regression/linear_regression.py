@@ -182,7 +182,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
                 target = np.zeros(len(x))
             else:
                 x, target = validate_data(self, X, y, y_numeric=True, **options)
-        return x, target.astype(float), tuple(Term(i) for i in range(x.shape[1]))
+            target = target.astype(float)
+        return x, target, tuple(Term(i) for i in range(x.shape[1]))
 
     def _read_frame(
         self, frame: NarwhalsFrame, y: ArrayLike | None, first: bool
@@ -192,7 +193,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
             self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
             self.n_features_in_ = len(frame.columns)
         x, inputs = encode_design_columns(frame, self.feature_names_in_)
-        target = np.zeros(len(x)) if y is None else column_or_1d(np.asarray(y), dtype=float, warn=True)
+        with guard_input(y):
+            target = np.zeros(len(x)) if y is None else column_or_1d(np.asarray(y), dtype=float, warn=True)
         if len(target) != len(x):
             raise DataError(f"X has {len(x)} rows and y has {len(target)}; give one target for each row.")
         if not np.isfinite(target).all():

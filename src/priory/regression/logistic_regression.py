@@ -287,7 +287,9 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         """Return the probability of each class, averaged over the weights unless the method is "ml" or "map"."""
         check_is_fitted(self)
         with guard_input(X):
-            u = self._scale_rows(validate_data(self, X, dtype=np.float64, reset=False))
+            x = validate_data(self, X, dtype=np.float64, reset=False)
+        check_range(x)
+        u = self._scale_rows(x)
         if self._draws is not None:
             return average_probabilities(u, self._draws, self._spread)
         if self._gaussian is not None:
