@@ -230,6 +230,7 @@ def test_the_evidence_of_the_average_may_choose(model):
     assert ours.alpha_ == max(total, key=total.get)
 
 
+@pytest.mark.slow
 def test_tables_may_choose_too():
     rng = np.random.default_rng(3)
     y = np.arange(100) % 2

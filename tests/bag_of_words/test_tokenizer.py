@@ -333,6 +333,7 @@ def test_a_million_classes_work_or_are_refused(monkeypatch):
         count_tokens(many, np.array([0]), 1_000_000)
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_threads_or_batches(monkeypatch):
     rng = np.random.default_rng(3)
     texts = [" ".join(f"w{k}" for k in rng.zipf(1.3, 40) % 5000) for _ in range(4000)]

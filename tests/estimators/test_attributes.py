@@ -68,6 +68,7 @@ def states(model, X, y):
         yield "declared wrongly", copy.deepcopy(fitted).set_params(alpha=-1)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("model", "X", "y"), MODELS, ids=[repr(model).replace("\n", "") for model, *_ in MODELS])
 def test_dir_works_and_every_name_in_it_can_be_had_or_is_an_attribute_error(model, X, y):

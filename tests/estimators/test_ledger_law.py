@@ -53,6 +53,7 @@ def models():
     yield "TextClassifier refined", pr.TextClassifier(refine=True), texts, labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "rows", "labels"), [pytest.param(*rest, id=name) for name, *rest in models()])
 def test_the_total_of_a_ledger_is_the_log_odds_of_the_answer(model, rows, labels):
     some = rows[:12]
@@ -74,6 +75,7 @@ def test_the_smallest_number_there_is_does_not_make_an_answer_undefined():
     assert model.predict_proba([{"a": -1e300}]).sum() == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::priory.errors.PrioryWarning")
 @pytest.mark.parametrize("options", [{}, {"families": "gaussian"}, {"average": True}, {"estimate": "ml"}])
 def test_probabilities_are_always_finite_and_sum_to_one(options):

@@ -209,6 +209,7 @@ def test_any_table_can_be_reported_on(kind):
     assert "Columns" in report(NaiveBayes().fit(X, data.target), X, data.target).html
 
 
+@pytest.mark.slow
 def test_the_title_says_what_is_predicted_and_when():
     data = load_iris(as_frame=True)
     html = report(GaussianNB().fit(data.data, data.target), data.data, data.target.rename("species")).html

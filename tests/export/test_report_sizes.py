@@ -41,6 +41,7 @@ def list_sizes():
                 yield pytest.param(draw, n_rows, n_classes, marks=pytest.mark.slow if slow else ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("draw", "n_rows", "n_classes"), list_sizes())
 def test_training_reports_on_any_number_of_rows(draw, n_rows, n_classes, here):
     header, rows = draw(n_rows, n_classes)
@@ -55,6 +56,7 @@ def test_training_reports_on_any_number_of_rows(draw, n_rows, n_classes, here):
     assert (result.labels[result.scores.positions] == result.model.classes_[result.scores.truth]).all()
 
 
+@pytest.mark.slow
 def test_the_scored_rows_of_many_are_found_again(monkeypatch):
     """Where only some rows are scored, mistakes are shown with their own number, text and label."""
     monkeypatch.setattr("priory.estimators.text_classifier.MAX_TEXTS_TO_CALIBRATE", 100)

@@ -22,6 +22,7 @@ def draw_sorted_rows():
     return labels, noise + np.repeat([0, 3, 6], 400), rng.normal(size=1200)
 
 
+@pytest.mark.slow
 def test_every_class_of_a_sorted_file_has_evidence():
     labels, x, noise = draw_sorted_rows()
     table = {"x": x.tolist(), "noise": noise.tolist()}
@@ -30,6 +31,7 @@ def test_every_class_of_a_sorted_file_has_evidence():
     assert all(found[0].name == "x" for found in evidence.values())
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_hardly_matters():
     labels, x, noise = draw_sorted_rows()
     order = np.random.default_rng(1).permutation(1200)
@@ -68,6 +70,7 @@ def test_words_are_those_of_the_model_and_a_hashed_model_has_none():
     assert find_strongest_evidence(object(), texts, labels) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["table", "texts"])
 def test_the_terminal_json_and_the_report_show_the_same_numbers(kind, run):
     pytest.importorskip("matplotlib")
@@ -91,6 +94,7 @@ def test_the_terminal_json_and_the_report_show_the_same_numbers(kind, run):
         assert said.startswith(f"{label}: " + ", ".join(f"{name} {decibans:+.1f}" for name, decibans in lines))
 
 
+@pytest.mark.slow
 def test_the_report_of_a_sorted_table_has_evidence_for_every_class():
     pytest.importorskip("jinja2")
     labels, x, noise = draw_sorted_rows()

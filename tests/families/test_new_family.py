@@ -107,6 +107,7 @@ def test_records_that_it_finds_fault_with_are_refused(model, tmp_path):
         pr.save(model, tmp_path / "waits.priory")
 
 
+@pytest.mark.slow
 def test_a_file_does_not_import_the_module_of_a_family(model, tmp_path):
     """Whoever loads the file must have imported the family; nothing in the file says where it is defined."""
     path = tmp_path / "waits.priory"

@@ -73,6 +73,7 @@ def test_the_given_matrix_is_not_changed():
     assert all(now is before for now, before in zip((matrix.data, matrix.indices, matrix.indptr), arrays, strict=True))
 
 
+@pytest.mark.slow
 def test_the_process_survives():
     code = """
         import numpy as np

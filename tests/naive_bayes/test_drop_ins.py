@@ -124,6 +124,7 @@ def test_a_covariance_far_from_nought_keeps_twelve_digits(seed):
     assert_allclose(model.covariance_, rest.covariance_, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @every_estimator
 @few
 @given(seed=st.integers(0, 2**32 - 1))
@@ -136,6 +137,7 @@ def test_a_weight_of_k_is_k_copies(estimator, seed):
     assert_same_model(weighed, copied, X, counts_exactly(estimator))
 
 
+@pytest.mark.slow
 @every_estimator
 @few
 @given(seed=st.integers(0, 2**32 - 1))
@@ -204,6 +206,7 @@ def test_any_numbers_have_probabilities(estimator, cells, asked):
     assert_probabilities(model.predict_proba(np.vstack([X, np.reshape(asked, (2, 2))])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, 1e-300, 1.0])
 @every_counting_estimator
 @settings(max_examples=60, deadline=None)

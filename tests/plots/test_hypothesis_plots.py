@@ -62,6 +62,7 @@ def test_belief_about_a_share_against_the_number_of_observations():
     assert mode.get_ydata()[-1] == 1.0
 
 
+@pytest.mark.slow
 def test_version_space_shows_the_vote():
     concepts = {
         (low, high): lambda example, low=low, high=high: float((low <= example[0] <= high) == (example[1] == "+"))

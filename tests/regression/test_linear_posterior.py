@@ -185,6 +185,7 @@ def quadrature(x, y, prior):
     return w, s2, np.exp(joint) * sd * (28 / 800) * (28 / 1200)
 
 
+@pytest.mark.slow
 def test_posterior_predictive_and_evidence_equal_brute_force_quadrature():
     x, y, prior = slope_problem()
     seen = accumulate_products(x, y)

@@ -211,6 +211,7 @@ def test_a_cell_beyond_the_limit_is_refused_in_every_format(tmp_path, name, monk
     assert str(caught.value) == f"{place} is larger than 3 MB; split it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
 def test_a_text_that_is_written_once_and_stands_in_many_rows_takes_no_more_memory(tmp_path, name):
     words = pa.array(["x" * (1 << 20), "short"])
@@ -237,6 +238,7 @@ def test_what_is_wrong_with_standard_input_is_said_with_its_place(name, monkeypa
     assert re.fullmatch("-" + (message if "\\" in message else re.escape(message)), str(caught.value))
 
 
+@pytest.mark.slow
 def test_a_fault_far_down_standard_input_is_found_and_so_is_a_cell(monkeypatch):
     rows = 'a,"two\nlines"\n' * 200_000
     piped(monkeypatch, f"x,y\n{rows}a,b,c\n".encode())

@@ -54,6 +54,7 @@ def forged(model, change):
 # -- damage ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_refused(words, path):
     for i in range(len(words)):
         path.write_bytes(words[:i] + bytes([words[i] ^ (1 << i % 8)]) + words[i + 1 :])
@@ -61,6 +62,7 @@ def test_every_flipped_byte_is_refused(words, path):
             pr.load(path)
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_of_a_note_is_refused(path):
     pr.save(pr.TextClassifier(salt=1), path, notes={"card": b"made in spring", "more": b"x" * 64})
     words = path.read_bytes()

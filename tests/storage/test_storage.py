@@ -191,6 +191,7 @@ def test_what_cannot_be_saved_is_said_and_nothing_is_written(model, message, pat
     assert os.listdir(path.parent) == []
 
 
+@pytest.mark.slow
 def test_inspect_tells_what_a_file_holds_and_would_reveal(path):
     pr.save(pr.NaiveBayes({"links": f.Poisson(2.0, 1.0)}).fit(MIXED, LABELS).decay(0.5), path)
     told = pr.storage.inspect(path)

@@ -127,6 +127,7 @@ def test_explanations_of_rows_and_of_values_are_those_of_the_model(table, quiet)
         workflows.explain(model, "inbox.csv", [999])
 
 
+@pytest.mark.slow
 def test_evaluation_report_and_audit(table, quiet):
     pytest.importorskip("jinja2")
     scores, n_rows = workflows.evaluate("inbox.priory", "inbox.csv")
@@ -159,6 +160,7 @@ def test_learning_forgetting_and_merging_change_model_files_exactly(here, quiet)
         workflows.forget("none.priory", "b.csv")
 
 
+@pytest.mark.slow
 def test_refreshing_fits_the_corrections_again(here, quiet):
     header, rows = inbox_rows()
     write("all.csv", header, rows)
