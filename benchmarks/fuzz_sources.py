@@ -16,7 +16,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["priory.sources"]):
-    from priory.sources import ReadOptions, mail, open_files
+    from priory.sources import ReadOptions, mail, mail_structure, open_files
     from priory.sources.column_types import ColumnOptions, LabelReader, infer_columns
 
 from priory.errors import PrioryError
@@ -49,7 +49,7 @@ def main() -> None:
         if kind == "mail":
             mail.read_mail(whole).text.encode()
         elif kind == "mbox":
-            for message in mail.split_mbox(iter([whole])):
+            for message in mail_structure.split_mbox(iter([whole])):
                 mail.read_mail(message)
         else:
             Path(path).write_bytes(whole)

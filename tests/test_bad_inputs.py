@@ -72,7 +72,7 @@ TABLES = [
         "row 0, column 'a' holds bytes; decode them to a string first.",
     ),
     (
-        pd.DataFrame({"when": pd.date_range("2024-01-01", periods=4)}),
+        pd.DataFrame({"when": pd.date_range("2024-01-01", periods=4, unit="us")}),
         KindError,
         "column 'when' holds dates (Datetime(time_unit='us', time_zone=None)); turn it into a number or a string, or "
         "leave it out: its year, its month or the days since an event can be columns of numbers.",
@@ -180,9 +180,9 @@ def test_bad_parameters(parameters, message):
 
 
 PRIORS = [
-    ([0.5, 0.2], "class_prior is [0.5, 0.2]; probabilities must not be negative and must sum to 1."),
-    ([1.5, -0.5], "class_prior is [1.5, -0.5]; probabilities must not be negative and must sum to 1."),
-    ([1.0], "class_prior has 1 probabilities for 2 classes."),
+    ([0.5, 0.2], "The sum of the priors should be 1; it is 0.7."),
+    ([1.5, -0.5], "Priors must be non-negative; they are [1.5, -0.5]."),
+    ([1.0], "Number of priors must match number of classes: 1 for 2 classes."),
     ({"a": 1.0}, "class_prior has no probability for class 'b'."),
 ]
 

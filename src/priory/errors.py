@@ -5,6 +5,7 @@
     │   └── NotLearnedError                      asked to forget something that was never learned
     ├── KindError (TypeError)                    a cell or a label has the wrong type
     ├── StaleModelError (RuntimeError)           the statistics can no longer answer the question
+    ├── NotAvailableError (AttributeError)       this model lacks the attribute; also DataError, StaleModelError
     ├── ModelTooLargeError (MemoryError)         the model would not fit into memory; raised before it is built
     ├── MissingDependencyError (ImportError)     an optional dependency is not installed
     ├── ModelFileError (ValueError)              the file is not a model, or not one that can be trusted
@@ -57,6 +58,10 @@ class KindError(PrioryError, TypeError):
 
 class StaleModelError(PrioryError, RuntimeError):
     """The statistics can no longer answer the question."""
+
+
+class NotAvailableError(DataError, StaleModelError, AttributeError):
+    """This model does not have the attribute, so ``hasattr`` is False and ``dir`` leaves it out."""
 
 
 class ModelTooLargeError(PrioryError, MemoryError):

@@ -278,9 +278,9 @@ def test_documents_of_the_wrong_kind():
         count_tokens(["a", float("nan")], classes(2), 3)
     with pytest.raises(KindError, match=r"^documents is one str; give a list of documents: \[text\]\.$"):
         count_tokens("a text", classes(1), 3)
-    with pytest.raises(DataError, match=r"^1 documents but 2 classes; give one for each\.$"):
+    with pytest.raises(DataError, match=r"^1 documents but 2 classes; give one class for each document\.$"):
         count_tokens(["a"], classes(2), 3)
-    with pytest.raises(DataError, match=r"^3 documents but 2 classes; give one for each\.$"):
+    with pytest.raises(DataError, match=r"^3 documents but 2 classes; give one class for each document\.$"):
         count_tokens(["a", "b", "c"], classes(2), 3)
     with pytest.raises(DataError, match="a class is outside"):
         count_tokens(["a"], np.array([3]), 3)

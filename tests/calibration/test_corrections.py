@@ -386,3 +386,11 @@ def test_a_new_label_and_a_missing_one_have_codes_of_their_own():
     new = read_table({"a": ["x", "y", "never", None]})
     assert encoding.codes(schema.read_cells(new))[:, 0].tolist() == [2, 1, 1, 0]
     assert encoding.sizes.tolist() == [3]
+
+
+def test_a_decayed_model_of_texts_still_answers():
+    rows, labels = inbox()
+    model = pr.NaiveBayes().fit(rows, labels).decay(0.5)  # words that were seen twice now count once
+    assert model.predict_proba(rows[:2]).sum(axis=1) == pytest.approx(1.0)
+    assert model.corrections_.names == ("tempering",)
+    assert "refinement" in model.stale_

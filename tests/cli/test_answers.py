@@ -75,7 +75,8 @@ def test_explain_takes_columns_or_rows_of_a_file(table, run):
     assert out.count(" against ") == 2
     assert run("explain", "inbox.priory", "--from", "inbox.csv", "--row", "999")[0] == 3
     assert run("explain", "inbox.priory", "colour=red")[2] == (
-        "priory: the model has no column 'colour'; its columns are 'sender', 'hour', 'links', 'text'\n"
+        "priory: the model has no column 'colour' (did you mean 'hour'?); "
+        "its columns are 'sender', 'hour', 'links', 'text'\n"
     )
 
 
@@ -91,7 +92,7 @@ def test_evaluate_compares_with_the_labels(mail, run):
 
 
 def test_a_class_that_is_not_in_the_test_rows_has_no_scores(mail, run):
-    write("ham.csv", ["label", "text"], [row for row in TEXTS if row[0] == "ham"])
+    write("ham.csv", ["label", "text"], [row for row in TEXTS * 2 if row[0] == "ham"])
     code, out, _ = run("evaluate", "mail.priory", "ham.csv", "--json")
     assert code == 0
     assert "NaN" not in out
@@ -132,3 +133,50 @@ def test_report_is_one_page(mail, table, run):
     assert "wrote mail.priory and mail.html" in run(*arguments)[1]
     assert "</html>" in Path("mail.html").read_text()
     assert run(*arguments[:-3], "--report", "there/mail.html")[0] == 5
+
+
+def test_a_report_takes_rows_for_new_ones_unless_they_are_learned(table, run):
+    pytest.importorskip("jinja2")
+    messages, labels = inbox()
+    rows = [[*message.values(), label] for message, label in zip(messages, labels, strict=True)]
+    write("train.csv", [*messages[0], "label"], rows[:200])
+    write("test.csv", [*messages[0], "label"], rows[200:])
+    assert run("train", "train.csv", "--target", "label", "--no-audit")[0] == 0
+    assert run("report", "train.priory", "test.csv", "-o", "test.html")[:2] == (0, "wrote test.html\n")
+    scores = json.loads(run("evaluate", "train.priory", "test.csv", "--json")[1])["scores"]
+    page = Path("test.html").read_text()
+    assert "108 rows, none of them learned by the model" in page
+    assert f"<b>{scores['accuracy']['value']:.1%}</b>" in page
+    assert f"<b>{scores['log_loss']['value']:.3f}</b>" in page
+    assert "<title>test.csv: predicting label: report</title>" in page
+    assert "<td>NaiveBayes train.priory</td>" in page
+    assert run("report", "train.priory", "train.csv", "--learned", "-o", "train.html")[0] == 0
+    scores = json.loads(run("evaluate", "train.priory", "train.csv", "--learned", "--json")[1])["scores"]
+    page = Path("train.html").read_text()
+    assert "200 rows, each judged by the model without it" in page
+    assert f"<b>{scores['log_loss']['value']:.3f}</b>" in page
+    write("other.csv", [*messages[0], "label"], [[*messages[0].values(), "eggs"]])
+    assert run("report", "train.priory", "other.csv", "-o", "other.html")[2] == (
+        "priory: the model has no class 'eggs'; it has 'normal', 'spam', 'urgent'\n"
+    )
+
+
+def test_a_tempered_prior_is_called_so_and_explained(table, run):
+    assert "prior (tempered)" not in run("explain", "inbox.priory", "links=4")[1]  # trained with --plain
+    assert json.loads(run("explain", "inbox.priory", "links=4", "--json")[1])[0]["prior_name"] == "prior"
+    run("train", "inbox.csv", "--target", "label", "--no-audit", "--force")
+    out = run("explain", "inbox.priory", "links=4")[1]
+    assert "\nprior (tempered)  " in out
+    assert json.loads(run("explain", "inbox.priory", "links=4", "--json")[1])[0]["prior_name"] == "prior (tempered)"
+    assert "prior (tempered)" in run("explain", "--help")[1]
+
+
+@pytest.mark.parametrize("rows", [[("a", "1"), ("b", "9")], [("a", "one two three"), ("b", "four five six")]])
+def test_two_rows_are_not_scored(rows, run):
+    write("two.csv", ["label", "x"], rows)
+    code, out, _ = run("train", "two.csv", "--target", "label", "--no-audit")
+    assert code == 0
+    assert "  Too few rows to judge the model: 2 rows are scored, and at least 6 are needed.\n" in out
+    assert "accuracy" not in out
+    answer = json.loads(run("evaluate", "two.priory", "two.csv", "--json")[1])["scores"]
+    assert (answer["accuracy"], answer["log_loss"], answer["enough_rows"]) == (None, None, False)

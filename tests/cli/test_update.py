@@ -58,7 +58,7 @@ def test_what_was_never_learned_is_not_forgotten_and_nothing_else_is(mail, run):
     write("more.csv", ["label", "text"], [*TEXTS[:1], ["ham", "never seen before"]])
     code, _, err = run("forget", "mail.priory", "more.csv")
     assert code == 3
-    assert "only what was learned can be forgotten" in err
+    assert "forget only rows that were learned" in err
     assert Path("mail.priory").read_bytes() == whole
 
 
@@ -117,7 +117,7 @@ def test_who_finds_the_model_taken_waits_and_says_so(mail, run, monkeypatch):
     assert code == 5
     assert err == (
         "priory: mail.priory: another process is changing it; waiting until it is done\n"
-        "priory: mail.priory: another process is changing it; try again when it is done.\n"
+        "priory: mail.priory: another process is changing it; try again later.\n"
     )
     begun, may_end = threading.Event(), threading.Event()
 

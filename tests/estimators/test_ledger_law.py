@@ -1,4 +1,4 @@
-"""The ledger of every model adds up: its total is the log-odds of predict_proba, and log p(c, x) where nothing corrects it."""
+"""Ledgers add up: to the log-odds of predict_proba and, where nothing corrects the model, to log p(c, x)."""
 
 import numpy as np
 import pytest

@@ -171,14 +171,7 @@ def test_logarithms_tell_apart_what_rounds_to_certainty():
 
 
 def test_the_truth_called_impossible_costs_everything_and_json_stays_json():
-    scores = Scores.of(
-        ["a", "b"],
-        [[1.0, 0.0], [1.0, 0.0]],
-        [
-            "a",
-            "b",
-        ][:2],
-    )
+    scores = Scores.of(["a", "b"] * 3, [[1.0, 0.0]] * 6, ["a", "b"])
     assert scores.log_loss.value == math.inf
     assert "but" not in scores.verdict
     as_json = json.loads(json.dumps(scores.to_dict(), allow_nan=False))
@@ -203,7 +196,8 @@ def test_the_table_for_a_terminal():
 
 
 def test_labels_in_the_terminal_cannot_move_the_cursor():
-    text = str(Scores.of(["a\x1b[31m", "b"], [[0.9, 0.1], [0.2, 0.8]], ["a\x1b[31m", "b"]))
+    text = str(Scores.of(["a\x1b[31m", "b"] * 3, [[0.9, 0.1], [0.2, 0.8]] * 3, ["a\x1b[31m", "b"]))
+    assert "a\\x1b[31m" in text
     assert "\x1b" not in text
 
 
@@ -232,6 +226,43 @@ def test_what_cannot_be_scored_is_refused(arguments, message):
     with pytest.raises(DataError) as error:
         Scores.of(*arguments)
     assert str(error.value) == message
+
+
+TOO_FEW = {
+    "two": (["a", "b"], "Too few rows to judge the model: 2 rows are scored, and at least 6 are needed."),
+    "five": (list("aabba"), "Too few rows to judge the model: 5 rows are scored, and at least 6 are needed."),
+    "apart": (list("abcdefg"), "Too few rows to judge the model: no two of the scored rows have the same class."),
+}
+
+
+@pytest.mark.parametrize(("labels", "message"), TOO_FEW.values(), ids=TOO_FEW)
+def test_too_few_rows_are_said_and_not_scored(labels, message):
+    classes = sorted(set(labels))
+    certain = np.eye(len(classes))[[classes.index(label) for label in labels]]
+    scores = Scores.of(labels, certain, classes)
+    assert not scores.has_enough_rows
+    assert scores.verdict == str(scores) == message
+    assert (scores.log_loss.low, scores.log_loss.high) == (0.0, math.inf)
+    assert not any(gain.low > 0 for gain in scores.gain.values())
+    answer = json.loads(json.dumps(scores.to_dict(), allow_nan=False))
+    assert (answer["verdict"], answer["enough_rows"]) == (message, False)
+    for name in ("accuracy", "log_loss", "brier", "calibration_error", "gain", "bayes_rate", "per_class"):
+        assert answer[name] is None
+
+
+def test_six_rows_are_enough_unless_one_has_nearly_all_the_weight():
+    arguments = (["a", "b"] * 3, np.tile(np.eye(2), (3, 1)), ["a", "b"])
+    assert Scores.of(*arguments, np.full(6, 0.1)).has_enough_rows
+    heavy = Scores.of(*arguments, [100, 1, 1, 1, 1, 1])
+    assert heavy.verdict == "Too few rows to judge the model: 1.1 rows are scored, and at least 6 are needed."
+
+
+@pytest.mark.parametrize("rows", [6, 20, 100])
+def test_a_few_answers_that_are_certain_and_right_do_not_prove_a_loss_of_zero(rows):
+    scores = Scores.of([0, 1] * (rows // 2), np.tile(np.eye(2), (rows // 2, 1)), [0, 1])
+    assert scores.log_loss.value == scores.brier.value == 0.0
+    assert scores.log_loss.high == pytest.approx(-math.log(scores.accuracy.low))
+    assert scores.brier.high == pytest.approx((1 - scores.accuracy.low) ** 2)
 
 
 def fit_and_score(data):

@@ -71,10 +71,13 @@ def test_a_cell_that_no_class_can_hold_answers_with_the_prior():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (pr.TextClassifier().fit(["a b c"], ["x"]), "a TextClassifier has no ONNX form; these have: NaiveBayes, "),
-        (NaiveBayes("gamma").fit(np.abs(NUMBERS), LABELS), "Gamma has no ONNX form; declare another family"),
-        (NaiveBayes("poisson").fit(COUNTS, LABELS), "integrated out has no ONNX form: set_params"),
-        (nb.BernoulliNB(alpha=0.0).fit([[1], [0]], [0, 1]), "give alpha above 0"),
+        (
+            pr.TextClassifier().fit(["a b c"], ["x"]),
+            "a TextClassifier cannot be exported to ONNX; these can: NaiveBayes, ",
+        ),
+        (NaiveBayes("gamma").fit(np.abs(NUMBERS), LABELS), "Gamma cannot be exported to ONNX; declare another family"),
+        (NaiveBayes("poisson").fit(COUNTS, LABELS), "integrated out cannot be exported to ONNX: set_params"),
+        (nb.BernoulliNB(alpha=0.0).fit([[1], [0]], [0, 1]), "use an alpha above 0"),
     ],
     ids=["text", "gamma", "poisson", "certain"],
 )
@@ -87,5 +90,5 @@ def test_what_onnx_cannot_say_is_refused(model, message):
 def test_what_changes_the_answers_is_not_left_out_silently():
     model = nb.GaussianNB().fit(NUMBERS, LABELS)
     model.corrections_ = np.ones(3)
-    with pytest.raises(DataError, match="corrections_ changes what the model answers"):
+    with pytest.raises(DataError, match="corrections_ changes the model's answers"):
         pr.to_onnx(model)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 from sklearn.naive_bayes import GaussianNB
 
-from priory import NaiveBayes, Scores, TextClassifier, report
+from priory import NaiveBayes, Scores, TextClassifier, audit, report
 from priory.data import inbox
 from priory.errors import PrioryError
 
@@ -67,7 +67,8 @@ def test_the_page_says_what_the_scores_say(texts, of_texts):
     assert f"accuracy {scores.accuracy.value:.1%}" in page.text
     assert f"base rate {scores.base.accuracy:.1%}" in page.text
     headings = re.findall("<h2>(.*?)</h2>", of_texts.html)
-    assert headings == ["Calibration", "Right and wrong", "The strongest evidence", "The worst mistakes"]
+    shown = ["Calibration", "Correct and wrong answers", "The strongest evidence", "The worst mistakes", "The data"]
+    assert headings == shown
     assert sum(tag == "svg" for tag, _ in page.tags) == 4
 
 
@@ -89,7 +90,7 @@ def test_the_worst_mistake_comes_first_with_the_ledger_of_the_model_without_it(t
     ledger = twin.explain(X[worst])[0]
     total = ledger.log_odds(answer, y[worst]) * 10 / np.log(10)
     first = of_texts.html[of_texts.html.index("<details") :]
-    assert f"{total:+.1f} decibans in all" in first[: first.index("</details>")]
+    assert f"{total:+.1f} decibans in total" in first[: first.index("</details>")]
     assert ledger.marked(answer, y[worst]) in first
     assert model.class_count_.sum() == len(y)  # the model itself has forgotten nothing
 
@@ -206,3 +207,59 @@ def test_any_table_can_be_reported_on(kind):
     else:
         X = {name: X[name].tolist() for name in X}
     assert "Columns" in report(NaiveBayes().fit(X, data.target), X, data.target).html
+
+
+def test_the_title_says_what_is_predicted_and_when():
+    data = load_iris(as_frame=True)
+    html = report(GaussianNB().fit(data.data, data.target), data.data, data.target.rename("species")).html
+    assert "<title>Predicting species: report</title>" in html
+    assert re.search(
+        r"<h1>Predicting species</h1>\n<p>GaussianNB · 150 rows, .* · 3 classes · \d{4}-\d\d-\d\d</p>", html
+    )
+    data_section = html[html.index("<h2>The data</h2>") :]
+    assert "<th>target</th><td>species</td>" in data_section
+    assert "<th>classes</th><td>0 33.3%, 1 33.3%, 2 33.3%</td>" in data_section
+
+
+def test_no_heading_stands_over_nothing(texts):
+    html = report(*texts, findings=audit([{"text": text} for text in texts[1]], target=texts[2])).html
+    assert "<h2>The data</h2>" in html
+    assert not re.search(r"</h[23]>\s*(<section[^>]*>|<style>.*?</style>|\s)*<h2>", html, re.DOTALL)
+
+
+def test_the_calibration_sentence_is_about_the_model_that_answers(texts, of_texts):
+    scores = texts[0].evaluate(*texts[1:])
+    plain = Scores.of(texts[2], texts[0].leave_one_out(*texts[1:]), texts[0].classes_, logs=True)
+    text = Page(of_texts.html).text
+    assert f"{scores.certainty.mean():.1%} certain on average, {scores.accuracy.value:.1%} right." in text
+    assert (
+        f"The calibration error is {scores.calibration_error.value:.1%} and the log loss {scores.log_loss.value:.3f}. "
+        f"Before corrections (the plain line) they were {plain.calibration_error.value:.1%} and "
+        f"{plain.log_loss.value:.3f}."
+    ) in text
+    assert f"wrong {scores.bayes_rate.value:.1%} of the time (the Bayes rate)" in text
+
+
+def test_rows_that_were_held_out_are_predicted_by_the_model_as_it_is(texts):
+    _, X, y = texts
+    model = TextClassifier().fit(X[:200], y[:200])
+    scores = Scores.of(y[200:], model.predict_proba(X[200:]), model.classes_)
+    page = Page(report(model, X[200:], y[200:], learned=False).html)
+    assert "108 rows, none of them learned by the model" in page.text
+    for name, form in (("accuracy", ".1%"), ("log_loss", ".3f"), ("brier", ".3f")):
+        assert f"{getattr(scores, name).value:{form}}" in page.text
+    worst = int(np.where(scores.answer != scores.truth, scores.surprise, -1).argmax())
+    truth, answer = y[200 + worst], model.classes_[scores.answer[worst]]
+    total = model.explain(X[200 + worst])[0].log_odds(answer, truth) * 10 / np.log(10)
+    assert f"row {worst}: {truth} mistaken for {answer}" in page.text
+    assert f"evidence for {answer} against {truth}: {total:+.1f} decibans in total" in page.text
+
+
+def test_too_few_rows_have_a_page_that_says_so():
+    rows, labels = [[1.0], [9.0], [2.0]], ["a", "b", "a"]
+    html = report(NaiveBayes().fit(rows, labels), rows, labels).html
+    assert Page(html).open == []
+    assert "Too few rows to judge the model: 3 rows are scored, and at least 6 are needed." in html
+    assert re.findall("<h2>(.*?)</h2>", html)[-1] == "The data"
+    assert 'class="card"' not in html
+    assert "<svg" not in html

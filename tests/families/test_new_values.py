@@ -1,4 +1,4 @@
-"""A value that was never learned says nothing about the class: one law for families, drop-ins, texts and corrections."""
+"""A value that was never learned says nothing about the class: one law for families, drop-ins, texts, corrections."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_the_order_in_which_values_are_declared_does_not_matter(pairs):
 
 
 def test_declared_values_are_one_number_each():
-    with pytest.raises(DataError, match="alpha has 2 numbers for 3 values; give one for each."):
+    with pytest.raises(DataError, match="alpha has 2 numbers for 3 values; give one for each"):
         Categorical([1, 2], values=["a", "b", "c"])
     with pytest.raises(DataError, match="each may be declared once"):
         Categorical(1.0, values=["a", "a"])

@@ -107,7 +107,7 @@ def test_a_file_cannot_ask_for_more_buckets_than_it_holds(tmp_path):
     model = table_model({"buckets": 16}).fit(ROWS, LABELS)
     [block] = model._schema.blocks
     model._schema = replace(model._schema, blocks=(replace(block, candidates=(Text(buckets=1 << 45),)),))
-    with pytest.raises(ModelFileError, match="does not go with the columns"):
+    with pytest.raises(ModelFileError, match="does not fit the columns"):
         pr.save(model, tmp_path / "model.priory")
 
 

@@ -35,7 +35,7 @@ def test_copies_that_chance_explains_are_low():
     frame = pd.DataFrame({f"x{j}": rng.integers(2, size=500) for j in range(4)})
     found = only(pr.audit(frame, target=rng.integers(2, size=500)), "duplicates")
     assert found.severity == Severity.LOW
-    assert "chance may explain them" in found.what
+    assert "this may be chance" in found.what
 
 
 # -- what comes in, what goes out --------------------------------------------------------------------------------------
@@ -127,8 +127,8 @@ def test_a_finding_in_words():
     ("call", "message"),
     [
         (lambda f: pr.audit(f, target="z"), "the table has no column 'z'"),
-        (lambda f: pr.audit(f, target=[1, 2, 3]), "target has 3 values but the table 1200 rows"),
-        (lambda f: pr.audit(f, f.rename(columns=lambda c: c + "_")), "train and test share no column"),
+        (lambda f: pr.audit(f, target=[1, 2, 3]), "target has 3 values, but the table has 1200 rows"),
+        (lambda f: pr.audit(f, f.rename(columns=lambda c: c + "_")), "train and test have no column in common"),
         (lambda f: pr.audit(f, f.assign(x0="a"), target="y"), "column 'x0' holds numbers in one table and labels in"),
         (lambda f: pr.audit(f.assign(y=f.y.where(f.x0 > -1)), target="y"), "the target 'y' is missing"),
         (lambda f: pr.audit(f, target="y", pipeline=StandardScaler()), "pipeline needs the test table"),

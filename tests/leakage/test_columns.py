@@ -48,7 +48,7 @@ def test_missingness_that_knows_the_label_is_found():
     frame["discharge"] = np.where(frame.y == "yes", np.random.default_rng(0).normal(size=len(frame)), np.nan)
     found = only(pr.audit(frame, target="y"), "missing")
     assert found.severity == Severity.HIGH
-    assert "filled after the outcome?" in found.what
+    assert "perhaps filled in after the outcome" in found.what
 
 
 def test_missingness_at_random_is_not_found():
@@ -196,7 +196,7 @@ def test_the_views_of_an_article():
     findings = pr.audit(frame[:800], frame[800:], target="views")
     assert only(findings, "groups").columns == ("author",)
     assert (only(findings, "time").columns, only(findings, "time").severity) == (("date",), Severity.LOW)
-    assert "say time='date'" in only(findings, "time").advice
+    assert "audit with time='date'" in only(findings, "time").advice
 
 
 def test_texts_of_another_place_are_told_apart():

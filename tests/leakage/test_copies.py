@@ -49,7 +49,7 @@ def test_copies_with_another_label_are_in_conflict():
     other = frame[:30].assign(y=np.where(frame.y[:30] == "yes", "no", "yes"))
     found = only(pr.audit(pd.concat([frame, other]), target="y"), "conflicts")
     assert found.rows == (*range(30), *range(1200, 1230))
-    assert "30 no model can get right" in found.what
+    assert "no model can predict 30 of them" in found.what
 
 
 def test_oversampling_before_the_split_is_found():
@@ -122,7 +122,7 @@ def test_the_403_duplicates_of_sms_spam():
 def test_the_123_texts_of_imdb_in_train_and_test():
     train, y, test, z = loaded("imdb")
     found = suspected(duplicates, train, test, (y, z))
-    assert "123 exactly (123 different)" in next(f for f in found if f.test_rows).what
+    assert "123 exactly (123 distinct)" in next(f for f in found if f.test_rows).what
 
 
 @needs("spambase")

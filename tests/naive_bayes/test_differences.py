@@ -25,7 +25,7 @@ def difference(what):
 
 def test_every_line_of_the_table_is_shown_here():
     lines = re.findall(r"^\| (.+?) \|", TABLE.read_text(), re.M)
-    assert set(lines) - {"what"} == SHOWN
+    assert set(lines) - {"case"} == SHOWN
 
 
 def assert_probabilities(p):
@@ -43,7 +43,7 @@ def test_numbers_whose_squares_overflow(scale):
     assert_array_equal(model.predict(X), y)
 
 
-@difference("GaussianNB beside one wide column")
+@difference("GaussianNB with one wide column")
 def test_one_wide_column_ruins_no_other():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 500)
@@ -129,7 +129,7 @@ def test_categories_of_all_batches():
     assert in_batches(ours).n_categories_.tolist() == [4]
 
 
-@difference("CategoricalNB, a category beyond those seen")
+@difference("CategoricalNB, a category that was never seen")
 def test_a_category_beyond_those_seen():
     X, y = [[0], [1], [1]], [0, 1, 1]
     with pytest.raises(IndexError):
@@ -189,7 +189,7 @@ def test_one_column_normed():
     assert_allclose(ours.ComplementNB(norm=True).fit(X, y).predict_proba(X), 0.5)
 
 
-@difference("BernoulliNB with one alpha for each column")
+@difference("BernoulliNB with an alpha for each column")
 def test_one_alpha_for_each_column():
     X, y, alpha = [[1, 0, 1], [0, 1, 1]], [0, 1], [1.0, 2.0, 3.0]
     with pytest.raises(ValueError, match="broadcast"):

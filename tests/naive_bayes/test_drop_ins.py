@@ -323,7 +323,7 @@ def test_negative_counts_are_named(estimator):
     for attempt in (model.fit, model.partial_fit, lambda X, y: model.predict(X)):
         with pytest.raises(DataError) as error:
             attempt([[0, 1], [0, -2]], [0, 1])
-        where = "row 1, column 1 holds -2; nothing below 0 is a count."
+        where = "row 1, column 1 holds -2; counts are 0 or more."
         assert str(error.value) == f"Negative values in data passed to {name} (input X): {where}"
         assert model.statistics_ is before
 
@@ -350,7 +350,7 @@ BAD = [
         ComplementNB(alpha=[1, 2, 3]),
         "When alpha is an array, it should contains `n_features`. Got 3 elements instead of 2.",
     ),
-    (CategoricalNB(alpha=[1, 2]), "alpha is [1, 2]; categories share one alpha: use a number."),
+    (CategoricalNB(alpha=[1, 2]), "alpha is [1, 2]; all categories share one alpha: use a number."),
     (CategoricalNB(min_categories=1.5), "'min_categories' should have integral type. Got float64 instead."),
     (
         CategoricalNB(min_categories=[2]),
@@ -414,7 +414,7 @@ def test_categories_too_many_to_count_are_refused_before_they_are_counted():
 def test_amounts_and_counts_out_of_range_are_named():
     with pytest.raises(DataError) as error:
         PoissonNB().fit([[1.0], [1e17]], [0, 1])
-    assert str(error.value) == "row 1, column 0 holds 1e+17; counts above 2**53 cannot be told apart: scale them."
+    assert str(error.value) == "row 1, column 0 holds 1e+17; counts above 2**53 are not exact: scale them."
     with pytest.raises(DataError) as error:
         GammaNB().fit([[1.0], [1e305]], [0, 1])
     remedy = "GammaNB takes 0, and amounts from 1e-300 to 1e+300: scale the column."

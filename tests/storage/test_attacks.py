@@ -1,4 +1,4 @@
-"""Model files that are no models: whatever they hold, one line says so, and nothing in them is believed or run."""
+"""Files that are not valid models: each is refused with a message of one line, and nothing in them is run."""
 
 import hashlib
 import json
@@ -101,7 +101,7 @@ def test_trailing_bytes_are_refused(words, path):
         (b"PK\3\4" + bytes(99), "it is a zip file"),
         (b"\x1f\x8b" + bytes(99), "it is a gzip file; unpack it first"),
         (b"<!doctype html>" + bytes(99), "it is a web page or XML"),
-        (b"label,text\n" * 9, "it begins otherwise"),
+        (b"label,text\n" * 9, "it starts with other bytes than a model"),
         (MAGIC_BYTES, "cut short"),
     ],
     ids=["empty", "pickle", "zip", "gzip", "html", "csv", "head"],
@@ -112,7 +112,8 @@ def test_other_files_are_told_from_models(blob, what, path):
 
 def test_a_newer_file_is_refused_by_name(words, path):
     _, _, _, length, size, _ = HEADER_STRUCT.unpack(words[:64])
-    manifest = words[64 : 64 + length].replace(b'"priory":"0.1.0"', b'"priory":"9.1.0"')
+    old = pr.__version__.encode()
+    manifest = words[64 : 64 + length].replace(b'"priory":"' + old + b'"', b'"priory":"9.1.0"')
     head = HEADER_STRUCT.pack(MAGIC_BYTES, FORMAT_VERSION + 1, FORMAT_VERSION + 1, length, size, bytes(32))[:-32]
     blob = head + hashlib.sha256(head + manifest).digest() + manifest + words[64 + length :]
     refused(path, blob, f"made by priory 9.1.0 (format {FORMAT_VERSION + 1}); this is {pr.__version__}")
@@ -169,17 +170,17 @@ def test_a_manifest_beyond_the_limit_is_not_read(path):
     [
         (b"\xff", "cannot be read"),
         (b"[" * 100_000, "cannot be read"),
-        (b"[]", "no JSON object"),
+        (b"[]", "not a JSON object"),
         (b'{"priory": "1", "priory": "1"}', "given twice"),
-        (b'{"priory": "1", "sections": [], "model": NaN}', "NaN is no JSON"),
+        (b'{"priory": "1", "sections": [], "model": NaN}', "NaN is not JSON"),
         (b'{"priory": "1", "sections": [], "model": ' + b"9" * 5000 + b"}", "cannot be read"),
-        ({"priory": "\x1b[2J"}, "names no version"),
-        (b'{"priory": "1", "sections": []}', "no such part"),
-        ({"plugin": "os"}, "no such part"),
+        ({"priory": "\x1b[2J"}, "does not name a version"),
+        (b'{"priory": "1", "sections": []}', "which this version does not know"),
+        ({"plugin": "os"}, "which this version does not know"),
         ({"sections": {}}, "no list of sections"),
-        ({}, "int, which is no model"),
-        ({"sections": [{"kind": "|O", "bytes": 0}]}, "of no kind"),
-        ({"sections": [{"kind": "<f8", "bytes": -64}]}, "of no kind"),
+        ({}, "int, which is not a model"),
+        ({"sections": [{"kind": "|O", "bytes": 0}]}, "does not know the type of section"),
+        ({"sections": [{"kind": "<f8", "bytes": -64}]}, "does not know the type of section"),
         ({"sections": [{"kind": "<f8", "bytes": 64}]}, "do not fill"),
         ({"sections": [{"kind": "<f8", "bytes": 0}] * 2}, "is there twice"),
         ({"sha256": [""]}, "a checksum differs"),
@@ -189,12 +190,12 @@ def test_a_manifest_beyond_the_limit_is_not_read(path):
         ({"signature": "ed25519"}, "do not fill"),
         ({"parts": {}}, "no list of parts"),
         ({"parts": [{"name": "x", "bytes": 0, "optional": False}]}, "cannot be used without its part 'x'"),
-        ({"parts": [{"name": "x", "bytes": 0}]}, "is no part"),
+        ({"parts": [{"name": "x", "bytes": 0}]}, "is not a valid part"),
         ({"parts": [{"name": "x", "bytes": 0, "optional": 1}]}, "has no optional"),
-        ({"parts": [{"name": "../x", "bytes": 0, "optional": True}]}, "'../x' is no part"),
-        ({"parts": [{"name": "x", "bytes": -64, "optional": True}]}, "is no part"),
-        ({"parts": [{"name": "x", "bytes": 0, "optional": True}] * 2}, "names of their own"),
-        ({"parts": [{"name": f"x{i}", "bytes": 0, "optional": True} for i in range(65)]}, "64 at most"),
+        ({"parts": [{"name": "../x", "bytes": 0, "optional": True}]}, "'../x' is not a valid part"),
+        ({"parts": [{"name": "x", "bytes": -64, "optional": True}]}, "is not a valid part"),
+        ({"parts": [{"name": "x", "bytes": 0, "optional": True}] * 2}, "of different names"),
+        ({"parts": [{"name": f"x{i}", "bytes": 0, "optional": True} for i in range(65)]}, "64 parts at most"),
         ({"parts": [{"name": "x", "bytes": 1 << 40, "optional": True}]}, "bytes in all"),
         ({"parts": [{"name": "x", "bytes": 64, "optional": True}]}, "do not fill"),
     ],
@@ -231,23 +232,23 @@ def put(place, value):
 SEEN = ("learned", "statistics_", "Seen")
 PART = (*SEEN, "parts", "tuple", 0, "Words")
 TREES = [
-    (put(("TextClassifier", "learned", "predict"), 1), "learns no 'predict'"),
-    (put(("TextClassifier", "learned", "__class__"), 1), "learns no '__class__'"),
-    (put(("TextClassifier", "learned", "x"), 1), "learns no 'x'"),
+    (put(("TextClassifier", "learned", "predict"), 1), "does not learn an attribute 'predict'"),
+    (put(("TextClassifier", "learned", "__class__"), 1), "does not learn an attribute '__class__'"),
+    (put(("TextClassifier", "learned", "x"), 1), "does not learn an attribute 'x'"),
     (put(("TextClassifier", "parameters", "hook"), 1), "no parameters ['hook']"),
     (put(("TextClassifier", "parameters", "unit"), "(a+)+$"), "analyzer is '(a+)+$'; use"),
     (put(("TextClassifier", "parameters", "ngrams"), {"tuple": [1, 10**9]}), "ngram_range is (1, 1000000000)"),
     (put(("TextClassifier", "parameters", "alpha"), -1.0), "alpha is -1.0"),
-    (put(("TextClassifier", "parameters", "buckets"), 10**12), "does not go with the columns and parameters"),
-    (put(("TextClassifier", "parameters", "stop_words"), {"os.system": {}}), "knows no 'os.system'"),
-    (put(("TextClassifier", *SEEN[:2]), {"builtins.eval": {}}), "knows no 'builtins.eval'"),
+    (put(("TextClassifier", "parameters", "buckets"), 10**12), "does not fit the columns and parameters"),
+    (put(("TextClassifier", "parameters", "stop_words"), {"os.system": {}}), "does not know 'os.system'"),
+    (put(("TextClassifier", *SEEN[:2]), {"builtins.eval": {}}), "does not know 'builtins.eval'"),
     (put(("TextClassifier", *SEEN[:2]), {"class": "Words"}), "statistics_ is a type"),
     (put(("TextClassifier", *SEEN[:2]), None), "statistics_ is a NoneType"),
     (put(("TextClassifier", "learned"), {"n_features_in_": 1}), "has no statistics_"),
     (put(("TextClassifier", "learned", "clock_"), 0.0), "clock_ is 0.0"),
     (put(("TextClassifier", "learned", "clock_"), {"float": "nan"}), "clock_ holds nan"),
     (put(("TextClassifier", "learned", "salt_"), "x"), "salt_ is a str"),
-    (put(("TextClassifier", *PART, "missed"), -1.0), "is no Words"),
+    (put(("TextClassifier", *PART, "missed"), -1.0), "is not a valid Words: a count is negative"),
     (put(("TextClassifier", *PART, "extra"), 1), "a record Words has the fields"),
     (put(("TextClassifier", *PART, "n"), 3.0), "n is a float"),
     (put(("TextClassifier", *PART, "counts"), {"array": ["<f8", [10**9, 10**9]]}), "larger than what is left"),
@@ -256,9 +257,9 @@ TREES = [
     (put(("TextClassifier", *PART, "counts"), {"array": ["|O8", [4, 2]]}), "has no section '|O8'"),
     (put(("TextClassifier", *PART, "counts"), {"array": ["<f8", [4, 2], [0, 0]]}), "has the axes"),
     (put(("TextClassifier", *PART, "counts"), {"array": ["<f8", [0, 2**39]]}), "has the shape"),
-    (put(("TextClassifier", *SEEN, "parts"), {"tuple": []}), "does not go with the columns"),
+    (put(("TextClassifier", *SEEN, "parts"), {"tuple": []}), "does not fit the columns"),
     (put(("TextClassifier", "learned", "statistics_"), {"tuple": [{"tuple": []}] * 9}), "statistics_ is a tuple"),
-    (lambda tree: {"list": []}, "list, which is no model"),
+    (lambda tree: {"list": []}, "list, which is not a model"),
     (lambda tree: {**tree, "more": 1}, "neither a plain value nor an object with one name"),
 ]
 
@@ -294,20 +295,23 @@ def array(*values, kind=float):
 WORDS = [
     ({"n": array(1.0, np.nan)}, "n holds nan"),
     ({"n": array(1.0, -2.0)}, "n is negative"),
-    ({"n": array(1.0, 2.0, 3.0)}, "does not go with its other fields"),
-    ({"n": array(1.0, 99.0)}, "no part has seen more rows than there were"),
+    ({"n": array(1.0, 2.0, 3.0)}, "does not fit its other fields"),
+    ({"n": array(1.0, 99.0)}, "a part has seen more rows than there were"),
     ({"n": array(1, 2, kind=np.int64)}, "n holds int64 instead of float64"),
-    ({"counts": np.full((4, 2), -1.0)}, "counts are not negative"),
+    ({"counts": np.full((4, 2), -1.0)}, "a count is negative"),
     ({"counts": np.full((4, 2), np.inf)}, "counts holds inf"),
-    ({"arena": array(*b"\xff" * 18, kind=np.uint8)}, "words are UTF-8"),
+    ({"arena": array(*b"\xff" * 18, kind=np.uint8)}, "the words are not UTF-8"),
     (
         {"ends": array(1, 2, 3, 18, kind=np.int64), "arena": array(*b"aab" + b"x" * 15, kind=np.uint8)},
-        "each there once",
+        "one of them is there twice",
     ),
-    ({"ends": array(1, 2, 3, 5, kind=np.int64), "arena": array(*"abéc".encode(), kind=np.uint8)}, "words are UTF-8"),
-    ({"ends": array(3, 2, 9, 18, kind=np.int64)}, "one after the other"),
-    ({"ends": array(3, 7, 9, 2**62, kind=np.int64)}, "one after the other"),
-    ({"ends": array(3, 7, 9, -(2**63), kind=np.int64)}, "one after the other"),
+    (
+        {"ends": array(1, 2, 3, 5, kind=np.int64), "arena": array(*"abéc".encode(), kind=np.uint8)},
+        "the words are not UTF-8",
+    ),
+    ({"ends": array(3, 2, 9, 18, kind=np.int64)}, "do not follow one another"),
+    ({"ends": array(3, 7, 9, 2**62, kind=np.int64)}, "do not follow one another"),
+    ({"ends": array(3, 7, 9, -(2**63), kind=np.int64)}, "do not follow one another"),
 ]
 
 
@@ -320,12 +324,12 @@ def test_words_that_cannot_be_are_refused(changed, what, path):
 
 
 NUMBERS = [
-    (nb.GaussianNB(), {"unit": array(0.0, 1.0)}, "a unit is above nought"),
-    (nb.GaussianNB(), {"second": np.full((2, 2), -1.0)}, "squares are not negative"),
+    (nb.GaussianNB(), {"unit": array(0.0, 1.0)}, "a unit is not above zero"),
+    (nb.GaussianNB(), {"second": np.full((2, 2), -1.0)}, "a sum of squares is negative"),
     (nb.GaussianNB(), {"n": np.full((2, 2), 50.0)}, "more rows than there were"),
-    (nb.BernoulliNB(), {"successes": np.full((2, 2), 50.0)}, "no more successes than trials"),
-    (nb.MultinomialNB(), {"tokens": np.full((2, 3), 1.0)}, "does not go with the columns"),
-    (nb.CategoricalNB(), {"values": array(1, 0, kind=np.int64)}, "values are sorted"),
+    (nb.BernoulliNB(), {"successes": np.full((2, 2), 50.0)}, "more successes than trials"),
+    (nb.MultinomialNB(), {"tokens": np.full((2, 3), 1.0)}, "does not fit the columns"),
+    (nb.CategoricalNB(), {"values": array(1, 0, kind=np.int64)}, "the values are not sorted"),
     (nb.CategoricalNB(), {"counts": np.full((2, 2), 9.0)}, "more rows than there were"),
 ]
 
@@ -343,7 +347,7 @@ def test_classes_that_are_unsorted_or_twice_are_refused(path):
         model = pr.TextClassifier().fit(TEXTS, LABELS)
         object.__setattr__(model.statistics_, "classes", np.array(classes, dtype=object))
         path.write_bytes(forged(model, lambda tree: None))
-        with pytest.raises(ModelFileError, match="classes are sorted, each there once"):
+        with pytest.raises(ModelFileError, match="the classes are not sorted, or one of them is there twice"):
             pr.load(path)
 
 
@@ -353,15 +357,15 @@ ENDS = ("TextClassifier", *LONG, "ends")
 NARROW = [
     (put(WIDE, {"narrow": ["<f8", {"array": ["|u1", [1 << 36]]}]}), "larger than what is left"),
     (put(WIDE, {"narrow": ["<i8", {"array": ["|u1", [80, 2]]}]}), "counts holds int64"),
-    (put(WIDE, {"narrow": ["|u1", {"array": ["<f8", [0]]}]}), "no array of narrow whole numbers"),
-    (put(WIDE, {"narrow": ["|S9", {"array": ["|u1", [80, 2]]}]}), "not widened to '|S9'"),
-    (put(WIDE, {"narrow": ["|O", {"array": ["|u1", [80, 2]]}]}), "not widened to '|O'"),
-    (put(WIDE, {"narrow": [[], {"array": ["|u1", [80, 2]]}]}), "not widened to []"),
-    (put(WIDE, {"narrow": ["|i1", {"array": ["|u1", [80, 2]]}]}), "not widened to '|i1'"),
-    (put(WIDE, {"narrow": ["<f8", 3]}), "no array of narrow whole numbers"),
+    (put(WIDE, {"narrow": ["|u1", {"array": ["<f8", [0]]}]}), "not an array of narrow integers"),
+    (put(WIDE, {"narrow": ["|S9", {"array": ["|u1", [80, 2]]}]}), "cannot be widened to '|S9'"),
+    (put(WIDE, {"narrow": ["|O", {"array": ["|u1", [80, 2]]}]}), "cannot be widened to '|O'"),
+    (put(WIDE, {"narrow": [[], {"array": ["|u1", [80, 2]]}]}), "cannot be widened to []"),
+    (put(WIDE, {"narrow": ["|i1", {"array": ["|u1", [80, 2]]}]}), "cannot be widened to '|i1'"),
+    (put(WIDE, {"narrow": ["<f8", 3]}), "not an array of narrow integers"),
     (put(WIDE, {"narrow": ["<f8"]}), "a pair is missing"),
     (put(ENDS, {"steps": {"array": ["|u1", [40, 2]]}}), "steps has the shape [40, 2]"),
-    (put(ENDS, {"steps": {"steps": {"array": ["|u1", [80]]}}}), "no array of narrow whole numbers"),
+    (put(ENDS, {"steps": {"steps": {"array": ["|u1", [80]]}}}), "not an array of narrow integers"),
     (put(ENDS, {"steps": {"array": ["|u1", [79]]}}), "bytes between the arrays"),
 ]
 
@@ -399,13 +403,13 @@ def test_categories_that_nobody_showed_are_in_proportion_to_the_file(path):
 
 SCHEMA = ("NaiveBayes", "learned", "_schema", "Schema")
 SCHEMAS = [
-    (put((*SCHEMA, "names"), {"tuple": ["sender", "sender"]}), "every column has a name of its own"),
-    (put((*SCHEMA, "names"), {"tuple": ["sender", "hour", "more"]}), "does not go with the columns"),
-    (put((*SCHEMA, "blocks"), {"tuple": []}), "does not go with the columns"),
+    (put((*SCHEMA, "names"), {"tuple": ["sender", "sender"]}), "two columns have the same name"),
+    (put((*SCHEMA, "names"), {"tuple": ["sender", "hour", "more"]}), "does not fit the columns"),
+    (put((*SCHEMA, "blocks"), {"tuple": []}), "does not fit the columns"),
     (put((*SCHEMA, "blocks", "tuple", 0, "Block", "kind"), "code"), "kind is a str"),
     (put((*SCHEMA, "blocks", "tuple", 0, "Block", "candidates"), {"tuple": [{"class": "Words"}]}), "candidates is a"),
-    (put((*SCHEMA, "blocks", "tuple", 1, "Block", "candidates"), {"tuple": [{"class": "Gaussian"}]}), "does not go"),
-    (put(("NaiveBayes", "learned", "n_features_in_"), 10**12), "does not go with the columns"),
+    (put((*SCHEMA, "blocks", "tuple", 1, "Block", "candidates"), {"tuple": [{"class": "Gaussian"}]}), "does not fit"),
+    (put(("NaiveBayes", "learned", "n_features_in_"), 10**12), "does not fit the columns"),
 ]
 
 

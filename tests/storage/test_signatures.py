@@ -75,9 +75,9 @@ def test_unsigned_files_other_keys_and_other_kinds_of_key_are_refused(signing, c
     pr.save(model, path)
     refused(path, keys / f"{checking}1", "it is not signed")
     sign(path, keys / f"{signing}1")
-    refused(path, keys / f"{checking}2", "of another key or another file")
+    refused(path, keys / f"{checking}2", "belongs to another key or another file")
     other = {"secret": "public", "public": "secret"}[checking]
-    refused(path, keys / f"{other}1", "and the key is for")
+    refused(path, keys / f"{other}1", "but the key is for")
 
 
 def test_a_public_key_is_never_taken_for_a_secret(keys, path, model):
@@ -85,7 +85,7 @@ def test_a_public_key_is_never_taken_for_a_secret(keys, path, model):
     forger = keys / "forger"
     forger.write_bytes(b"x" + (keys / "public1").read_bytes())
     pr.save(model, path, key=forger)
-    refused(path, keys / "public1", "signed with hmac-sha256, and the key is for ed25519")
+    refused(path, keys / "public1", "signed with hmac-sha256, but the key is for ed25519")
 
 
 @KINDS
@@ -104,7 +104,7 @@ def test_what_was_changed_with_all_checksums_right_is_refused_by_the_key(signing
     tree = encode_value(pr.TextClassifier(salt=2).fit(TEXTS, LABELS), sections)
     path.write_bytes(b"".join(pack_model_file(tree, sections, key=Forger())))
     assert pr.load(path).salt_ == 2
-    refused(path, keys / f"{checking}1", "of another key or another file")
+    refused(path, keys / f"{checking}1", "belongs to another key or another file")
 
 
 @pytest.mark.slow
@@ -154,13 +154,13 @@ def test_changing_a_file_keeps_its_signature_only_with_the_secret(keys, path, mo
 def test_keys_that_are_none_are_refused_and_nothing_is_written(keys, path, model):
     locked = private_pem(ed25519.Ed25519PrivateKey.generate(), serialization.BestAvailableEncryption(b"word"))
     bad = {
-        "short": (b"0123456789", "has 10 bytes; a secret key has 32 to 65,536"),
-        "long": (bytes(70_000), "a secret key has 32 to 65,536"),
+        "short": (b"0123456789", "has 10 bytes; a secret has 32 to 65,536"),
+        "long": (bytes(70_000), "a secret has 32 to 65,536"),
         "empty": (b"", "has 0 bytes"),
-        "broken": (b"-----BEGIN PRIVATE KEY-----\nxyz\n-----END PRIVATE KEY-----\n", "is no key in PEM"),
+        "broken": (b"-----BEGIN PRIVATE KEY-----\nxyz\n-----END PRIVATE KEY-----\n", "is not a PEM key"),
         "locked": (locked, "without a password"),
-        "curve": (private_pem(ec.generate_private_key(ec.SECP256R1())), "is no Ed25519 key"),
-        "public": ((keys / "public1").read_bytes(), "is a public key, which can only check"),
+        "curve": (private_pem(ec.generate_private_key(ec.SECP256R1())), "is not an Ed25519 key"),
+        "public": ((keys / "public1").read_bytes(), "is a public key, which can only check signatures"),
     }
     for name, (content, what) in bad.items():
         (keys / name).write_bytes(content)
@@ -209,7 +209,7 @@ def test_the_command_line_signs_and_requires_signatures(keys, path, capsys, monk
         code, _, err = run(*strict, *command)
         assert (code, err) == (
             4,
-            "priory: mail.priory: it is not signed; sign it with priory sign, or get a signed one.\n",
+            "priory: mail.priory: it is not signed; sign it with `priory sign`, or get a signed file.\n",
         )
     assert run("sign", "mail.priory", "--key", "private1") == (0, "signed mail.priory: ed25519\n", "")
     for command in using[:-2]:

@@ -22,6 +22,7 @@ from priory.bag_of_words.tokenizer import (
     map_document_shards,
 )
 from priory.core.machine import total_memory_bytes
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import ModelTooLargeError
 
@@ -29,6 +30,11 @@ TABLES_OF_BUCKETS = 3  # in memory at once: the counts, those of a thread, and t
 DEFAULT_BUCKETS = 1 << 18
 
 
+@register_record(
+    "Buckets",
+    axes={"n": "c", "counts": "vc"},
+    reveals="counts of hashed words, and the salt with which a guessed word can be looked up",
+)
 @dataclass(frozen=True, eq=False)
 class HashedCounts(BagCounts):
     """Documents of each class, and how often each class showed a token of each bucket; no word is kept."""

@@ -24,6 +24,7 @@ from priory.bag_of_words.models import (
     log_dirichlet_evidence,
 )
 from priory.bag_of_words.vocabulary import Vocabulary
+from priory.core.statistics import ROW_SUM_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
 
@@ -74,6 +75,18 @@ class TextModel:
     @property
     def uses_class_prior(self) -> bool:
         return BAG_MODELS[self.model].uses_class_prior
+
+    def find_fault(self, records: tuple[BagCounts, ...]) -> str | None:
+        """What is wrong with records of this model; None if nothing is."""
+        fault = self.vocabulary.find_fault(records, self.binary)
+        if fault:
+            return fault
+        presence = records[:1] if self.binary else records[1:]  # what counts a token once for each document
+        for record in presence:
+            slack = ROW_SUM_TOLERANCE * (1 + record.n.max(initial=0.0))
+            if (record.counts.max(axis=0, initial=0.0) > record.n + slack).any():
+                return "more documents show a token than there were"
+        return None
 
     # -- learning ------------------------------------------------------------------------------------------------
 

@@ -11,12 +11,19 @@ import numpy as np
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document
-from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer
+from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer, is_valid_vocabulary
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 
 
+@register_record(
+    "Words",
+    axes={"n": "c", "arena": "k", "ends": "v", "counts": "vc"},
+    dtypes={"arena": "u1", "ends": "i8"},
+    reveals="words of the training texts, including those that only one text had",
+)
 @dataclass(frozen=True, eq=False)
 class TokenCounts(BagCounts):
     """Counts of tokens by class. A token whose counts are all zero is not kept: it vanishes when it is forgotten.
@@ -33,6 +40,13 @@ class TokenCounts(BagCounts):
     ends: Array  # int64
     counts: Array  # (tokens, classes)
     missed: float = 0.0
+
+    def find_fault(self) -> str | None:
+        if self.missed < 0 or self.counts.min(initial=0.0) < 0:
+            return "a count is negative"
+        if not is_valid_vocabulary(self.arena, self.ends) or not is_utf8(self.arena):
+            return "the words are not UTF-8, do not follow one another, or one of them is there twice"
+        return None
 
     def tokens(self) -> list[str]:
         """The tokens, in the order of the counts."""
@@ -109,6 +123,7 @@ class TokenCounts(BagCounts):
     __rmul__ = __mul__
 
 
+@register_record("OccurrencesAndPresence", axes={"n": "c"})
 @dataclass(frozen=True, eq=False)
 class OccurrencesAndPresence(Statistics):
     """Two counts of the same texts: occurrences of each token, and the documents that show it.
@@ -119,6 +134,11 @@ class OccurrencesAndPresence(Statistics):
     n: Array  # (classes,)
     occurrences: TokenCounts
     presence: TokenCounts
+
+    def find_fault(self) -> str | None:
+        if all(np.array_equal(part.n, self.n) for part in (self.occurrences, self.presence)):
+            return None
+        return "occurrences and presence are not of the same documents"
 
     def take_columns(self, columns: Array) -> OccurrencesAndPresence:
         """The record itself: texts are one column."""
@@ -158,3 +178,15 @@ def count_tokens(
 def make_empty_token_counts(groups: int) -> TokenCounts:
     """The record of no documents: adding it changes nothing."""
     return TokenCounts(np.zeros(groups), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros((0, groups)))
+
+
+def is_utf8(arena: Array) -> bool:
+    """Whether bytes are UTF-8; checked in place, without a string of the same size."""
+    import pyarrow as pa
+
+    text = pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, len(arena)])), pa.py_buffer(arena))
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True

@@ -35,6 +35,7 @@ from priory.bag_of_words.documents import (
 )
 from priory.bag_of_words.languages import load_stemmer
 from priory.core.deprecation import rename_parameters
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError
 
@@ -70,6 +71,15 @@ def estimate_word_count(text: str) -> int:
 
 
 @rename_parameters(unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens")
+@register_record(
+    "Tokens",
+    former_names={
+        "unit": "analyzer",
+        "least": "min_token_length",
+        "ngrams": "ngram_range",
+        "extra": "extra_tokens",
+    },
+)
 @dataclass(frozen=True)
 class Tokenizer:
     """What a token is, declared before any text is seen.
@@ -171,12 +181,12 @@ def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool)
         for start, end in (span for spans in SCRIPTS_WITHOUT_SPACES.values() for span in spans):
             letters = [c for c in range(start, end) if unicodedata.category(chr(c)) in LETTER_CATEGORIES]
             kinds[letters] = reference.SCRIPT
-    kinds[[ord(c) for c in extra_tokens if ord(c) < size]] = reference.SINGLE
     if lowercase:
         one_by_one = (
             everything.replace(CONTEXT_DEPENDENT_LETTERS[0], "σ").replace(CONTEXT_DEPENDENT_LETTERS[1], "i").lower()
         )
         lowered = np.frombuffer(one_by_one.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    kinds[np.isin(lowered, [ord(c) for c in extra_tokens])] = reference.SINGLE  # after lowering, as words are compared
     return kinds, lowered.astype(np.uint32)
 
 

@@ -52,6 +52,15 @@ class Vocabulary(ABC):
     def encode(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
         """The documents as sparse rows ``(indptr, tokens, occurrences)`` over the tokens in use."""
 
+    def find_fault(self, records: tuple[object, ...], binary: bool) -> str | None:
+        """What is wrong with records that ``count`` is said to have returned; None if nothing is."""
+        is_counted = len(records) == self.count_records(binary) and all(isinstance(r, TokenCounts) for r in records)
+        return None if is_counted else "its tokens were not counted"
+
+    def count_records(self, binary: bool) -> int:
+        """The number of records that ``count`` returns."""
+        return 1
+
     def sort_counts(self, counts: BagCounts) -> BagCounts:
         """The counts in the order in which they are shown."""
         return counts
@@ -86,6 +95,10 @@ class GrowingVocabulary(Vocabulary):
             value = getattr(self, name)
             if not value >= 0 or (isinstance(value, float) and value > 1):
                 raise DataError(f"{name} is {value!r}; use a number of documents, or a share of them from 0.0 to 1.0.")
+        for name in ("max_features", "max_tokens"):
+            value = getattr(self, name)
+            if value is not None and not 1 <= value < 1 << 62:
+                raise DataError(f"{name} is {value!r}; use a number of tokens from 1, or None.")
 
     @property
     def keeps_all_tokens(self) -> bool:
@@ -100,11 +113,14 @@ class GrowingVocabulary(Vocabulary):
     def leaves_out_in_closed_form(self) -> bool:
         return self.keeps_all_tokens
 
+    def count_records(self, binary: bool) -> int:
+        return 1 if binary or self.keeps_all_tokens else 2
+
     def count(
         self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[TokenCounts, ...]:
         """Occurrences do not say in how many documents a token was: if tokens are dropped, presence is counted too."""
-        kinds = (binary,) if binary or self.keeps_all_tokens else (binary, True)
+        kinds = (binary, True)[: self.count_records(binary)]
         return tuple(
             counting.count_tokens(
                 documents, group, groups, self.tokenizer, weight, binary=kind, max_tokens=self.max_tokens
@@ -209,6 +225,10 @@ class HashedVocabulary(Vocabulary):
             raise DataError(f"buckets is {self.buckets!r}; it must be 1 or more.")
         if not 0 <= self.salt < 1 << 64:
             raise DataError(f"salt is {self.salt!r}; it must be a whole number from 0 to 2**64 - 1.")
+
+    def find_fault(self, records: tuple[object, ...], binary: bool) -> str | None:
+        is_counted = len(records) == 1 and isinstance(records[0], HashedCounts) and len(records[0]) == self.buckets
+        return None if is_counted else "there is not one count for each bucket"
 
     def count(
         self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None, binary: bool

@@ -17,10 +17,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from priory.core.logspace import log_sum_exp
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 
 
+@register_record("Pairs", axes={"sizes": "d", "n": "c", "counts": "cvv"}, dtypes={"sizes": "i8"})
 @dataclass(frozen=True, eq=False)
 class PairCounts(Statistics):
     """How often each pair of values occurred in each class."""
@@ -31,6 +33,11 @@ class PairCounts(Statistics):
     sizes: Array  # (columns,): the number of values of each column
     n: Array  # (classes,)
     counts: Array  # (classes, values, values), the values of all columns one after the other
+
+    def find_fault(self) -> str | None:
+        values = self.counts.shape[1]
+        possible = ((self.sizes >= 1) & (self.sizes <= values)).all() and self.sizes.sum() == values
+        return None if possible else "there is not one count for each pair of values"
 
     @classmethod
     def of(cls, codes: Array, sizes: Array, group: Array, groups: int, weight: Array) -> PairCounts:

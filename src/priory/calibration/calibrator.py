@@ -72,6 +72,9 @@ class CalibratableModel(Protocol):
     def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:
         """The tokens of texts, as sparse rows."""
 
+    def count_token_features(self) -> int:
+        """The number of columns of the rows that `encode_tokens` makes."""
+
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
         """The model without these rows."""
 
@@ -97,9 +100,7 @@ class Calibrator:
         if n_classes > MAX_CLASSES_TO_CALIBRATE:
             return None
         present = np.arange(len(group)) if weight is None else np.flatnonzero(weight)
-        used = present[
-            space_evenly(len(present), min(self.max_rows, MAX_TERMS_TO_CALIBRATE // (n_classes * (1 + model.n_parts))))
-        ]
+        used = present[self._choose_rows(model, len(present))]
         some, own = take_rows(cells, used), group[used]
         fold = assign_folds_by_content(some, len(used), CALIBRATION_FOLDS)
         if len(used) < MIN_ROWS_TO_CALIBRATE or len(np.unique(own)) < 2 or len(np.unique(fold)) < 2:
@@ -115,6 +116,18 @@ class Calibrator:
             fold = np.where(fold == 0, 0, -1)
         with limit_blas_threads():  # many small problems: threads would only wait for each other
             return fit_corrections(_make_rows(model, some, encoding, terms), own, counts, fold, members)
+
+    def find_scored_rows(self, model: CalibratableModel, cells: Sequence[Cells]) -> Array:
+        """The positions of the rows that `fit` keeps out-of-fold answers to, if all rows have the weight one."""
+        used = self._choose_rows(model, len(cells[0]))
+        if len(used) <= MAX_ROWS_FOR_ALL_FOLDS:
+            return used
+        return used[assign_folds_by_content(take_rows(cells, used), len(used), CALIBRATION_FOLDS) == 0]
+
+    def _choose_rows(self, model: CalibratableModel, n_rows: int) -> Array:
+        """The positions of the rows that corrections are fitted to: evenly spaced if there are many."""
+        terms_per_row = len(model.classes) * (1 + model.n_parts)
+        return space_evenly(n_rows, min(self.max_rows, MAX_TERMS_TO_CALIBRATE // terms_per_row))
 
     def update(
         self,
@@ -183,6 +196,11 @@ class EvidenceSplit:
     weights: Array  # (rows, 1 + parts): how much each part counts
     prior: Array  # (classes,): the class prior as it counts
     rest: Array  # (rows, classes): what corrections of several columns together add
+
+    @property
+    def prior_name(self) -> str:
+        """The name of the prior in a ledger: a prior whose weight is not one is not the class prior alone."""
+        return "prior" if (self.weights[:, 0] == 1.0).all() else "prior (tempered)"
 
 
 def _leave_fold_out(

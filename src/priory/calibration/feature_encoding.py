@@ -15,11 +15,14 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from priory.calibration.aode import encode_one_hot, pair_columns
+from priory.core.registration import register_record
+from priory.core.statistics import is_increasing
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
 from priory.models.cells import Cells, LabelCells, NumberCells
 
 
+@register_record("Scale", former_names={"marks": "edges_or_labels"})
 @dataclass(frozen=True, eq=False)
 class ColumnEncoding:
     """One column: its labels, or the inner edges of its bins, and for numbers a centre and a spread."""
@@ -28,6 +31,13 @@ class ColumnEncoding:
     centre: float
     spread: float  # zero for labels
     new_label_code: int = 0  # in files of format 1 a label never learned had the code of a missing one
+
+    def find_fault(self) -> str | None:
+        if self.edges_or_labels.ndim != 1 or not is_increasing(self.edges_or_labels):
+            return "its edges or labels are not sorted, or one of them is there twice"
+        if self.spread < 0 or (self.spread and self.edges_or_labels.dtype != float):
+            return "its spread is negative, or its edges are not numbers"
+        return None if self.new_label_code in (0, 1) else "the code of a new label is neither 0 nor 1"
 
     @property
     def n_codes(self) -> int:
@@ -70,6 +80,7 @@ def number_column(cells: Cells, j: int) -> Array:
     return cells.data[:, j]
 
 
+@register_record("Encoding")
 @dataclass(frozen=True, eq=False)
 class TableEncoding:
     """Every column of every block that is not text."""
@@ -85,6 +96,12 @@ class TableEncoding:
     def sizes(self) -> Array:
         """(columns,): the number of codes of each column."""
         return np.array([column.n_codes for block in self.blocks for column in block], dtype=np.int64)
+
+    def count_features(self, include_pairs: bool) -> int:
+        """The number of columns of ``features``."""
+        sizes = self.sizes
+        n_pairs = (int(sizes.sum()) ** 2 - int((sizes**2).sum())) // 2 if include_pairs else 0
+        return int(sizes.sum()) + n_pairs + sum(bool(column.spread) for block in self.blocks for column in block)
 
     def codes(self, cells: Sequence[Cells]) -> Array:
         """(rows, columns): the code of each cell."""

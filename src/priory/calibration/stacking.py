@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
@@ -24,11 +24,18 @@ from priory.calibration.refinement import choose_refinement
 from priory.calibration.tempering import Tempering, choose_tempering
 from priory.core.logspace import log_normalise, log_sum_exp
 from priory.core.optimize import minimise_lbfgs
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.models.cells import Cells
 from priory.models.evidence_terms import EvidenceTerms
 
+MAX_REFINEMENT = 1e100  # far above any fitted correction: sums of corrections stay finite
+LOG_PROBABILITY_TOLERANCE = 1e-6  # how far rounding may lift the logarithm of a probability above zero
 MIN_MEMBER_SHARE = 1e-3  # members with less are left out
+
+
+CentreName = Literal["base", "naive", "aode"]  # the class prior; tempered naive Bayes; tempered one-dependence
+FeatureName = Literal["", "columns", "pairs"]  # of a refinement; "" for none
 
 
 class CorrectionRows(NamedTuple):
@@ -54,19 +61,33 @@ class CorrectionRows(NamedTuple):
 class MemberSpec(NamedTuple):
     """What a member is made of."""
 
-    centre: str  # "base": the class prior; "naive": tempered naive Bayes; "aode": tempered one-dependence
-    features: str = ""  # of its refinement: "" for none, "columns" or "pairs"
+    centre: CentreName
+    features: FeatureName = ""
 
 
+@register_record("Voice")
 @dataclass(frozen=True, eq=False)
 class StackMember:
     """A fitted member: its centre, and its refinement (features, classes) if it has one."""
 
-    centre: str
-    features: str
+    centre: CentreName
+    features: FeatureName
     corrections: Array | None
 
+    def find_fault(self) -> str | None:
+        if (self.corrections is None) != (not self.features):
+            return "it has a refinement without features, or features without a refinement"
+        if self.corrections is not None and np.abs(self.corrections).max(initial=0.0) > MAX_REFINEMENT:
+            return "a correction is too large"
+        return None
 
+
+@register_record(
+    "Honest",
+    axes={"answers": "rc", "truth": "r", "weight": "r"},
+    dtypes={"truth": ""},
+    finite=False,
+)
 @dataclass(frozen=True, eq=False)
 class OutOfFoldAnswers:
     """Answers to rows by corrections that were not fitted to them."""
@@ -75,7 +96,15 @@ class OutOfFoldAnswers:
     truth: Array  # (rows,): class numbers
     weight: Array  # (rows,)
 
+    def find_fault(self) -> str | None:
+        if self.truth.dtype.kind not in "iu" or not np.isin(self.truth, np.arange(self.answers.shape[1])).all():
+            return "a row is of no class"
+        if np.isnan(self.answers).any() or self.answers.max(initial=0.0) > LOG_PROBABILITY_TOLERANCE:
+            return "an answer is not the logarithm of a probability"
+        return None if ((self.weight >= 0) & (self.weight < np.inf)).all() else "a weight is negative or not finite"
 
+
+@register_record("Corrections", former_names={"voices": "members", "honest": "out_of_fold"})
 @dataclass(frozen=True, eq=False)
 class Corrections:
     """A tempering, and the members that vote."""
@@ -87,6 +116,46 @@ class Corrections:
     pairs_tempering: Tempering | None = None
     encoding: TableEncoding | None = None
     out_of_fold: OutOfFoldAnswers | None = None
+
+    def find_fault(self) -> str | None:
+        if self.members and (self.shares is None or not _are_shares(self.shares, len(self.members))):
+            return "there is not one share for each member"
+        refined = any(member.corrections is not None for member in self.members)
+        if (refined or self.pairs is not None) and self.encoding is None:
+            return "it does not say how cells become features"
+        if any(member.centre == "aode" for member in self.members) and (
+            self.pairs is None or self.pairs_tempering is None or len(self.pairs_tempering.weights) != 1
+        ):
+            return "pairs of values were not counted"
+        sizes = self.encoding.sizes if self.encoding is not None else ()
+        if self.pairs is not None and not np.array_equal(self.pairs.sizes, sizes):
+            return "pairs were counted of other values"
+        return None
+
+    def fits_model(self, n_classes: int, n_parts: int, columns: Sequence[int], n_tokens: int) -> bool:
+        """Whether these corrections are for a model of this size.
+
+        ``columns`` are the numbers of columns of each block, zero for a text; ``n_tokens`` those of all texts.
+        """
+        temperings = len(self.tempering.weights) == 1 + n_parts
+        encoded = self.encoding is None or [len(block) for block in self.encoding.blocks] == list(columns)
+        pairs = self.pairs is None or len(self.pairs.n) == n_classes
+        judged = self.out_of_fold is None or self.out_of_fold.answers.shape[1] == n_classes
+        return (
+            temperings
+            and encoded
+            and pairs
+            and judged
+            and all(
+                member.corrections is None
+                or member.corrections.shape == (self._count_features(member.features == "pairs") + n_tokens, n_classes)
+                for member in self.members
+            )
+        )
+
+    def _count_features(self, include_pairs: bool) -> int:
+        """The number of features that the encoding makes of a row."""
+        return 0 if self.encoding is None else self.encoding.count_features(include_pairs)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -188,6 +257,11 @@ def _fit_members(
         members.append(StackMember(spec.centre, spec.features, refinement.corrections))
         answers.append(refinement.out_of_fold)
     return members, answers
+
+
+def _are_shares(shares: Array, members: int) -> bool:
+    """Whether there is one positive share for each member, and they add up to one."""
+    return shares.shape == (members,) and bool((shares > 0).all()) and bool(np.isclose(shares.sum(), 1.0))
 
 
 def make_single_term(joint: Array) -> EvidenceTerms:

@@ -21,12 +21,16 @@ from scipy.linalg import solve_triangular
 
 from priory.core.logspace import log_normalise
 from priory.core.optimize import minimise_lbfgs
+from priory.core.registration import register_record
 from priory.core.typing import Array
+from priory.errors import StaleModelError
 from priory.models.evidence_terms import EvidenceTerms
 
+MAX_WEIGHT, MAX_EXPONENT = 1e100, 100.0  # far above anything that is fitted; a weighted log likelihood stays finite
 TEMPERING_PRIOR_STRENGTHS = (1000.0, 30.0, 1.0)  # precision of the weights about their common value
 
 
+@register_record("Tempering", axes={"weights": "b", "exponents": "b", "precision": "qq"})
 @dataclass(frozen=True, eq=False)
 class Tempering:
     """A Gaussian belief about (weights, exponents): its mean, and its precision."""
@@ -34,6 +38,15 @@ class Tempering:
     weights: Array  # (parts,)
     exponents: Array  # (parts,)
     precision: Array  # (2 parts, 2 parts)
+
+    def find_fault(self) -> str | None:
+        if len(self.precision) != 2 * len(self.weights):
+            return "its precision is not that of its weights and exponents"
+        if np.abs(self.weights).max(initial=0.0) > MAX_WEIGHT or np.abs(self.exponents).max(initial=0.0) > MAX_EXPONENT:
+            return "a weight or an exponent is too large"
+        if (np.diagonal(self.precision) <= 0).any() or not np.allclose(self.precision, self.precision.T):
+            return "its precision is not symmetric and positive"
+        return None
 
     @classmethod
     def prior(cls, parts: int, strength: float = 10.0) -> Tempering:
@@ -62,7 +75,10 @@ class Tempering:
         values = terms.relative_to_best - terms.relative_to_best.mean(axis=1, keepdims=True)  # (rows, classes, parts)
         logs = np.log(terms.lengths)
         mean = np.concatenate([self.weights, self.exponents])
-        root = np.linalg.cholesky(self.precision)
+        try:
+            root = np.linalg.cholesky(self.precision)
+        except np.linalg.LinAlgError:
+            raise StaleModelError("the precision of the corrections is not positive; call refresh.") from None
 
         def evaluate_at(z: Array) -> tuple[Array, Array, Array]:
             theta = mean + solve_triangular(root, z, trans="T", lower=True)

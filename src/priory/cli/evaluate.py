@@ -37,6 +37,8 @@ def evaluate_command(model: str, paths: tuple[str, ...], learned: bool, json_: b
     """Compare the predictions of MODEL for the rows of FILEs with their labels.
 
     Each score has a 95 % interval, and next to it the base rate: the score of always answering the most common class.
+    Fewer than six rows, or rows of which no two have the same label, are too few to judge a model by: the command says
+    so and gives no scores.
     """
     read, columns = pop_read_options(given), pop_column_options(given)
     from priory.workflows import evaluate

@@ -47,9 +47,11 @@ def explain_command(
     high, with -10 dB ten times as low.
 
     \b
-    prior            how common the classes are
-    (together)       what columns or words add in combination
-    (absent tokens)  the words that the text does not contain
+    prior             how common the two classes are among the learned rows
+    prior (tempered)  the same times a weight: training found how much the prior
+                      should count, so that the probabilities are right
+    (together)        what columns or words add in combination
+    (absent tokens)   the words that the text does not contain
     """
     read = pop_read_options(given)
     if bool(values) == bool(path):

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from priory.workflows import TrainingOptions
 
 FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail")
-COLUMN_TYPES = ("numeric", "label", "text", "bernoulli", "categorical", "gamma", "gaussian", "histogram", "poisson")
 TEXT_MODELS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
 FILE_PATH_TYPE = click.Path(readable=False)  # for shell completion; checked when the file is opened
 
@@ -56,6 +55,14 @@ add_reading_options = make_section(
     define_option("--keep-going", is_flag=True, help="Skip documents that cannot be opened."),
 )
 
+
+def describe_column_types() -> str:
+    from priory.sources.column_types import list_column_types
+
+    types = list_column_types()
+    return f"What a column holds: {', '.join(types[:3])}, or a family: {', '.join(types[3:])}."
+
+
 add_column_options = make_section(
     "Columns",
     define_option("--target", metavar="COLUMN", help="The column to predict. A model remembers it."),
@@ -64,7 +71,7 @@ add_column_options = make_section(
         "types",
         multiple=True,
         metavar="COLUMN=TYPE",
-        help=f"What a column holds: {', '.join(COLUMN_TYPES[:3])}, or a family: {', '.join(COLUMN_TYPES[3:])}.",
+        make_help=describe_column_types,
     ),
     define_option("--text", metavar="A,B", help="Columns that hold texts."),
     define_option("--ignore", multiple=True, metavar="A,B", help="Columns to leave out."),
@@ -253,10 +260,12 @@ def _split_names(text: str | None) -> list[str]:
 
 
 def _parse_column_type(text: str) -> tuple[str, str]:
+    from priory.sources.column_types import list_column_types
+
     name, _, kind = text.rpartition("=")
-    if not name or kind not in COLUMN_TYPES:
+    if not name or kind not in list_column_types():
         raise click.BadParameter(
-            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(COLUMN_TYPES)}.", param_hint="--type"
+            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(list_column_types())}.", param_hint="--type"
         )
     return name, kind
 

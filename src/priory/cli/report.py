@@ -28,13 +28,23 @@ from priory.cli.terminal import print_json, watch_workflow
 )
 @model_argument
 @files_argument
+@click.option(
+    "--learned",
+    is_flag=True,
+    help="MODEL has learned these rows: predict each by a model that has not (leave-one-out).",
+)
 @click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="HTML", help="The page to write.")
 @force_option
 @json_option
 @add_column_options
 @add_reading_options
-def report_command(model: str, paths: tuple[str, ...], out: str, force: bool, json_: bool, **given: Any) -> None:
-    """Write a report about MODEL on the rows of FILEs as one HTML page: scores, calibration, evidence, mistakes."""
+def report_command(
+    model: str, paths: tuple[str, ...], learned: bool, out: str, force: bool, json_: bool, **given: Any
+) -> None:
+    """Write a report about MODEL on the rows of FILEs as one HTML page: scores, calibration, evidence, mistakes.
+
+    The rows are taken for new ones, which MODEL has not learned; for those that it was trained on, use --learned.
+    """
     read, columns = pop_read_options(given), pop_column_options(given)
     report_path = check_output_path(out, (model, *paths), force)
     if report_path is None:
@@ -42,6 +52,8 @@ def report_command(model: str, paths: tuple[str, ...], out: str, force: bool, js
     from priory.workflows import report
 
     with watch_workflow(paths) as callbacks:
-        page, n_rows = report(model, paths, columns=columns, read=read, key=get_required_key(), callbacks=callbacks)
+        page, n_rows = report(
+            model, paths, learned=learned, columns=columns, read=read, key=get_required_key(), callbacks=callbacks
+        )
     page.save(report_path)
     print_json({"report": report_path, "rows": n_rows}) if json_ else click.echo(f"wrote {report_path}")

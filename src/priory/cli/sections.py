@@ -12,11 +12,23 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
 class SectionedOption(click.Option):
-    """An option that belongs to a section of the help."""
+    """An option that belongs to a section of the help; ``make_help`` is called only if the help is shown."""
 
-    def __init__(self, *names: Any, section: str = "Options", **given: Any) -> None:
+    def __init__(
+        self,
+        *names: Any,
+        section: str = "Options",
+        make_help: Callable[[], str] | None = None,
+        **given: Any,
+    ) -> None:
         super().__init__(*names, **given)
         self.section = section
+        self._make_help = make_help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        if self._make_help is not None:
+            self.help = self._make_help()
+        return super().get_help_record(ctx)
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Extra help without the range, which the help gives in words."""

@@ -69,8 +69,9 @@ def train_command(
 
     After all rows are learned, the probabilities are corrected to match how often the model is right about rows that it
     has not learned. The scores are leave-one-out scores: each row is predicted by a model that has not learned it. Next
-    to them is the base rate, the score of always answering the most common class. Evidence is in decibans, 10 * log10
-    of the odds: +10 means ten to one for a class, +20 a hundred to one.
+    to them is the base rate, the score of always answering the most common class. Fewer than six rows are not scored.
+    Evidence is in decibans, 10 * log10 of the odds: +10 means ten to one for a class against all others, +20 a hundred
+    to one.
     """
     read, columns, options = pop_read_options(given), pop_column_options(given), pop_training_options(given)
     model_path = check_output_path(out or _make_model_path(paths[0]), paths, force)
@@ -117,7 +118,7 @@ def _print_summary(result: TrainingResult, model_path: str, report_path: str | N
         print_item(family, _shorten_list(names, MAX_COLUMNS_SHOWN))
     if result.scores is not None:
         n_scored = len(result.scores.truth)
-        sample = "" if n_scored == result.n_rows else f", on {n_scored:,} rows drawn at random"
+        sample = "" if n_scored == result.n_rows else f", on {n_scored:,} of the rows"
         click.echo(format_heading(f"leave-one-out{sample}: each row predicted by a model that has not learned it"))
         print_lines(str(result.scores))
     if result.evidence:

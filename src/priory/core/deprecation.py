@@ -5,11 +5,8 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
 
-P = ParamSpec("P")
-ReturnT = TypeVar("ReturnT")
-ClassT = TypeVar("ClassT", bound=type)
+from priory.core.typing import ClassT, P, ReturnT
 
 
 def rename_arguments(**new_names: str) -> Callable[[Callable[P, ReturnT]], Callable[P, ReturnT]]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -28,6 +29,7 @@ from priory.errors import NotLearnedError
 
 DerivedT = TypeVar("DerivedT")
 
+ROW_SUM_TOLERANCE = 1e-6  # relative to the number of rows: how far sums over the same rows may differ
 # Relative to a count: a smaller rest after subtracting a part with fractional weights is rounding error, not rows.
 ROUNDING_TOLERANCE = 1e-12
 
@@ -135,6 +137,14 @@ class RowCounts(Statistics):
     """The number of rows of each class."""
 
     n: Array
+
+
+def is_increasing(values: Array) -> bool:
+    """Whether values are sorted, each of them once, and of one type so that they can be compared."""
+    if values.dtype.kind == "O":
+        items = values.tolist()
+        return len({type(v) for v in items}) <= 1 and all(a < b for a, b in pairwise(items))
+    return bool((values[1:] > values[:-1]).all()) and values.dtype.kind in "biufUS"
 
 
 def subtract_counts(total: Array, part: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
 
+P = ParamSpec("P")  # the parameters of a function that is wrapped
+ReturnT = TypeVar("ReturnT")  # what it returns
+ClassT = TypeVar("ClassT", bound=type)  # a class that is decorated
+
 Array = NDArray[Any]
+ColumnKind = Literal["number", "label", "text", "empty"]  # what the cells of a column are read as
 Label = str | int | float | bool  # the name of a class
 Seed = int | np.random.Generator | None  # accepted by numpy.random.default_rng
 RandomState = int | np.random.RandomState | None  # accepted by scikit-learn's check_random_state

@@ -1,4 +1,4 @@
-"""Data that ship with the package, written for it."""
+"""Example data that come with the package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def inbox() -> tuple[list[dict[str, Any]], list[str]]:
-    """Some 300 short messages labelled spam, urgent or normal: sender, hour, links and text, and the labels.
+    """About 300 short messages (sender, hour, number of links, text) and their labels: spam, urgent or normal.
 
     >>> rows, labels = inbox()
     >>> len(rows) == len(labels), sorted(set(labels)), list(rows[0])

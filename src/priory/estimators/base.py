@@ -16,7 +16,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Generic, ParamSpec, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,21 +28,19 @@ from priory.core.machine import total_memory_bytes
 from priory.core.model_matching import check_same_columns, check_same_type
 from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
-from priory.core.typing import Array
+from priory.core.typing import Array, P, ReturnT
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.estimators.labels import convert_to_numpy, encode_labels
 from priory.models.model_statistics import ModelStatistics
 
-P = ParamSpec("P")
-R = TypeVar("R")
 TableT = TypeVar("TableT")  # what a classifier reads its input into
 
 
-def undo_on_error(method: Callable[P, R]) -> Callable[P, R]:
+def undo_on_error(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
     """A method that leaves the estimator unchanged if it raises."""
 
     @wraps(method)
-    def call_or_undo(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call_or_undo(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
         with _restore_state_on_error(args[0]):
             return method(*args, **kwargs)
 

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
 from sklearn.model_selection import BaseCrossValidator
-from sklearn.utils import Tags, _safe_indexing, assert_all_finite, check_random_state, get_tags, indexable
-from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -28,10 +27,11 @@ from priory.core.probability import check_distribution
 from priory.core.typing import Array, Classifier, MatrixLike, RandomState
 from priory.errors import DataError
 from priory.estimators.folds import make_splitter
+from priory.estimators.sklearn_compat import BaseComposition, take_table_rows
 from priory.hypotheses.description_length import label_log_probabilities
 
 
-class ModelSpace(ClassifierMixin, _BaseComposition):
+class ModelSpace(ClassifierMixin, BaseComposition):
     """The base of classifiers over a finite space of models: fits the models and their posterior probabilities."""
 
     classes_: Array
@@ -69,7 +69,7 @@ class ModelSpace(ClassifierMixin, _BaseComposition):
             )
         self.log_likelihood_ = np.zeros(len(models))
         for train, test in self._split_rows(codes):
-            train_rows, test_rows = _safe_indexing(X, train), _safe_indexing(X, test)
+            train_rows, test_rows = take_table_rows(X, train), take_table_rows(X, test)
             for j, model in enumerate(models):
                 fitted = clone(model).fit(train_rows, labels[train])
                 terms = label_log_probabilities(fitted, test_rows, labels[test], self.classes_, len(train))

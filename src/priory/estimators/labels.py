@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._array_api import _convert_to_numpy, get_namespace
 from sklearn.utils.validation import column_or_1d
 
 from priory.core.input_guard import guard_input, list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
+from priory.estimators.sklearn_compat import convert_array_to_numpy, get_namespace
 
 
 def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
@@ -133,4 +133,4 @@ def convert_to_numpy(array: Any) -> Any:
     if array is None or not hasattr(array, "dtype"):
         return array
     xp, foreign = get_namespace(array)
-    return _convert_to_numpy(array, xp) if foreign else array
+    return convert_array_to_numpy(array, xp) if foreign else array

@@ -18,18 +18,21 @@ from priory.calibration.feature_encoding import TableEncoding
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
 from priory.core.logspace import log_normalise
+from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import count_columns, list_record_types, register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
+from priory.families import Text
 from priory.families.base import ESTIMATES
 from priory.models.cells import Cells
 from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.explanation import Ledgers
 from priory.models.family_choice import argmax_evidence
-from priory.models.model_statistics import ModelStatistics, add_empty_blocks, observe_cells
+from priory.models.model_statistics import ModelStatistics, add_empty_blocks, make_empty_statistics, observe_cells
 from priory.models.naive_bayes import Model
-from priory.models.schema import FamilyLike, Schema
+from priory.models.schema import ColumnBlock, FamilyLike, Schema, instantiate_family
 from priory.models.table import Table
 from priory.models.table_reading import read_table
 
@@ -58,6 +61,7 @@ class ColumnReport:
         return f"{self.name}: {self.family}{best}" + (f" ({others})" if others else "")
 
 
+@register_estimator(required=("statistics_", "n_features_in_", "_schema"))
 class NaiveBayes(SelfCalibratingClassifier[Table]):
     """Naive Bayes for tables of mixed columns.
 
@@ -156,6 +160,22 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         self.calibrate = calibrate
         self.refine = refine
         self.structure = structure
+
+    def _is_consistent(self) -> bool:
+        """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
+        schema, parts = self._schema, self.statistics_.parts
+        # Texts first: no file can allocate more buckets than it holds counts for.
+        if len(schema.blocks) != len(parts) or not all(map(_has_possible_texts, schema.blocks, parts)):
+            return False
+        empty = make_empty_statistics(schema, self.statistics_.classes[:1])
+        widths = [len(block.names) for block in schema.blocks]
+        return (
+            len(schema.names) == self.n_features_in_
+            and (not hasattr(self, "feature_names_in_") or tuple(self.feature_names_in_) == schema.names)
+            and list_record_types(empty.parts) == list_record_types(parts)
+            and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
+            and self._has_fitting_corrections([0 if b.kind == "text" else len(b.names) for b in schema.blocks])
+        )
 
     # -- what was declared ---------------------------------------------------------------------------------------
 
@@ -328,8 +348,9 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def explain(self, X: object) -> Ledgers:
         """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds.
 
-        Each line is what the column counts for after tempering; "(together)" is what corrections that look at several
-        columns together add.
+        Each line is what the column counts for after tempering, which gives each part of the model a weight;
+        "prior (tempered)" is the class prior times its weight, and "(together)" is what corrections that look at
+        several columns together add.
         """
         check_is_fitted(self, "statistics_")
         table = self._read(X, reset=False)
@@ -341,9 +362,10 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         if not np.allclose(split.rest, 0.0, atol=1e-9):
             terms = np.concatenate([terms, split.rest[:, :, None]], axis=2)
             names, values = [*names, "(together)"], [[*row, ""] for row in values]
-        return Ledgers.of(self.classes_, split.prior, terms, names, values)
+        return Ledgers.of(self.classes_, split.prior, terms, names, values, split.prior_name)
 
     @property
+    @optional_attribute
     def schema_(self) -> dict[str, ColumnReport]:
         """For each column what it was taken for, and the evidence of every candidate family."""
         model = self._model()
@@ -373,11 +395,13 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         }
 
     @property
+    @optional_attribute
     def inclusion_probability_(self) -> Array:
         """For each column the probability that it depends on the class; for a text, that any of its tokens does."""
         return np.array(list(self._model().inclusion_probability().values()))
 
     @property
+    @optional_attribute
     def token_inclusion_(self) -> dict[str, dict[str, float]]:
         """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
         return self._model().token_inclusion()
@@ -395,3 +419,9 @@ def _check_not_empty(table: Table) -> None:
         raise DataError(f"0 feature(s) (shape=({table.rows}, 0)) while a minimum of 1 is required: X has no columns.")
     if not table.rows:
         raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
+
+
+def _has_possible_texts(block: ColumnBlock, records: tuple[object, ...]) -> bool:
+    """Whether the record of a column of texts can be that of its text model."""
+    family = instantiate_family(block.candidates[0])
+    return not isinstance(family, Text) or (len(records) == 1 and family.find_record_fault(records[0]) is None)

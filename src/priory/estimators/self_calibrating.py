@@ -4,6 +4,7 @@ Statistics are exact whatever happens. Corrections were fitted to rows, so they 
 
     fit, refresh    corrections are fitted
     partial_fit     the tempering learns from the answers to each batch before it is learned; the rest is dropped
+    decay           the tempering stays, the rest is dropped
     forget, merge   all corrections are dropped: the model answers from the statistics alone
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal, Self, TypeAlias
 
 import numpy as np
@@ -45,6 +47,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     calibrate: Literal["loo", False]
     corrections_: Corrections
+    target_: str  # the column of the labels, where the model was trained from files
+    missing_: tuple[str, ...]  # the cells that counted as missing in these files
 
     # -- what a classifier provides ------------------------------------------------------------------------------
 
@@ -91,10 +95,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     def _prepare_partial_fit(self, table: TableT, labels: Array, group: Array, weight: Array | None) -> None:
         """Predict, then learn: the tempering learns from the answers to the new batch."""
         corrections = self._corrections
-        self._drop_corrections()
-        if corrections is not None:  # the tempering has a weight for each part, and survives new classes and words
-            self.corrections_ = Corrections(corrections.tempering)
-            self.__dict__["stale_"] = tuple(name for name in self.stale_ if name != "tempering")
+        self._keep_tempering()
         known = np.isin(labels, self.classes_)[group] & (weight is None or weight > 0)
         used = np.flatnonzero(known)
         if not self.calibrate or not len(used) or self.statistics_.n.sum() < MIN_ROWS_TO_CALIBRATE:
@@ -103,6 +104,24 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         cells = take_rows(self._read_cells(table), used)
         counts = None if weight is None else weight[used]
         self.corrections_ = self._calibrator().update(self._model(), corrections, cells, own, counts)
+
+    def _keep_tempering(self) -> None:
+        """Drop all corrections but the tempering: its weights of the parts do not depend on classes, words or codes."""
+        corrections = self._corrections
+        self._drop_corrections()
+        if corrections is not None:
+            self.corrections_ = Corrections(corrections.tempering)
+            self.__dict__["stale_"] = tuple(name for name in self.stale_ if name != "tempering")
+
+    @undo_on_error
+    def decay(self, factor: float) -> Self:
+        """Multiply the weight of everything learned so far by ``factor``: old rows fade.
+
+        Of the corrections the tempering stays. The others depend on which words are frequent, and are dropped.
+        """
+        super().decay(factor)
+        self._keep_tempering()
+        return self
 
     @undo_on_error
     def forget(
@@ -160,6 +179,14 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     def _calibrated(self) -> CalibratedModel:
         return CalibratedModel(self._model(), self._corrections)
 
+    def _has_fitting_corrections(self, columns: Sequence[int]) -> bool:
+        """Whether the corrections, if there are any, are for this model; ``columns`` are those of each block."""
+        corrections, model = self._corrections, self._model()
+        if corrections is None:
+            return True
+        n_tokens = model.count_token_features() if any(member.features for member in corrections.members) else 0
+        return corrections.fits_model(len(model.classes), model.n_parts, columns, n_tokens)
+
     # -- judging -------------------------------------------------------------------------------------------------
 
     def evaluate(
@@ -199,9 +226,17 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             twin = copy.copy(self)
             twin._finish_fit(table, group, None)
             if twin._corrections is not None:
-                return twin.evaluate()
+                return replace(twin.evaluate(), positions=self._find_scored_rows(table))
             return Scores.of(self.classes_[group], self._predict_left_out(table, group), self.classes_, logs=True)
         return self._cross_validate(self._read_cells(table), group, _split_rows(folds, group, groups, time))
+
+    def find_scored_rows(self, X: object) -> Array:
+        """The positions of the rows of ``X`` that ``evaluate`` scores: evenly spaced ones if there are many."""
+        check_is_fitted(self, "statistics_")
+        return self._find_scored_rows(self._read(X, reset=False))
+
+    def _find_scored_rows(self, table: TableT) -> Array:
+        return self._calibrator().find_scored_rows(self._model(), self._read_cells(table))
 
     def _cross_validate(self, cells: Sequence[Cells], group: Array, splits: Iterator[tuple[Array, Array]]) -> Scores:
         """Each fold judged by the model without it, corrections included."""
@@ -215,7 +250,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             answers.append(CalibratedModel(model, corrections).log_probabilities(take_rows(cells, test)))
             tested.append(test)
         rows = np.concatenate(tested)
-        return Scores.of(self.classes_[group[rows]], np.concatenate(answers), self.classes_, logs=True)
+        scores = Scores.of(self.classes_[group[rows]], np.concatenate(answers), self.classes_, logs=True)
+        return replace(scores, positions=rows)
 
     def leave_one_out(self, X: object, y: ArrayLike | None) -> Array:
         """log p(c | x) of every learned row, from the model without that row: ``total - row``, no refit."""

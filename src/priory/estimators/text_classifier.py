@@ -25,9 +25,11 @@ from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
 from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.model_matching import describe_difference
+from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
-from priory.errors import DataError
+from priory.errors import DataError, StaleModelError
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import ClassPrior, check_class_prior
@@ -61,6 +63,16 @@ class TextTable:
         return TextTable([self.documents[row] for row in rows.tolist()])
 
 
+@register_estimator(
+    required=("statistics_", "n_features_in_", "salt_"),
+    former_names={
+        "unit": "analyzer",
+        "least": "min_token_length",
+        "ngrams": "ngram_range",
+        "extra": "extra_tokens",
+        "most": "max_tokens",
+    },
+)
 @rename_parameters(
     unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens", most="max_tokens"
 )
@@ -210,6 +222,14 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.calibrate = calibrate
         self.refine = refine
 
+    def _is_consistent(self) -> bool:
+        """Whether the records can be those of the text model that was declared."""
+        return (
+            self.n_features_in_ == 1
+            and self._build_text_model().find_fault(self.statistics_.parts) is None
+            and self._has_fitting_corrections([0])
+        )
+
     # -- what was declared ---------------------------------------------------------------------------------------
 
     def _build_vocabulary(self) -> Vocabulary:
@@ -317,28 +337,35 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return check_words_kept(self._counts_in_use())
 
     @property
+    @optional_attribute
     def alpha_(self) -> float:
         """The smoothing in use: as declared, chosen by the evidence, or chosen by ``fit`` by leaving texts out."""
         if self.alpha == "loo":
-            return float(self.__dict__["alpha_"])
+            if "alpha_" not in vars(self):
+                raise StaleModelError("alpha='loo' has not been chosen yet; call fit.")
+            return float(vars(self)["alpha_"])
         return self._build_text_model().choose_alpha(self._records())
 
     @property
+    @optional_attribute
     def vocabulary_(self) -> list[str]:
         """The tokens in use."""
         return self._token_counts().tokens()
 
     @property
+    @optional_attribute
     def counts_(self) -> Array:
         """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
         return self._counts_in_use().counts
 
     @property
+    @optional_attribute
     def n_tokens_(self) -> int:
         """The number of different tokens (or buckets) in use."""
         return len(self._counts_in_use())
 
     @property
+    @optional_attribute
     def inclusion_probability_(self) -> dict[str, float]:
         """For each token the probability that it depends on the class at all."""
         self._token_counts()
@@ -366,14 +393,15 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
         split = self._calibrated().split_evidence(self._read_cells(texts))
+        prior = LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
         return Ledgers(
             [
-                self._explain_document(document, weight, split.prior, rest)
+                self._explain_document(document, weight, prior, rest)
                 for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
             ]
         )
 
-    def _explain_document(self, document: Document, text_weight: float, prior: Array, correction: Array) -> Ledger:
+    def _explain_document(self, document: Document, text_weight: float, prior: LedgerLine, correction: Array) -> Ledger:
         model, records = self._build_text_model(), self._records()
         table, constant = (text_weight * weights for weights in model.token_weights(records))
         words = check_words_kept(model.select_counts(records))
@@ -384,7 +412,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         if not np.allclose(correction, 0.0, atol=1e-9):
             lines.append(LedgerLine("(together)", "", tuple(correction.tolist())))
         text = document if isinstance(document, str) else document.decode()
-        return Ledger(tuple(self.classes_.tolist()), LedgerLine("prior", "", tuple(prior.tolist())), tuple(lines), text)
+        return Ledger(tuple(self.classes_.tolist()), prior, tuple(lines), text)
 
     @rename_arguments(most="max_tokens")
     def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:

@@ -24,7 +24,12 @@ OVERALL_SCORES = {  # the scores over all rows: title and number format
 
 
 def format_scores(scores: Scores) -> str:
-    """Return the scores next to those of the base rate, the verdict, and the classes (the worst if there are many)."""
+    """Return the scores next to those of the base rate, the verdict, and the classes (the worst if there are many).
+
+    Too few rows to judge a model by are not scored: the verdict is all there is.
+    """
+    if not scores.has_enough_rows:
+        return scores.verdict
     overall: list[tuple[str, ...]] = [(f"{len(scores.truth)} rows", "score", "95 % interval", "base rate")]
     for name, (title, form) in OVERALL_SCORES.items():
         score, base = getattr(scores, name), scores.base_score(name)
@@ -40,17 +45,22 @@ def format_scores(scores: Scores) -> str:
 
 
 def scores_to_dict(scores: Scores) -> dict[str, Any]:
-    """Return the scores as lists, numbers and strings; infinite or undefined values become None."""
+    """Return the scores as lists, numbers and strings; infinite or undefined values become None.
+
+    Too few rows to judge a model by are not scored: all scores are None, and the verdict says why.
+    """
+    enough = scores.has_enough_rows
     return {
         "rows": len(scores.truth),
         "classes": [_to_json_value(label) for label in scores.classes],
-        **{name: _to_json_value(getattr(scores, name)) for name in OVERALL_SCORES},
+        "enough_rows": enough,
+        **{name: _to_json_value(getattr(scores, name)) if enough else None for name in OVERALL_SCORES},
         "base_rate": _to_json_value(scores.base._asdict()),
-        "gain": _to_json_value(scores.gain),
+        "gain": _to_json_value(scores.gain) if enough else None,
         "verdict": scores.verdict,
-        "bayes_rate": _to_json_value(scores.bayes_rate),
+        "bayes_rate": _to_json_value(scores.bayes_rate) if enough else None,
         "confusion": scores.confusion.tolist(),
-        "per_class": [_to_json_value(one._asdict()) for one in scores.per_class],
+        "per_class": [_to_json_value(one._asdict()) for one in scores.per_class] if enough else None,
     }
 
 

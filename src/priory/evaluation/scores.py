@@ -26,7 +26,8 @@ from priory.evaluation.reliability import (
     compute_reliability_bins,
 )
 from priory.evaluation.score_table import OVERALL_SCORES, format_scores, scores_to_dict
-from priory.models.explanation import format_value, import_pandas
+from priory.evaluation.verdict import explain_too_few_rows, format_verdict
+from priory.models.explanation import import_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +66,8 @@ class Scores:
     """Scores of predicted probabilities, given the true classes; create them with :meth:`of`.
 
     Every score comes with a 95 % confidence interval. The *base rate* is the score of always answering the most common
-    class.
+    class. Fewer than six rows, or rows of which no two have the same class, are too few to judge a model by: the
+    verdict says so, and the table has no scores.
 
     Parameters
     ----------
@@ -77,6 +79,8 @@ class Scores:
         The logarithms of the predicted probabilities.
     weight : ndarray of shape (n_rows,)
         How many times each row counts.
+    positions : ndarray of shape (n_rows,), optional
+        Where only some of the rows that were given are scored: the position of each among those given.
 
     Attributes
     ----------
@@ -91,7 +95,9 @@ class Scores:
     gain : dict {score: Interval}
         How much better than the base rate the model is.
     verdict : str
-        Whether the model beats the base rate, in one sentence.
+        Whether the model beats the base rate, in one sentence; or that there are too few rows to judge.
+    has_enough_rows : bool
+        Whether there are enough rows to judge a model by.
     bayes_rate : Interval
         The error of the best possible classifier, if the probabilities are right.
     certainty : ndarray of shape (n_rows,)
@@ -121,6 +127,7 @@ class Scores:
     truth: Array
     log_probabilities: Array
     weight: Array
+    positions: Array | None = None
 
     @classmethod
     def of(
@@ -196,12 +203,12 @@ class Scores:
     @cached_property
     def log_loss(self) -> Interval:
         """The mean of ``-log p(truth)``: infinite if a true class was given probability zero."""
-        return self._mean_loss(self.surprise)
+        return self._mean_loss(self.surprise, lambda right: float(-log(right)))
 
     @cached_property
     def brier(self) -> Interval:
         """The mean squared distance of probabilities from the truth; half of it, by convention, with two classes."""
-        return self._mean_loss(self._squared_error(np.exp(self.log_probabilities)))
+        return self._mean_loss(self._squared_error(np.exp(self.log_probabilities)), lambda right: (1 - right) ** 2)
 
     @cached_property
     def calibration_error(self) -> Interval:
@@ -258,21 +265,22 @@ class Scores:
         """How much better than the base rate the model is, compared row by row; positive is better."""
         right = (self.answer == self.truth) - 1.0 * (self.truth == self.shares.argmax())
         surprise = -log(self.shares)[self.truth] - self.surprise
-        return {"accuracy": mean_interval(right, self.weight), "log_loss": mean_interval(surprise, self.weight)}
+        return {"accuracy": self._mean(right), "log_loss": self._mean(surprise)}
+
+    @cached_property
+    def too_few_rows(self) -> str:
+        """Why there are too few rows to judge a model by, as a sentence; empty if there are enough."""
+        return explain_too_few_rows(self.rows, np.bincount(self.truth[self.weight > 0]))
+
+    @property
+    def has_enough_rows(self) -> bool:
+        """Whether there are enough rows to judge a model by."""
+        return not self.too_few_rows
 
     @cached_property
     def verdict(self) -> str:
-        """One sentence: whether the model beats the base rate by more than chance."""
-        base = f"always answering {format_value(self.base.label)}: {self.base.accuracy:.1%} right"
-        match self.gain["accuracy"].low > 0, self.gain["log_loss"].low > 0:
-            case True, True:
-                return f"Beats the base rate ({base}), in accuracy and in log loss."
-            case True, False:
-                return f"More accurate than the base rate ({base}), but its probabilities are no better."
-            case False, True:
-                return f"No more accurate than the base rate ({base}), but its probabilities are better."
-            case _:
-                return f"Does not beat the base rate ({base}): it may not be worth using."
+        """One sentence: whether the model beats the base rate by more than chance, or that there are too few rows."""
+        return self.too_few_rows or format_verdict(self)
 
     # -- output --------------------------------------------------------------------------------------------------
 
@@ -310,10 +318,22 @@ class Scores:
         per_row = self.rows / float(self.weight.sum())
         return proportion_interval(float(part) * per_row, float(whole) * per_row)
 
-    def _mean_loss(self, values: Array) -> Interval:
-        """Return the mean of non-negative values, (rows,), with its interval."""
-        loss = mean_interval(values, self.weight)
-        return loss._replace(low=max(0.0, loss.low))
+    def _mean(self, values: Array) -> Interval:
+        """Return the mean of values, (rows,), with its interval, which says nothing if there are too few rows."""
+        mean = mean_interval(values, self.weight)
+        return mean if self.has_enough_rows else mean._replace(low=-math.inf, high=math.inf)
+
+    def _mean_loss(self, values: Array, if_calibrated: Callable[[float], float] | None = None) -> Interval:
+        """Return the mean of non-negative values, (rows,), with its interval.
+
+        ``if_calibrated`` is the least loss of a calibrated model, given the share of its answers that are right. The
+        interval of the loss goes at least as high as the interval of the accuracy goes low: a few answers that are all
+        certain and right do not prove a loss of zero.
+        """
+        loss = self._mean(values)
+        lowest = max(self.accuracy.low, 1 / len(self.classes))  # a calibrated model is never worse than guessing
+        least = 0.0 if if_calibrated is None else if_calibrated(lowest)
+        return loss._replace(low=max(0.0, loss.low), high=max(loss.high, least))
 
     def _squared_error(self, p: Array) -> Array:
         """Return the Brier score of each row of probabilities, (rows, classes)."""

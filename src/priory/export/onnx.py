@@ -1,13 +1,14 @@
 """A fitted classifier as an ONNX graph of plain operators, for places where there is no Python.
 
-The graph takes ``X``, a table of doubles (rows, columns), missing cells NaN, and gives ``label`` and ``probabilities``.
-What it can hold: the classifiers of arrays that score by products or bells, and `NaiveBayes` on numbers whose columns
-are explained by Bernoulli, Poisson, Gaussian or Histogram.
+The graph takes ``X``, a table of doubles (rows, columns) with NaN for missing cells, and gives ``label`` and
+``probabilities``. It can be made of the classifiers of `priory.naive_bayes` that score by matrix products or Gaussian
+densities, and of `NaiveBayes` on numbers that are explained by Bernoulli, Poisson, Gaussian or Histogram.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,11 @@ from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError
 from priory.estimators.naive_bayes import NaiveBayes
 from priory.families import Bernoulli, Gaussian, Histogram, Poisson
-from priory.families.poisson import MAX_EXACT_COUNT
+from priory.families.base import ArrayFamily
+from priory.families.bernoulli import BernoulliStatistics
+from priory.families.gaussian import Moments
+from priory.families.poisson import MAX_EXACT_COUNT, PoissonStatistics
+from priory.families.value_counts import ValueCounts
 from priory.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB, PoissonNB
 
 ONNX_OPSET = 17
@@ -25,16 +30,16 @@ EXPORTABLE_ATTRIBUTES = {"statistics_", "n_features_in_", "feature_names_in_", "
 
 
 class OnnxGraph:
-    """Nodes and constants; every method adds a node and gives the name of what comes out of it."""
+    """Nodes and constants; every method adds a node and returns the name of its output."""
 
-    def __init__(self, onnx: Any) -> None:
+    def __init__(self, onnx: ModuleType) -> None:
         self.onnx = onnx
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def add_constant(self, value: Any) -> str:
+    def add_constant(self, value: Array) -> str:
         name = f"c{len(self.constants)}"
-        if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
+        if value.dtype.kind in "OU":
             tensor = self.onnx.helper.make_tensor(
                 name, self.onnx.TensorProto.STRING, value.shape, [str(v).encode() for v in value]
             )
@@ -43,29 +48,30 @@ class OnnxGraph:
         self.constants.append(tensor)
         return name
 
-    def __call__(self, operator: str, *inputs: Any, output: str = "", **attributes: Any) -> str:
+    def __call__(self, operator: str, *inputs: str | float | Array, output: str = "", **attributes: object) -> str:
+        """Add a node with these inputs: names of outputs, or numbers and arrays, which become constants."""
         names = [i if isinstance(i, str) else self.add_constant(np.asarray(i)) for i in inputs]
         name = output or f"n{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, names, [name], **attributes))
         return name
 
     def gather_columns(self, places: Array) -> str:
-        """Some columns of the table."""
+        """Take some columns of the table."""
         return self("Gather", "X", np.asarray(places, dtype=np.int64), axis=1)
 
     def add_class_axis(self, x: str) -> str:
-        """(rows, columns) as (rows, 1, columns), to be held against (classes, columns)."""
+        """Turn (rows, columns) into (rows, 1, columns), which broadcasts with (classes, columns)."""
         return self("Unsqueeze", x, np.array([1]))
 
     def sum_columns(self, terms: str) -> str:
-        """Over the columns, the last axis."""
+        """Sum over the columns, the last axis."""
         return self("ReduceSum", terms, np.array([-1]), keepdims=0)
 
 
 def to_onnx(fitted: Any) -> Any:
-    """The model as an ``onnx.ModelProto``; its probabilities are those of ``predict_proba`` to rounding.
+    """The model as an ``onnx.ModelProto``, whose probabilities are those of ``predict_proba`` up to rounding.
 
-    Needs the extra ``onnx``. What ONNX has no operators for is refused, with what to do instead.
+    Needs the extra ``onnx``. Models for which ONNX has no operators are refused, with what to do instead.
     """
     try:
         import onnx
@@ -73,17 +79,18 @@ def to_onnx(fitted: Any) -> Any:
         import onnx.numpy_helper
     except ImportError:
         raise MissingDependencyError("to_onnx needs onnx: pip install 'priory[onnx]'.") from None
-    joint_of = MODEL_EXPORTERS.get(type(fitted))
-    if joint_of is None:
+    export_scores = MODEL_EXPORTERS.get(type(fitted))
+    if export_scores is None:
+        exportable = ", ".join(cls.__name__ for cls in MODEL_EXPORTERS)
+        raise DataError(f"a {type(fitted).__name__} cannot be exported to ONNX; these can: {exportable}.")
+    unknown = sorted(vars(fitted).keys() - fitted.get_params(deep=False).keys() - EXPORTABLE_ATTRIBUTES)
+    if unknown:
         raise DataError(
-            f"a {type(fitted).__name__} has no ONNX form; these have: {', '.join(kind.__name__ for kind in MODEL_EXPORTERS)}."
+            f"{unknown[0]} changes the model's answers and cannot be exported to ONNX; fit the model without it."
         )
-    more = sorted(vars(fitted).keys() - fitted.get_params(deep=False).keys() - EXPORTABLE_ATTRIBUTES)
-    if more:
-        raise DataError(f"{more[0]} changes what the model answers and has no ONNX form; fit the model without it.")
     graph, classes = OnnxGraph(onnx), fitted.classes_
     log_prior = fitted._log_prior()[None]
-    joint = graph("Add", joint_of(fitted, graph), log_prior)
+    joint = graph("Add", export_scores(fitted, graph), log_prior)
     ruled_out = graph("IsInf", graph("ReduceMax", joint, axes=[1], keepdims=1), detect_positive=0)
     graph("Softmax", graph("Where", ruled_out, log_prior, joint), axis=1, output="probabilities")
     best = graph("ArgMax", "probabilities", axis=1, keepdims=0)
@@ -92,19 +99,17 @@ def to_onnx(fitted: Any) -> Any:
     return _build_model_proto(onnx, graph, fitted.n_features_in_, labels)
 
 
-def _build_model_proto(onnx: Any, graph: OnnxGraph, columns: int, labels: Array) -> Any:
-    kinds = onnx.TensorProto
-    label = {"b": kinds.BOOL, "i": kinds.INT64}.get(labels.dtype.kind, kinds.STRING)
+def _build_model_proto(onnx: ModuleType, graph: OnnxGraph, columns: int, labels: Array) -> Any:
+    types = onnx.TensorProto
+    label = {"b": types.BOOL, "i": types.INT64}.get(labels.dtype.kind, types.STRING)
     value = onnx.helper.make_tensor_value_info
     outputs = [
         value("label", label, ["rows"]),
-        value("probabilities", kinds.DOUBLE, ["rows", len(labels)]),
+        value("probabilities", types.DOUBLE, ["rows", len(labels)]),
     ]
-    made = onnx.helper.make_graph(
-        graph.nodes, "priory", [value("X", kinds.DOUBLE, ["rows", columns])], outputs, graph.constants
-    )
+    inputs = [value("X", types.DOUBLE, ["rows", columns])]
     proto = onnx.helper.make_model(
-        made,
+        onnx.helper.make_graph(graph.nodes, "priory", inputs, outputs, graph.constants),
         opset_imports=[onnx.helper.make_opsetid("", ONNX_OPSET)],
         ir_version=8,
         producer_name="priory",
@@ -114,7 +119,7 @@ def _build_model_proto(onnx: Any, graph: OnnxGraph, columns: int, labels: Array)
     return proto
 
 
-# -- log p(x | c), rows by classes -------------------------------------------------------------------------------------
+# -- log p(x | c): (rows, classes) -------------------------------------------------------------------------------------
 
 
 def _export_table(fitted: NaiveBayes, graph: OnnxGraph) -> str:
@@ -123,16 +128,20 @@ def _export_table(fitted: NaiveBayes, graph: OnnxGraph) -> str:
     scores = []
     for choice in fitted._model().choices():
         names = schema.blocks[choice.block].names
-        written = FAMILY_EXPORTERS.get(type(choice.family))
-        if written is None or choice.inclusion is not None:
-            what = "averaging over columns" if choice.inclusion is not None else type(choice.family).__name__
-            raise DataError(f"column {names[choice.positions[0]]!r}: {what} has no ONNX form; declare another family.")
+        export_terms = FAMILY_EXPORTERS.get(type(choice.family))
+        if export_terms is None or choice.inclusion is not None:
+            reason = "averaging over columns" if choice.inclusion is not None else type(choice.family).__name__
+            raise DataError(
+                f"column {names[choice.positions[0]]!r}: {reason} cannot be exported to ONNX; declare another family."
+            )
         x = graph.gather_columns(np.array([place[names[j]] for j in choice.positions]))
-        scores.append(written(graph, x, choice.family, choice.statistics, fitted.estimate))
+        scores.append(export_terms(graph, x, choice.family, choice.statistics, fitted.estimate))
     return graph("Sum", *scores)
 
 
-def _bernoulli_terms(graph: OnnxGraph, x: str, family: Bernoulli, statistics: Any, estimate: str) -> str:
+def _bernoulli_terms(
+    graph: OnnxGraph, x: str, family: Bernoulli, statistics: BernoulliStatistics, estimate: str
+) -> str:
     yes, no = (
         family.log_likelihood(statistics, np.full((1, statistics.n.shape[-1]), v), estimate)[0] for v in (1.0, 0.0)
     )
@@ -141,24 +150,32 @@ def _bernoulli_terms(graph: OnnxGraph, x: str, family: Bernoulli, statistics: An
     return graph.sum_columns(graph("Where", graph("Equal", cells, 1.0), yes, known))
 
 
-def _poisson_terms(graph: OnnxGraph, x: str, family: Poisson, statistics: Any, estimate: str) -> str:
-    """x log θ - θ; log x! is the same for all classes."""
+def _poisson_terms(
+    graph: OnnxGraph,
+    x: str,
+    family: ArrayFamily[PoissonStatistics, Array],
+    statistics: PoissonStatistics,
+    estimate: str,
+) -> str:
+    """x log θ - θ; log x! is the same for all classes and left out."""
     if estimate == "predictive":
-        raise DataError("a rate that is integrated out has no ONNX form: set_params(estimate='mean') first.")
-    rate = family.parameters(statistics, estimate)
+        raise DataError("a rate that is integrated out cannot be exported to ONNX: set_params(estimate='mean') first.")
+    rate = family.parameters(statistics, estimate)  # (classes, columns)
     if (rate <= 0).any():
-        raise DataError("a rate of nought has no ONNX form: set_params(estimate='mean') first.")
+        raise DataError("a rate of zero cannot be exported to ONNX: set_params(estimate='mean') first.")
     rate = np.where(np.isnan(rate), 1.0, rate)
-    silent = np.where(statistics.n > 0, 1.0, 0.0) if estimate == "ml" else np.ones_like(rate)
+    # with "ml" a class without rows has no rate, and gives no evidence
+    defined = np.where(statistics.n > 0, 1.0, 0.0) if estimate == "ml" else np.ones_like(rate)
     cells = graph.add_class_axis(x)
-    terms = graph("Sub", graph("Mul", cells, np.log(rate) * silent), rate * silent)
+    terms = graph("Sub", graph("Mul", cells, np.log(rate) * defined), rate * defined)
     inside = graph("And", graph("GreaterOrEqual", cells, 0.0), graph("LessOrEqual", cells, MAX_EXACT_COUNT))
     inside = graph("And", inside, graph("Equal", graph("Floor", cells), cells))
     outside = graph("Where", graph("IsNaN", cells), 0.0, -np.inf)
     return graph.sum_columns(graph("Where", inside, terms, outside))
 
 
-def _gaussian_terms(graph: OnnxGraph, x: str, family: Gaussian, statistics: Any, estimate: str) -> str:
+def _gaussian_terms(graph: OnnxGraph, x: str, family: Gaussian, statistics: Moments, estimate: str) -> str:
+    """A Student-t density if there is a power, a Gaussian one otherwise."""
     centre, precision, *power, constant = family._tables(statistics, estimate)
     square = _squared_distances(graph, x, statistics.unit, centre)
     if power:
@@ -171,12 +188,14 @@ def _gaussian_terms(graph: OnnxGraph, x: str, family: Gaussian, statistics: Any,
 
 
 def _squared_distances(graph: OnnxGraph, x: str, unit: Array, centre: Array) -> str:
-    away = graph("Sub", graph.add_class_axis(graph("Mul", x, 1.0 / unit)), centre)
-    return graph("Mul", away, away)
+    difference = graph("Sub", graph.add_class_axis(graph("Mul", x, 1.0 / unit)), centre)
+    return graph("Mul", difference, difference)
 
 
-def _histogram_terms(graph: OnnxGraph, x: str, family: Histogram, statistics: Any, estimate: str) -> str:
-    """The bin of a cell is the number of inner edges that it has reached; a missing cell is one more bin."""
+def _histogram_terms(
+    graph: OnnxGraph, x: str, family: Histogram, statistics: tuple[ValueCounts, ...], estimate: str
+) -> str:
+    """Look cells up in tables; the bin of a cell is the number of inner edges below it, and missing is one more bin."""
     scores = []
     for j, (edges, table) in enumerate(family._tables(statistics, estimate)):
         cell = graph("Gather", x, np.array([j], dtype=np.int64), axis=1)
@@ -207,17 +226,17 @@ def _export_bernoulli_nb(fitted: BernoulliNB, graph: OnnxGraph) -> str:
     with np.errstate(divide="ignore"):
         no = np.log1p(-np.exp(yes))
     if not (np.isfinite(yes).all() and np.isfinite(no).all()):
-        raise DataError("a column that rules a class out has no ONNX form; give alpha above 0.")
-    there = "X" if fitted.binarize is None else graph("Greater", "X", float(fitted.binarize))
-    there = graph("Cast", there, to=graph.onnx.TensorProto.DOUBLE)
-    return graph("Add", graph("MatMul", there, (yes - no).T), no.sum(axis=1)[None])
+        raise DataError("a column that rules a class out cannot be exported to ONNX; use an alpha above 0.")
+    present = "X" if fitted.binarize is None else graph("Greater", "X", float(fitted.binarize))
+    present = graph("Cast", present, to=graph.onnx.TensorProto.DOUBLE)
+    return graph("Add", graph("MatMul", present, (yes - no).T), no.sum(axis=1)[None])
 
 
 def _export_multinomial_nb(fitted: MultinomialNB | ComplementNB, graph: OnnxGraph) -> str:
     weights = fitted.feature_log_prob_
     if not np.isfinite(weights).all():
-        raise DataError("a column that rules a class out has no ONNX form; give alpha above 0.")
-    # what the complement does with the prior is its own affair: the prior is added for all models alike
+        raise DataError("a column that rules a class out cannot be exported to ONNX; use an alpha above 0.")
+    # the prior is added to the scores of all models, but ComplementNB does not use it: subtract it here
     return graph("Add", graph("MatMul", "X", weights.T), (fitted._class_term() - fitted._log_prior())[None])
 
 

@@ -25,7 +25,7 @@ from priory.core.column_kernels import assign_single_class
 from priory.core.logspace import log
 from priory.core.sharding import ColumnSubset, score_shards
 from priory.core.statistics import Statistics
-from priory.core.typing import Array
+from priory.core.typing import Array, ColumnKind
 
 Estimate = Literal["ml", "map", "mean", "predictive"]
 ESTIMATES: tuple[str, ...] = ("ml", "map", "mean", "predictive")
@@ -42,6 +42,17 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
     """What naive Bayes asks of whatever explains columns: a record, and what it says of new cells, class by class."""
 
     accepted_values: ClassVar[str] = ""  # what a column must hold for this family to fit it, for people
+    column_kind: ClassVar[ColumnKind] = "number"  # what the cells of its columns are read as
+
+    @classmethod
+    def accepts(cls, values: Array) -> Array:
+        """Whether the family gives each number a positive probability; the answer for NaN does not matter."""
+        return np.ones(np.shape(values), dtype=bool)
+
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self | type[Self]:
+        """The family with ``alpha`` virtual examples of each value; unchanged if it does not count values."""
+        return cls
 
     @abstractmethod
     def observe(self, x: CellsT, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> BlockT:

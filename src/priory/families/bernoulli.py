@@ -11,12 +11,15 @@ from scipy.special import betaln
 
 from priory.core.column_kernels import score_by_lookup, sum_by_class
 from priory.core.logspace import log, x_log_y
-from priory.core.statistics import Statistics, subtract_counts
+from priory.core.registration import register_record
+from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.families import dirichlet
 from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.registry import register_family
 
 
+@register_record("Trials", axes={"n": "ce", "successes": "cd", "outside": "ce"})
 @dataclass(frozen=True, eq=False)
 class BernoulliStatistics(Statistics):
     """The number of trials, the successes among them, and the values that are neither 0 nor 1."""
@@ -27,11 +30,16 @@ class BernoulliStatistics(Statistics):
     successes: Array
     outside: Array
 
+    def find_fault(self) -> str | None:
+        slack = ROW_SUM_TOLERANCE * (1 + np.abs(self.n))
+        return None if (self.successes <= self.n + slack).all() else "there are more successes than trials"
+
     def check_subtraction(self, total: BernoulliStatistics, part: BernoulliStatistics) -> BernoulliStatistics:
         subtract_counts(total.n - total.successes, part.n - part.successes)  # failures are counts too
         return super().check_subtraction(total, part)
 
 
+@register_family("bernoulli", auto_rank=1)
 @final
 @dataclass(frozen=True, eq=False)
 class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
@@ -66,6 +74,14 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     b: float | Array = 1.0
 
     accepted_values: ClassVar[str] = "only 0 and 1"
+
+    @classmethod
+    def accepts(cls, values: Array) -> Array:
+        return np.asarray((values == 0) | (values == 1))
+
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self:
+        return cls(alpha, alpha)
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None

@@ -11,12 +11,15 @@ from scipy.special import betaln, gammaln
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
 from priory.families.bernoulli import Bernoulli
+from priory.families.registry import register_family
 
 
+@register_record("Successes", axes="cd")
 @dataclass(frozen=True, eq=False)
 class BinomialStatistics(Statistics):
     """The number of rows, the successes in them, the sum of log C(trials, x), and values that are not such counts."""
@@ -29,6 +32,7 @@ class BinomialStatistics(Statistics):
     outside: Array
 
 
+@register_family()
 @final
 @dataclass(frozen=True, eq=False)
 class Binomial(ArrayFamily[BinomialStatistics, Array]):

@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
 from priory.core.logspace import log
-from priory.core.typing import Array
+from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import Family, GroupedRows, nan_where_zero
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, leave_out_labels
+from priory.families.registry import register_family
 from priory.families.value_counts import CategoricalCells, ValueCounts
 
 
@@ -27,6 +28,7 @@ class ValueProbabilities(NamedTuple):
     probabilities: Array
 
 
+@register_family("categorical", auto_rank=1)
 @final
 @dataclass(frozen=True, eq=False)
 class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...], CategoricalCells]):
@@ -65,6 +67,11 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     values: Sequence[object] | Array | None = None
 
     accepted_values: ClassVar[str] = "labels"
+    column_kind: ClassVar[ColumnKind] = "label"
+
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self:
+        return cls(alpha)
 
     def __post_init__(self) -> None:
         if self.values is None:
@@ -106,7 +113,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         return empty + statistics
 
     def _virtual_examples(self, values: Array) -> Array:
-        """(values,): the virtual examples of each value; one that was not declared has as few as the rarest declared."""
+        """(values,): the virtual examples of each value; one that was not declared has as few as any declared."""
         if np.ndim(self.alpha) == 0:
             return np.full(len(values), float(self.alpha))
         alpha = np.asarray(self.alpha, dtype=float)

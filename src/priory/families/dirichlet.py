@@ -25,13 +25,16 @@ def mode_shares(alpha: Array) -> Array:
 
 
 def log_normaliser(alpha: Array) -> Array:
-    return np.asarray(gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1)))
+    """Log of the integral of the unnormalised Dirichlet density."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1)))
 
 
 def log_evidence(alpha: Array, counts: Array) -> Array:
     """Log probability of a sequence of draws with these counts, for each class."""
     alpha = np.broadcast_to(np.asarray(alpha, dtype=float), counts.shape)
-    return log_normaliser(alpha + counts) - log_normaliser(alpha)
+    with np.errstate(invalid="ignore"):  # without smoothing there is no evidence: NaN
+        return log_normaliser(alpha + counts) - log_normaliser(alpha)
 
 
 DIRICHLET_ALPHA_GRID = 2.0 ** np.arange(-6, 4)

@@ -12,15 +12,18 @@ from scipy.special import gammaln, polygamma, psi
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log_sum_exp
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
+from priory.families.registry import register_family
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # sums of anything beyond would overflow
 SHAPE_NODES, SHAPE_NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 LOG_SHAPE_SD = 2.0  # of log k: the shape is believed to lie within a factor e^2 of 1
 
 
+@register_record("Positives", axes="cd")
 @dataclass(frozen=True, eq=False)
 class GammaStatistics(Statistics):
     """The number of rows, their sum, the sum of their logarithms, and the number of values that are not positive."""
@@ -40,6 +43,7 @@ class GammaParameters(NamedTuple):
     rate: Array
 
 
+@register_family("gamma", auto_rank=4)
 @final
 @dataclass(frozen=True, eq=False)
 class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
@@ -81,6 +85,10 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     seen: GammaStatistics | None = None  # what a belief about an unknown shape has to remember
 
     accepted_values: ClassVar[str] = "positive numbers"
+
+    @classmethod
+    def accepts(cls, values: Array) -> Array:
+        return np.asarray(values > 0)
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None

@@ -11,15 +11,23 @@ from scipy.special import gammaln
 
 from priory.core import column_kernels, sharding
 from priory.core.logspace import LOG_TWO_PI, log
+from priory.core.registration import register_record
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.registry import register_family
 
 MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: the least variance of a class, even if it shows one value only
+MAX_UNITS = 1e120  # far above any sum of values in units of their column
 MAX_ABS_Z = 1e140  # the square of anything larger would overflow; the answer is the same
 
 
+@register_record(
+    "Moments",
+    axes={"n": "cd", "first": "cd", "second": "cd", "origin": "cd", "unit": "d"},
+    reveals="one row of each class as it was, until rows are forgotten: the origin its sums are taken about",
+)
 @dataclass(frozen=True, eq=False)
 class Moments(Statistics):
     """The number of rows, and the sum and sum of squares of ``z = x / unit - origin``.
@@ -35,6 +43,11 @@ class Moments(Statistics):
     second: Array  # (classes, columns)
     origin: Array  # (classes, columns), in units
     unit: Array  # (columns,), powers of two
+
+    def find_fault(self) -> str | None:
+        if (self.second < 0).any():
+            return "a sum of squares is negative"
+        return find_fault_of_moments(self.unit, self.origin, self.first, self.second)
 
     def rebase(self, origin: Array, unit: Array) -> Moments:
         """The record about another origin, in another unit."""
@@ -96,6 +109,17 @@ class Moments(Statistics):
         return np.asarray(self.second - self.first**2 / np.where(self.n > 0, self.n, 1.0))
 
 
+def find_fault_of_moments(unit: Array, origin: Array, *sums: Array) -> str | None:
+    """What is wrong with sums about an origin in units: the unit of a column is of the size of its largest values."""
+    if not (unit > 0).all():
+        return "a unit is not above zero"
+    if (np.frexp(unit)[0] != 0.5).any():
+        return "a unit is not a power of two"
+    if any(np.abs(x).max(initial=0.0) > MAX_UNITS for x in (origin, *sums)):
+        return "a sum is too large for its unit"
+    return None
+
+
 class NormalParameters(NamedTuple):
     """The parameters of a Gaussian."""
 
@@ -103,6 +127,7 @@ class NormalParameters(NamedTuple):
     variance: Array
 
 
+@register_family("gaussian", auto_rank=3)
 @final
 @dataclass(frozen=True, eq=False)
 class Gaussian(ArrayFamily[Moments, NormalParameters]):

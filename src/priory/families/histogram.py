@@ -21,6 +21,7 @@ from priory.families import dirichlet
 from priory.families.base import Family, GroupedRows, NumberBlock, nan_where_zero
 from priory.families.histogram_leave_one_out import leave_out_bins, outer_edge
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals
+from priory.families.registry import register_family
 from priory.families.value_counts import ValueCounts
 
 NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
@@ -35,6 +36,7 @@ class BinProbabilities(NamedTuple):
     probabilities: Array
 
 
+@register_family("histogram", auto_rank=5)
 @final
 @dataclass(frozen=True, eq=False)
 class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], Array]):
@@ -74,6 +76,10 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     edges: Array | None = None
 
     accepted_values: ClassVar[str] = "numbers"
+
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self:
+        return cls(alpha=alpha)
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None

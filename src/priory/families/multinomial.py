@@ -11,12 +11,15 @@ from scipy.special import gammaln
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families import dirichlet
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
+from priory.families.registry import register_family
 
 
+@register_record("TokenCounts", axes={"n": "c", "tokens": "cd", "shares": "cd", "log_ways": "c"})
 @dataclass(frozen=True, eq=False)
 class MultinomialStatistics(Statistics):
     """The number of documents, the occurrences of each token, and the sum of the documents' token *shares*.
@@ -32,6 +35,7 @@ class MultinomialStatistics(Statistics):
     log_ways: Array
 
 
+@register_family()
 @final
 @dataclass(frozen=True, eq=False)
 class Multinomial(ArrayFamily[MultinomialStatistics, Array]):

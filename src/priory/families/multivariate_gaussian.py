@@ -10,13 +10,20 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln, multigammaln
 
 from priory.core.logspace import LOG_TWO_PI
+from priory.core.registration import register_record
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, nan_where_zero
-from priory.families.gaussian import Gaussian
+from priory.families.gaussian import Gaussian, find_fault_of_moments
+from priory.families.registry import register_family
 
 
+@register_record(
+    "Scatter",
+    axes={"n": "c", "first": "cd", "second": "cdd", "origin": "cd", "unit": "d"},
+    reveals="one row of each class as it was, until rows are forgotten: the origin its sums are taken about",
+)
 @dataclass(frozen=True, eq=False)
 class Scatter(Statistics):
     """The number of rows, the sum of ``z = x / unit - origin``, and the sum of its outer products ``z z'``."""
@@ -28,6 +35,12 @@ class Scatter(Statistics):
     second: Array  # (classes, columns, columns)
     origin: Array  # (classes, columns), in units
     unit: Array  # (columns,), powers of two
+
+    def find_fault(self) -> str | None:
+        squares = np.diagonal(self.second, axis1=-2, axis2=-1)  # (classes, columns)
+        if (squares < 0).any():
+            return "a sum of squares is negative"
+        return find_fault_of_moments(self.unit, self.origin, self.first, self.second)
 
     def rebase(self, origin: Array, unit: Array) -> Scatter:
         """The record about another origin, in another unit."""
@@ -94,6 +107,7 @@ class MultivariateNormalParameters(NamedTuple):
     covariance: Array
 
 
+@register_family()
 @final
 @dataclass(frozen=True, eq=False)
 class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):

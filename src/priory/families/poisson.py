@@ -11,13 +11,16 @@ from scipy.special import gammaln
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
+from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
+from priory.families.registry import register_family
 
 MAX_EXACT_COUNT = 2.0**53  # above it a float no longer tells neighbouring counts apart
 
 
+@register_record("Events", axes="cd")
 @dataclass(frozen=True, eq=False)
 class PoissonStatistics(Statistics):
     """The number of rows, the events in them, the sum of log x!, and the number of values that are not counts."""
@@ -30,6 +33,7 @@ class PoissonStatistics(Statistics):
     outside: Array
 
 
+@register_family("poisson", auto_rank=2)
 @final
 @dataclass(frozen=True, eq=False)
 class Poisson(ArrayFamily[PoissonStatistics, Array]):
@@ -60,6 +64,10 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
     rate: float | Array = 1.0
 
     accepted_values: ClassVar[str] = "whole numbers from 0"
+
+    @classmethod
+    def accepts(cls, values: Array) -> Array:
+        return _is_count(values)
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None

@@ -16,13 +16,15 @@ from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import build_vocabulary
 from priory.core.deprecation import rename_parameters
-from priory.core.typing import Array
+from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families.base import ColumnFamily
+from priory.families.registry import register_family
 
 TextStatistics = BagCounts | OccurrencesAndPresence
 
 
+@register_family("text", auto_rank=1, former_names={"tokens": "tokenizer"})
 @final
 @rename_parameters(tokens="tokenizer")
 @dataclass(frozen=True)
@@ -90,6 +92,11 @@ class Text(ColumnFamily[TextStatistics, DocumentBatch]):
     salt: int = 0
 
     accepted_values: ClassVar[str] = "texts"
+    column_kind: ClassVar[ColumnKind] = "text"
+
+    @classmethod
+    def with_alpha(cls, alpha: float) -> Self:
+        return cls(alpha=alpha)
 
     def __post_init__(self) -> None:
         # Lists and languages are accepted; what is kept can be hashed, compared and saved.
@@ -137,6 +144,12 @@ class Text(ColumnFamily[TextStatistics, DocumentBatch]):
     def inclusion_probability(self, statistics: TextStatistics) -> dict[str, float]:
         """For each token (or bucket) the probability that it depends on the class."""
         return self.build_model().inclusion_probability(_split_record(statistics))
+
+    def find_record_fault(self, statistics: object) -> str | None:
+        """What is wrong with a record of this column; None if nothing is."""
+        if not isinstance(statistics, BagCounts | OccurrencesAndPresence):
+            return "its tokens were not counted"
+        return self.build_model().find_fault(_split_record(statistics))
 
     # -- answering -----------------------------------------------------------------------------------------------
 

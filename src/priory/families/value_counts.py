@@ -10,11 +10,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.statistics import Statistics, subtract_counts
+from priory.core.registration import register_record
+from priory.core.statistics import Statistics, is_increasing, subtract_counts
 from priory.core.typing import Array
 from priory.errors import KindError
 
 
+@register_record(
+    "Tally",
+    axes={"values": "v", "counts": "cv"},
+    dtypes={"values": ""},
+    reveals="the values of its columns, rare and extreme ones too (labels, and numbers to three digits)",
+)
 @dataclass(frozen=True, eq=False)
 class ValueCounts(Statistics):
     """How often each class showed each value. Values that no row shows are not kept: they vanish when forgotten."""
@@ -23,6 +30,11 @@ class ValueCounts(Statistics):
 
     values: Array  # sorted
     counts: Array  # (classes, values)
+
+    def find_fault(self) -> str | None:
+        if not is_increasing(self.values):
+            return "the values are not sorted, or one of them is there twice"
+        return "a count is negative" if self.counts.min(initial=0.0) < 0 else None
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> ValueCounts:

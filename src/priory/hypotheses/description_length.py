@@ -25,7 +25,7 @@ from priory.families import dirichlet
 LOG_2 = math.log(2)
 
 ObservationT = TypeVar("ObservationT", contravariant=True)
-StatisticsT = TypeVar("StatisticsT")
+RecordT = TypeVar("RecordT")
 
 
 class Bits(NamedTuple):
@@ -39,19 +39,19 @@ class Bits(NamedTuple):
         return self.hypothesis + self.data
 
 
-class OnlineLearner(Protocol[ObservationT, StatisticsT]):
+class OnlineLearner(Protocol[ObservationT, RecordT]):
     """What the prequential code needs: predict one observation, then learn it. Every family can do this."""
 
     def log_predictive(self, x: ObservationT, /) -> ArrayLike: ...
-    def observe(self, x: Sequence[ObservationT], /) -> StatisticsT: ...
-    def __add__(self, statistics: StatisticsT, /) -> Self: ...
+    def observe(self, x: Sequence[ObservationT], /) -> RecordT: ...
+    def __add__(self, statistics: RecordT, /) -> Self: ...
 
 
-class FamilyWithEvidence(Protocol[StatisticsT]):
+class FamilyWithEvidence(Protocol[RecordT]):
     """A family whose parameters can be integrated out."""
 
-    def observe(self, x: ArrayLike, /) -> StatisticsT: ...
-    def log_evidence(self, statistics: StatisticsT, /) -> ArrayLike: ...
+    def observe(self, x: ArrayLike, /) -> RecordT: ...
+    def log_evidence(self, statistics: RecordT, /) -> ArrayLike: ...
 
 
 def to_bits(log_probability: ArrayLike) -> Array:
@@ -83,7 +83,7 @@ def parametric(log_likelihood: float, parameters: int, rows: float) -> Bits:
     return Bits(0.5 * parameters * math.log2(max(rows, 1.0)), float(to_bits(log_likelihood)))
 
 
-def mixture(family: FamilyWithEvidence[StatisticsT], x: ArrayLike) -> float:
+def mixture(family: FamilyWithEvidence[RecordT], x: ArrayLike) -> float:
     """Return the bits of the data with the parameters integrated out: ``-log2`` of the family's evidence.
 
     >>> from priory.families.bernoulli import Bernoulli
@@ -93,7 +93,7 @@ def mixture(family: FamilyWithEvidence[StatisticsT], x: ArrayLike) -> float:
     return float(np.sum(to_bits(family.log_evidence(family.observe(x)))))
 
 
-def prequential(learner: OnlineLearner[ObservationT, StatisticsT], observations: Iterable[ObservationT]) -> float:
+def prequential(learner: OnlineLearner[ObservationT, RecordT], observations: Iterable[ObservationT]) -> float:
     """Return the bits of the observations, each predicted from those before it.
 
     Heads, heads, tails are predicted with probabilities 1/2, 2/3 and 1/4, whose product is the evidence 1/12:

@@ -1,29 +1,39 @@
-"""The leakage audit: does the score rest on what will not be there when it counts?
+"""The leakage audit: does the score rest on information that will be missing when the model is used?
 
-    leakage: anything learned that depends on rows, or on knowledge, that the model will not have
+    leakage: anything a model learned from rows, or from knowledge, that it will not have when it is used
 
-A finder is a module with a function `find`: it looks at the evidence and hands in suspicions. All finders look at the
-same evidence, and their suspicions are judged together (see `finding`).
+A finder is a module with a function `find` that looks at the data and yields suspicions. All finders look at the same
+data, and their suspicions are tested together (see `findings`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+
+from sklearn.base import BaseEstimator
 
 from priory.leakage.audit_tables import AuditData
-from priory.leakage.finders import boilerplate, columns, drift, duplicates, identifiers, preparation, shortcuts, times
-from priory.leakage.finders import groups as grouping
-from priory.leakage.finders import near_duplicates as likeness
+from priory.leakage.finders import (
+    boilerplate,
+    columns,
+    drift,
+    duplicates,
+    identifiers,
+    near_duplicates,
+    preparation,
+    shortcuts,
+    times,
+)
+from priory.leakage.finders import groups as groups_finder
 from priory.leakage.findings import Effect, Finding, Findings, Severity, Suspicion, confirm_suspicions
-from priory.leakage.inputs import read_audit_data
+from priory.leakage.inputs import ColumnLike, TableLike, read_audit_data
 
 __all__ = ["Effect", "Finding", "Findings", "Severity", "audit"]
 
 LEAKAGE_FINDERS: tuple[Callable[[AuditData], Iterable[Suspicion]], ...] = (
     duplicates.find,
-    likeness.find,
-    grouping.find,
+    near_duplicates.find,
+    groups_finder.find,
     times.find,
     columns.find,
     identifiers.find,
@@ -35,24 +45,30 @@ LEAKAGE_FINDERS: tuple[Callable[[AuditData], Iterable[Suspicion]], ...] = (
 
 
 def audit(
-    train: Any, test: Any = None, target: Any = None, groups: Any = None, time: Any = None, pipeline: Any = None
+    train: TableLike,
+    test: TableLike | None = None,
+    target: ColumnLike | None = None,
+    groups: ColumnLike | None = None,
+    time: ColumnLike | None = None,
+    pipeline: BaseEstimator | None = None,
 ) -> Findings:
-    """What leaks from the label, or from the test table, into what a model can learn.
+    """Find out what leaks from the label, or from the test table, into the data that a model learns from.
 
     Parameters
     ----------
     train, test : tables (pandas, polars, pyarrow, NumPy, dicts) or lists of texts
-        With ``train`` alone the audit looks for what would leak once it is split.
-    target, groups, time : a column's name, the values of the training rows, or a pair for both tables
+        With ``train`` alone the audit looks for what would leak once the table is split.
+    target, groups, time : name of a column, values of the training rows, or a pair of values for both tables
         What is to be predicted (a number with more than 20 values is cut into fifths); which rows belong together,
-        such as a patient's; when a row was known. All are optional: what cannot be asked without them is not asked.
+        such as those of one patient; when a row was recorded. All are optional; finders that need one that is not
+        given are left out.
     pipeline : a fitted scikit-learn pipeline or transformer, optional
-        Whether anything in it was fitted to the test rows.
+        The audit then checks whether anything in it was fitted to the test rows.
 
     Returns
     -------
     Findings
-        The gravest first. The chance that a clean table raises any finding that rests on a test is at most 1 %.
+        The most severe first. The probability that a clean table causes any finding based on a test is at most 1 %.
 
     Examples
     --------
@@ -61,5 +77,5 @@ def audit(
     >>> found[0].severity, found[0].columns, found.exit_code
     (<Severity.HIGH: 3>, ('discharged',), 3)
     """
-    evidence = read_audit_data(train, test, target, groups, time, pipeline)
-    return confirm_suspicions(suspicion for find in LEAKAGE_FINDERS for suspicion in find(evidence))
+    data = read_audit_data(train, test, target, groups, time, pipeline)
+    return confirm_suspicions(suspicion for find in LEAKAGE_FINDERS for suspicion in find(data))

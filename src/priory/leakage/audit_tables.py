@@ -1,13 +1,13 @@
-"""The two tables side by side, read once for all finders: the test rows stand below the training rows."""
+"""The data of an audit, read once for all finders: in every column the training rows come first, then the test rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from priory.core.typing import Array
 from priory.families.value_counts import encode_values
@@ -17,7 +17,7 @@ from priory.leakage.findings import Effect
 
 @dataclass(frozen=True)
 class AuditColumn:
-    """One column of both tables: numbers (NaN where missing), or codes (-1 where missing) of sorted values."""
+    """One column of both tables: numbers (NaN if missing), or codes (-1 if missing) of sorted values."""
 
     name: str
     numbers: Array | None = None
@@ -25,7 +25,7 @@ class AuditColumn:
 
     @cached_property
     def codes_and_values(self) -> tuple[Array, Array]:
-        """Codes and values, of numbers too."""
+        """The code of each cell and the values that codes stand for; numbers are encoded too."""
         if self.labels is not None:
             return self.labels
         assert self.numbers is not None
@@ -44,7 +44,7 @@ class AuditColumn:
         return bool(len(present)) and bool((present == np.rint(present)).all())
 
     def format_cell(self, row: int) -> str:
-        """One cell, for people."""
+        """The text of one cell; empty if it is missing."""
         if self.is_missing[row]:
             return ""
         if self.numbers is not None:
@@ -55,7 +55,7 @@ class AuditColumn:
 
 @dataclass(frozen=True)
 class AuditData:
-    """What the finders look at. ``group`` is the class of each row, -1 where it is not known."""
+    """What the finders look at. ``class_codes`` is the class of each row, -1 if it is not known."""
 
     n_train: int
     n_test: int
@@ -67,20 +67,20 @@ class AuditData:
     groups: AuditColumn | None = None
     time: AuditColumn | None = None
     date_columns: tuple[str, ...] = ()
-    pipeline: Any = None
-    raw_features: tuple[Any, Any] = (None, None)  # the features as they came, for the pipeline
-    _bins_by_column: dict[str, Any] = field(default_factory=dict, compare=False)
+    pipeline: BaseEstimator | None = None
+    raw_features: tuple[object, object] = (None, None)  # both tables as they were given, for the pipeline
+    _bins_by_column: dict[str, tuple[Array, int]] = field(default_factory=dict, compare=False)
 
     @property
     def labels(self) -> Array | None:
-        """The classes of the training rows, where there is something to tell apart."""
+        """The classes of the training rows; None if there are fewer than two classes."""
         return None if self.class_codes is None or len(self.classes) < 2 else self.class_codes[: self.n_train]
 
     def find_column(self, name: str) -> AuditColumn:
         return next(column for column in self.columns if column.name == name)
 
     def bin_column(self, column: AuditColumn) -> tuple[Array, int]:
-        """Each cell's bin, 0 where it is missing; edges from the training rows."""
+        """The bin of each cell (0 if it is missing) and the number of bins; edges come from the training rows."""
         if column.name not in self._bins_by_column:
             source = column.numbers if column.numbers is not None else column.codes_and_values[0]
             self._bins_by_column[column.name] = bin_cells(source, self.n_train)
@@ -96,11 +96,11 @@ class AuditData:
 
     @property
     def base_rate(self) -> float:
-        """The accuracy of always answering the commonest class."""
+        """The accuracy of always answering the most common class."""
         return 0.0 if self.labels is None else float(class_frequencies(self.labels, len(self.classes)).max())
 
     def score_without_rows(self, rows: Array) -> Effect | None:
-        """The test score of all training rows, and without some of them: their counts subtracted."""
+        """The accuracy on the test rows, with all training rows and without some of them (counts subtracted)."""
         if self.votes is None or self.class_codes is None or len(rows) == self.n_train:
             return None
         truth = self.class_codes[self.n_train :]
@@ -110,7 +110,7 @@ class AuditData:
         return Effect(float(right[0].mean()), float(right[1].mean()), int(known.sum())) if known.any() else None
 
     def format_row(self, row: int, max_columns: int = 6) -> str:
-        """One row, for people."""
+        """The text of one row."""
         cells = [f"{name}={texts[row][:80]}" for name, texts in self.texts.items()]
         cells += [f"{column.name}={column.format_cell(row)}" for column in self.columns[:max_columns]]
-        return ", ".join(cells) + (", …" if len(self.columns) > max_columns else "")
+        return ", ".join(cells) + (", ..." if len(self.columns) > max_columns else "")

@@ -1,10 +1,11 @@
-"""Naive Bayes of binned columns in closed form: every column has a vote, and a row's own vote is taken out of it.
+"""Naive Bayes over binned columns in closed form, with every row left out of the counts that predict it.
 
     log p(c | x) = log π_c + Σ_j log (n_j[c, x_j] / π_c + 1) + const
 
-``n_j[c, b]`` counts the rows of class c in bin b of column j, without the row that is judged; ``π_c`` is how frequent
-the class is. A bin that no other row has shown says nothing, whatever the classes' sizes. Rows of one class in one bin
-share their answer, so a column is judged from its counts alone; leaving a column out is ``total - part``.
+``n_j[c, b]`` is the number of rows of class c in bin b of column j, without the row that is predicted; ``π_c`` is the
+frequency of the class. A bin that no other row is in gives no evidence, whatever the sizes of the classes. Rows of one
+class in one bin get the same prediction, so a column is scored from its counts alone; leaving a column out is a
+subtraction.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ import numpy as np
 
 from priory.core.typing import Array
 
-MAX_COLUMN_BINS = 32  # bins of a column of numbers
+MAX_COLUMN_BINS = 32  # of a column of numbers
 N_VOTE_FOLDS = 10
-MAX_ROWS_FOR_BIN_EDGES = 1 << 16  # rows that decide the edges
+MAX_ROWS_FOR_BIN_EDGES = 1 << 16  # rows from which edges are computed
 
 
 def bin_cells(cells: Array, n_train: int) -> tuple[Array, int]:
-    """The bin of each cell, and how many there are; bin 0 is for what is missing.
+    """The bin of each cell, and the number of bins; bin 0 is for missing cells.
 
-    Numbers: bins of equal content, √rows but at most `MAX_COLUMN_BINS`. Codes: a bin for each value.
+    Numbers get √rows bins of equal content, but at most `MAX_COLUMN_BINS`; codes get a bin for each value.
     """
     if cells.dtype.kind != "f":
         return cells + 1, int(cells.max(initial=-1)) + 2
     rows = cells[:n_train]
     sample = rows[:: max(1, len(rows) // MAX_ROWS_FOR_BIN_EDGES)]
     sample = sample[np.isfinite(sample)]
-    wanted = int(np.clip(np.sqrt(n_train), 2, MAX_COLUMN_BINS - 1))
+    max_bins = int(np.clip(np.sqrt(n_train), 2, MAX_COLUMN_BINS - 1))
     values = np.unique(sample)
-    if len(values) > wanted:
-        values = np.unique(np.quantile(sample, np.arange(1, wanted) / wanted, method="lower"))
+    if len(values) > max_bins:
+        values = np.unique(np.quantile(sample, np.arange(1, max_bins) / max_bins, method="lower"))
         edges = values
     else:
         edges = (values[1:] + values[:-1]) / 2
@@ -44,7 +45,7 @@ def bin_cells(cells: Array, n_train: int) -> tuple[Array, int]:
 
 
 def count_class_bins(codes: Array, n_bins: int, class_codes: Array, n_classes: int) -> Array:
-    """Counts (classes, bins)."""
+    """(classes, bins): the number of rows of each class in each bin."""
     flat = class_codes.astype(np.int64) * n_bins + codes
     return np.bincount(flat, minlength=n_classes * n_bins).reshape(n_classes, n_bins).astype(float)
 
@@ -55,12 +56,12 @@ def class_frequencies(class_codes: Array, n_classes: int) -> Array:
 
 @dataclass(frozen=True)
 class ColumnVote:
-    """What one column says: ``table`` (classes, bins) of a new row, ``own`` of a training row about its own class."""
+    """The evidence of one column for each class, given the bin of a cell."""
 
-    codes: Array
-    counts: Array
-    new_row_scores: Array
-    own_row_scores: Array
+    codes: Array  # (rows,): the bin of each cell
+    counts: Array  # (classes, bins)
+    new_row_scores: Array  # (classes, bins): the evidence for a row that is not in the counts
+    own_row_scores: Array  # (classes, bins): the evidence for its own class of a row that is in the counts
 
     @classmethod
     def of(cls, codes: Array, n_bins: int, class_codes: Array, prior: Array) -> ColumnVote:
@@ -74,26 +75,26 @@ class ColumnVote:
         return cls(codes, counts, np.log1p(counts / share), np.log1p(np.maximum(counts - 1, 0) / share))
 
     def mark_correct_bins(self, prior: Array) -> Array:
-        """(classes, bins): whether the column alone gives such a row its class, the row itself not counted."""
+        """(classes, bins): whether the column alone predicts the class of such a row, the row itself not counted."""
         with np.errstate(divide="ignore"):
             log_prior = np.log(prior)[:, None]
         scores, own = self.new_row_scores + log_prior, self.own_row_scores + log_prior
-        best = scores.argmax(axis=0)
-        top = scores.max(axis=0)
+        best, top = scores.argmax(axis=0), scores.max(axis=0)  # (bins,)
         scores[best, np.arange(scores.shape[1])] = -np.inf
+        # (classes, bins): the best score of all other classes
         others = np.where(np.arange(len(prior))[:, None] == best, scores.max(axis=0), top)
         return own > others
 
     def predict_classes(self, counts: Array) -> Array:
-        """The class that the column alone gives to each bin, from these counts."""
+        """(bins,): the class that the column alone predicts for each bin, from these counts."""
         prior = counts.sum(axis=1, keepdims=True)
         share = np.maximum(prior, 1) / max(prior.sum(), 1)
         return (np.log1p(counts / share) + np.log(share)).argmax(axis=0)
 
     def mark_correct_out_of_fold(self, class_codes: Array) -> Array:
-        """Which training rows the column alone gives their class, each from the rows outside of its fold.
+        """Which training rows the column alone predicts correctly, each from the rows outside of its fold.
 
-        Steadier than leave-one-out, where all rows of a bin change their answer together.
+        This varies less than leave-one-out, where the predictions of all rows of a bin change together.
         """
         codes, fold = self.codes[: len(class_codes)], np.arange(len(class_codes)) % N_VOTE_FOLDS
         right = np.zeros(len(class_codes), dtype=bool)
@@ -104,20 +105,20 @@ class ColumnVote:
         return right
 
     def score_rows(self, rows: slice) -> Array:
-        """(rows, classes) for new rows."""
+        """(rows, classes): the evidence for new rows."""
         return self.new_row_scores.T[self.codes[rows]]
 
     def score_leave_one_out(self, class_codes: Array) -> Array:
-        """(rows, classes) for the training rows, each without itself."""
+        """(rows, classes): the evidence for the training rows, each without itself in the counts."""
         codes = self.codes[: len(class_codes)]
-        said = self.new_row_scores.T[codes]
-        said[np.arange(len(class_codes)), class_codes] = self.own_row_scores[class_codes, codes]
-        return said
+        scores = self.new_row_scores.T[codes]
+        scores[np.arange(len(class_codes)), class_codes] = self.own_row_scores[class_codes, codes]
+        return scores
 
 
 @dataclass(frozen=True)
 class BinnedNaiveBayes:
-    """All columns together."""
+    """Naive Bayes over all columns."""
 
     votes: tuple[ColumnVote, ...]
     class_codes: Array
@@ -135,20 +136,20 @@ class BinnedNaiveBayes:
         return cls(votes, class_codes, prior, joint)
 
     def mark_correct_rows(self, exclude: Iterable[int] = ()) -> Array:
-        """Which training rows are given their class by all columns but these, each row left out of the counts."""
+        """Which training rows are predicted correctly without these columns, each row left out of the counts."""
         joint = self.log_joint
         for j in exclude:
             joint = joint - self.votes[j].score_leave_one_out(self.class_codes)
         return joint.argmax(axis=1) == self.class_codes
 
     def mark_correct_by_column(self, j: int) -> Array:
-        """Which training rows this column alone gives their class."""
+        """Which training rows this column alone predicts correctly."""
         return self.votes[j].mark_correct_bins(self.prior)[
             self.class_codes, self.votes[j].codes[: len(self.class_codes)]
         ]
 
     def predict_classes(self, rows: slice, exclude: Iterable[int] = ()) -> Array:
-        """The class that the training rows give to other rows, by all columns but these."""
+        """The classes of new rows, predicted without these columns."""
         with np.errstate(divide="ignore"):
             joint = np.tile(np.log(self.prior), (rows.stop - rows.start, 1))
         left_out = set(exclude)
@@ -158,7 +159,7 @@ class BinnedNaiveBayes:
         return joint.argmax(axis=1)
 
     def remove_rows(self, rows: Array) -> BinnedNaiveBayes:
-        """For new rows, as if some training rows had never been there: their counts are subtracted."""
+        """The model for new rows without some training rows: their counts are subtracted."""
         group, groups = self.class_codes[rows], len(self.prior)
         left = np.bincount(self.class_codes, minlength=groups) - np.bincount(group, minlength=groups)
         prior = left / max(left.sum(), 1)

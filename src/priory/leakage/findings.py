@@ -1,8 +1,8 @@
-"""What an audit says: findings, each with its severity, its place, how sure it is, what it costs and what to do.
+"""The findings of an audit, each with its severity, its place, its certainty, its effect on the score, and advice.
 
-A finder hands in *suspicions*: a p-value and the finding it would be. The p-values of all finders are judged together
-(Holm), so the chance that a clean table raises any finding that rests on a test is at most `FALSE_ALARM_LEVEL`, however many
-columns were looked at. A suspicion without a p-value is a fact: it was counted, not inferred.
+A finder yields *suspicions*: a p-value, and the finding that it becomes if it is confirmed. The p-values of all finders
+are corrected together (Holm's method), so the probability that a clean table causes any finding based on a test is at
+most `FALSE_ALARM_LEVEL`, whatever the number of columns. A suspicion without a p-value was counted and is certain.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from html import escape
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from priory.core.typing import Array
 from priory.errors import MissingDependencyError
 
-FALSE_ALARM_LEVEL = 0.01  # the chance that any of the tests of one audit is a false alarm
+if TYPE_CHECKING:
+    import pandas as pd
+
+FALSE_ALARM_LEVEL = 0.01  # the probability that any of the tests of one audit is a false alarm
 BAD_DATA_EXIT_CODE = 3  # the exit code of the command line for data that cannot be trusted
-MAX_ITEMS_SHOWN = 5  # rows, columns and examples shown to people
+MAX_ITEMS_SHOWN = 5  # rows, columns and examples that are printed
 
 
 class Severity(IntEnum):
-    """low: worth knowing; medium: look before you trust the score; high: the score cannot be trusted."""
+    """Low: good to know; medium: check it before you trust the score; high: the score cannot be trusted."""
 
     LOW = 1
     MEDIUM = 2
@@ -36,7 +39,7 @@ class Severity(IntEnum):
 
 
 class Effect(NamedTuple):
-    """The accuracy with what was found, and without it, on so many rows; both in closed form."""
+    """The accuracy with the leak and without it, on this number of rows; both computed in closed form."""
 
     before: float
     after: float
@@ -48,7 +51,7 @@ class Effect(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """One leak: ``rows`` count from 0, those of the test table in ``test_rows``."""
+    """One possible leak; ``rows`` of the training table and ``test_rows`` count from 0."""
 
     severity: Severity
     kind: str
@@ -58,25 +61,26 @@ class Finding:
     rows: tuple[int, ...] = ()
     test_rows: tuple[int, ...] = ()
     examples: tuple[str, ...] = ()
-    p: float | None = None  # after correction for all tests of the audit; None: a fact
-    interval: tuple[float, float] | None = None  # 95 %, of the share or accuracy that ``what`` speaks of first
+    p: float | None = None  # after correction for all tests of the audit; None if it was counted
+    interval: tuple[float, float] | None = None  # 95 %, of the first share or accuracy in ``what``
     effect: Effect | None = None
 
     @property
     def sure(self) -> str:
-        """How sure it is, in words."""
-        said = "counted, not inferred" if self.p is None else f"p {'< 1e-6' if self.p < 1e-6 else f'= {self.p:.2g}'}"
-        return (
-            said if self.interval is None else f"{said}, 95 % interval {self.interval[0]:.3f} to {self.interval[1]:.3f}"
-        )
+        """How certain it is, in words."""
+        p_value = "" if self.p is None else "p < 1e-6" if self.p < 1e-6 else f"p = {self.p:.2g}"
+        certainty = p_value or "counted, not inferred"
+        if self.interval is None:
+            return certainty
+        return f"{certainty}, 95 % interval {self.interval[0]:.3f} to {self.interval[1]:.3f}"
 
     def record(self) -> dict[str, Any]:
-        """As plain values, all rows and examples included."""
+        """The finding as plain values, with all rows and examples."""
         fields = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
         return {**fields, "severity": str(self.severity), "effect": self.effect and self.effect._asdict()}
 
     def format_lines(self) -> Iterator[tuple[str, str]]:
-        """Titles and texts for people."""
+        """The lines that are printed, each with its title."""
         where = [
             f"columns {_format_first_items(self.columns)}" if self.columns else "",
             f"rows {_format_first_items(self.rows)}" if self.rows else "",
@@ -99,7 +103,7 @@ class Finding:
 
 
 class Suspicion(NamedTuple):
-    """A p-value, or None for a fact, and the finding it is if it stands."""
+    """A p-value, or None if it was counted, and a function that builds the finding if it is confirmed."""
 
     p: float | None
     build_finding: Callable[[], Finding]
@@ -107,10 +111,10 @@ class Suspicion(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings(Sequence[Finding]):
-    """The findings of an audit, the gravest first."""
+    """The findings of an audit, the most severe first."""
 
     found: tuple[Finding, ...]
-    tests: int = 0  # how many were made
+    tests: int = 0  # the number of tests
 
     @overload
     def __getitem__(self, place: int) -> Finding: ...
@@ -124,12 +128,12 @@ class Findings(Sequence[Finding]):
 
     @property
     def severity(self) -> Severity | None:
-        """The gravest."""
+        """The highest severity; None if there are no findings."""
         return max((finding.severity for finding in self.found), default=None)
 
     @property
     def exit_code(self) -> int:
-        """0 where nothing is worse than low, else 3 (bad data): fit to stop a pipeline."""
+        """0 if no severity is above low, 3 (bad data) otherwise: it can stop a pipeline."""
         return BAD_DATA_EXIT_CODE if (self.severity or Severity.LOW) > Severity.LOW else 0
 
     def of(self, kind: str) -> Findings:
@@ -137,26 +141,27 @@ class Findings(Sequence[Finding]):
         return replace(self, found=tuple(finding for finding in self.found if finding.kind == kind))
 
     def records(self) -> list[dict[str, Any]]:
+        """All findings as plain values."""
         return [finding.record() for finding in self.found]
 
     def to_json(self) -> str:
-        """All of it, with every row number."""
+        """All findings as JSON, with every row number."""
         return json.dumps(
             {"exit_code": self.exit_code, "tests": self.tests, "findings": self.records()}, indent=1, allow_nan=False
         )
 
-    def to_frame(self) -> Any:
-        """A pandas table, one row for each finding."""
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas DataFrame with one row for each finding."""
         try:
             import pandas as pd
         except ImportError:
             raise MissingDependencyError(
-                "to_frame needs pandas: pip install priory[pandas]; to_json needs nothing."
+                "to_frame needs pandas: pip install priory[pandas]; to_json works without it."
             ) from None
         return pd.DataFrame(self.records(), columns=list(Finding.__dataclass_fields__))
 
     def summary(self) -> str:
-        """One line."""
+        """The numbers of findings and tests in one line."""
         counts = [f"{sum(f.severity == s for f in self.found)} {s}" for s in sorted(Severity, reverse=True)]
         found = "1 finding" if len(self) == 1 else f"{len(self)} findings"
         return f"{found}: {', '.join(counts)}; {self.tests} tests, false alarms at most {FALSE_ALARM_LEVEL:.0%}"
@@ -165,14 +170,15 @@ class Findings(Sequence[Finding]):
         return "\n\n".join([*map(str, self.found), self.summary()])
 
     def to_html(self) -> str:
-        """A section for a report: no scripts, no links, everything escaped."""
+        """A section of HTML for a report: without scripts and links, everything escaped."""
         items = "".join(
             f'<article class="{finding.severity}"><h3><b>{finding.severity}</b> {_escape_markup(finding.what)}</h3><dl>'
             + "".join(f"<dt>{title}</dt><dd>{_escape_markup(text)}</dd>" for title, text in finding.format_lines())
             + "</dl></article>"
             for finding in self.found
         )
-        return f"<section class='leakage'>{FINDINGS_CSS}<h2>Leakage</h2><p>{_escape_markup(self.summary())}</p>{items}</section>"
+        head = f"{FINDINGS_CSS}<h2>Leakage</h2><p>{_escape_markup(self.summary())}</p>"
+        return f"<section class='leakage'>{head}{items}</section>"
 
     _repr_html_ = to_html
 
@@ -186,21 +192,21 @@ FINDINGS_CSS = (
 
 
 def confirm_suspicions(suspicions: Iterable[Suspicion]) -> Findings:
-    """The suspicions that stand: facts, and tests whose p-value holds after correction for all of them."""
-    every = list(suspicions)
-    corrected = iter(adjust_p_values(np.array([s.p for s in every if s.p is not None], dtype=float)).tolist())
+    """The findings of those suspicions that were counted, or whose p-value is low enough after correction."""
+    all_suspicions = list(suspicions)
+    corrected = iter(adjust_p_values(np.array([s.p for s in all_suspicions if s.p is not None], dtype=float)).tolist())
     found = []
-    for suspicion in every:
+    for suspicion in all_suspicions:
         p = None if suspicion.p is None else next(corrected)
         if p is None or p <= FALSE_ALARM_LEVEL:
             finding = suspicion.build_finding()
             found.append(finding if p is None else replace(finding, p=p))
     found.sort(key=lambda finding: -finding.severity)
-    return Findings(tuple(found), sum(s.p is not None for s in every))
+    return Findings(tuple(found), sum(s.p is not None for s in all_suspicions))
 
 
 def adjust_p_values(p: Array) -> Array:
-    """P-values corrected so that the chance of any false alarm among them is what it says (Holm 1979).
+    """P-values corrected for the number of tests: the smallest is the probability of any false alarm (Holm 1979).
 
     >>> adjust_p_values(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.06, 0.06]
@@ -212,13 +218,13 @@ def adjust_p_values(p: Array) -> Array:
     return corrected
 
 
-def _format_first_items(values: Sequence[Any]) -> str:
+def _format_first_items(values: Sequence[object]) -> str:
     shown = ", ".join(map(str, values[:MAX_ITEMS_SHOWN]))
     return f"{shown} and {len(values) - MAX_ITEMS_SHOWN:,} more" if len(values) > MAX_ITEMS_SHOWN else shown
 
 
 def _escape_unprintable(text: str) -> str:
-    """Text that cannot move the cursor of a terminal."""
+    """The text with control characters escaped, so that it cannot move the cursor of a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -1,13 +1,15 @@
-"""From what the user has to evidence: any two tables, or lists of texts, and what stands beside them."""
+"""The inputs of an audit: one or two tables of any kind, or lists of texts, with their target, groups and times."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TypeGuard
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from priory.core.input_guard import check_frame
 from priory.core.name_suggestions import suggest_name
@@ -19,11 +21,21 @@ from priory.models.table import Table
 
 MAX_NUMERIC_CLASSES = 20  # a numeric target with more values than this is a quantity
 MAX_SCORE_CELLS = 1 << 28  # rows times classes: two gigabytes of scores
-N_TARGET_BINS = 5  # of equal content, into which a quantity to be predicted is cut
+N_TARGET_BINS = 5  # quantiles into which a quantity to be predicted is cut
+
+TableLike = object  # a DataFrame, an Arrow table, an array, a dict of columns, a list of dicts, or a list of texts
+ColumnLike = str | ArrayLike | tuple[ArrayLike, ArrayLike]  # a column's name, values, or values of both tables
 
 
-def read_audit_data(train: Any, test: Any, target: Any, groups: Any, time: Any, pipeline: Any) -> AuditData:
-    """Any two tables, or lists of texts, with the target as a column's name, labels, or a pair of labels."""
+def read_audit_data(
+    train: TableLike,
+    test: TableLike | None,
+    target: ColumnLike | None,
+    groups: ColumnLike | None,
+    time: ColumnLike | None,
+    pipeline: BaseEstimator | None,
+) -> AuditData:
+    """The inputs of `audit` as columns that hold the training rows first and the test rows after them."""
     sides = [_read_table(train), *([] if test is None else [_read_table(test)])]
     first = sides[0]
     names = _find_audited_columns(sides, [name for name in (target, groups, time) if isinstance(name, str)])
@@ -49,7 +61,7 @@ def read_audit_data(train: Any, test: Any, target: Any, groups: Any, time: Any, 
 
 
 def _find_audited_columns(sides: Sequence[Table], side_columns: Sequence[str]) -> list[str]:
-    """Return the columns that all tables have, except target, groups and time, which the first table must have."""
+    """The columns that all tables have, except target, groups and time, which the first table must have."""
     if not all(side.rows for side in sides):
         raise DataError("a table has no rows; there is nothing to audit.")
     first, last = sides[0], sides[-1]
@@ -61,12 +73,12 @@ def _find_audited_columns(sides: Sequence[Table], side_columns: Sequence[str]) -
             )
     names = [name for name in first.names if name not in side_columns and name in last.names]
     if len(sides) > 1 and not names:
-        raise DataError(f"train and test share no column: {first.names[:5]} against {last.names[:5]}.")
+        raise DataError(f"train and test have no column in common: {first.names[:5]} and {last.names[:5]}.")
     return names
 
 
-def _read_table(source: Any) -> Table:
-    """Any table; a list of texts is a table of one column; dates are numbers, so that they can be put in order."""
+def _read_table(source: TableLike) -> Table:
+    """A table of any kind; a list of texts is a table of one column, and dates become numbers that can be sorted."""
     if _is_text_list(source):
         texts = np.empty(len(source), dtype=object)
         texts[:] = list(source)
@@ -81,9 +93,12 @@ def _read_table(source: Any) -> Table:
     return tables.read_table(source)
 
 
-def _is_text_list(source: Any) -> bool:
-    frame = hasattr(source, "columns") or isinstance(source, Mapping | str | bytes)
-    if frame or getattr(source, "ndim", 1) != 1 or not hasattr(source, "__len__") or not len(source):
+def _is_text_list(source: TableLike) -> TypeGuard[Sequence[str]]:
+    if hasattr(source, "columns") or isinstance(source, Mapping | str | bytes):
+        return False
+    if not isinstance(source, Sequence | np.ndarray) and not hasattr(source, "__iter__"):
+        return False
+    if not hasattr(source, "__len__") or not len(source) or getattr(source, "ndim", 1) != 1:
         return False
     return all(isinstance(text, str) for text in source)
 
@@ -94,23 +109,24 @@ def _is_prose_column(side: Table, column_index: int) -> bool:
     )
 
 
-def _drop_target(source: Any, target: Any) -> Any:
-    """The features as the pipeline takes them."""
+def _drop_target(source: TableLike, target: ColumnLike | None) -> TableLike:
+    """The table without its target, as the pipeline reads it."""
     frame = nw.from_native(source, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame) and isinstance(target, str):
-        return frame.drop(target, strict=False).to_native()
+        features: TableLike = frame.drop(target, strict=False).to_native()
+        return features
     return source
 
 
-def _find_date_columns(source: Any) -> list[str]:
-    """The columns that hold dates, by their type."""
+def _find_date_columns(source: TableLike) -> list[str]:
+    """The names of the columns whose type is a date or a time."""
     frame = nw.from_native(source, eager_only=True, pass_through=True)
     schema = frame.schema.items() if isinstance(frame, nw.DataFrame) else ()
     return [str(name) for name, kind in schema if kind in (nw.Date, nw.Datetime)]
 
 
 def _join_column(name: str, sides: Sequence[Table]) -> AuditColumn:
-    """A column of all tables; what is empty in one is numbers that are missing."""
+    """One column of all tables; if it is empty in one of them, its cells there are missing numbers."""
     places = [side.names.index(name) for side in sides]
     kinds = {side.column_kinds()[name] for side in sides} - {"empty"}
     if len(kinds) > 1:
@@ -130,7 +146,7 @@ def _encode_column(side: Table, column_index: int) -> tuple[Array, Array]:
 
 
 def _join_labels(name: str, parts: Sequence[tuple[Array, Array]]) -> AuditColumn:
-    """Codes of all tables over the values of all."""
+    """A column of labels as codes of the values of all tables."""
     values = parts[0][1] if len(parts) == 1 else np.unique(np.concatenate([v.astype(object) for _, v in parts]))
     codes = []
     for code, own in parts:
@@ -139,26 +155,31 @@ def _join_labels(name: str, parts: Sequence[tuple[Array, Array]]) -> AuditColumn
     return AuditColumn(name, labels=(np.concatenate(codes).astype(np.int32), values))
 
 
-def _read_side_column(title: str, values: Any, sides: Sequence[Table]) -> AuditColumn | None:
-    """The target, the groups or the time: a column's name, values of the training rows, or a pair for both tables."""
+def _read_side_column(title: str, values: ColumnLike | None, sides: Sequence[Table]) -> AuditColumn | None:
+    """The target, groups or times: a column's name, values of the training rows, or a pair for both tables."""
     if values is None:
         return None
     if isinstance(values, str):
-        held = [side for side in sides if values in side.names]
-        return _pad_column(_join_column(values, held), sum(side.rows for side in sides))
-    pair = (
-        isinstance(values, tuple)
-        and len(values) == 2
-        and all(hasattr(g, "__len__") and not isinstance(g, str) for g in values)
-    )
-    parts = [_read_values(title, part) for part in (values if pair else (values,))]
+        tables_with_it = [side for side in sides if values in side.names]
+        return _pad_column(_join_column(values, tables_with_it), sum(side.rows for side in sides))
+    parts = [_read_values(title, part) for part in _split_pair(values)]
     for part, side in zip(parts, sides, strict=False):
         if part.rows != side.rows:
-            raise DataError(f"{title} has {part.rows} values but the table {side.rows} rows; give one for each.")
+            raise DataError(
+                f"{title} has {part.rows} values, but the table has {side.rows} rows; give one for each row."
+            )
     return _pad_column(_join_column(title, parts), sum(side.rows for side in sides))
 
 
-def _read_values(title: str, values: Any) -> Table:
+def _split_pair(values: object) -> Sequence[object]:
+    """The values of each table; two plain values are values of one table."""
+    if not isinstance(values, tuple) or len(values) != 2:
+        return [values]
+    return values if all(hasattr(part, "__len__") and not isinstance(part, str) for part in values) else [values]
+
+
+def _read_values(title: str, values: object) -> Table:
+    """Values as a table of one column with this title."""
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return _read_table(series.alias(title).to_frame().to_native())
@@ -169,7 +190,7 @@ def _read_values(title: str, values: Any) -> Table:
 
 
 def _pad_column(cells: AuditColumn, rows: int) -> AuditColumn:
-    """Missing where the test table does not have it."""
+    """The column with missing cells for the rows of a test table that does not have it."""
     if cells.numbers is not None:
         return AuditColumn(cells.name, np.append(cells.numbers, np.full(rows - len(cells.numbers), np.nan)))
     codes, values = cells.codes_and_values
@@ -177,11 +198,12 @@ def _pad_column(cells: AuditColumn, rows: int) -> AuditColumn:
 
 
 def _encode_classes(label: AuditColumn, n_train: int) -> tuple[tuple[str, ...], Array]:
-    """The classes and the class of each row; a quantity is cut into parts of equal content."""
+    """The names of the classes, and the class of each row; a quantity is cut at its quantiles."""
     codes, values = label.codes_and_values
     if label.numbers is None and len(values) * n_train > MAX_SCORE_CELLS:
         raise ModelTooLargeError(
-            f"the target {label.name!r} has {len(values):,} values in {n_train:,} rows; group rare ones, or audit fewer."
+            f"the target {label.name!r} has {len(values):,} values in {n_train:,} rows; "
+            "group rare values, or audit fewer rows."
         )
     if (codes[:n_train] < 0).any():
         row = int(np.argmax(codes[:n_train] < 0))

@@ -1,9 +1,10 @@
-"""Near-duplicate texts in time near linear in their length: shingles, MinHash, and buckets of bands (LSH).
+"""Near-duplicate texts in nearly linear time: shingles, MinHash and locality-sensitive hashing.
 
-A text is the set of its runs of `SHINGLE_BYTES` bytes. Their hashes fall into `MINHASH_BINS` bins, and the smallest of each bin is kept
-(one-permutation MinHash; an empty bin borrows from its right neighbour): two texts agree in a bin about as often as
-their sets overlap. Texts that agree in a whole band of `BINS_PER_BAND` bins are compared, first by their bins, then exactly. A
-pair that shares `MIN_SHINGLE_OVERLAP` of its shingles meets in a band with probability 1 - (1 - ALIKE^BAND)^(BINS / BAND) = 0.99995.
+A text is represented by the set of its shingles, the runs of `SHINGLE_BYTES` bytes. Their hashes fall into
+`MINHASH_BINS` bins, and the smallest of each bin is kept (one-permutation MinHash; an empty bin borrows from its right
+neighbour): the share of bins in which two texts agree estimates the overlap of their sets. Texts that agree in a whole
+band of `BINS_PER_BAND` bins are compared, first by their bins, then exactly. A pair that shares `MIN_SHINGLE_OVERLAP`
+of its shingles agrees in some band with probability 1 - (1 - 0.8^5)^(128 / 5) = 0.99995.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ import numpy as np
 from priory.core.typing import Array
 from priory.leakage.row_hashes import mix_bits
 
-SHINGLE_BYTES = 9  # bytes of a shingle: a word and a half of Latin script, three signs of Han
+SHINGLE_BYTES = 9  # about one and a half words in Latin script, three characters of Chinese
 MINHASH_BINS = 128
 BINS_PER_BAND = 5
-MIN_SHINGLE_OVERLAP = 0.8  # of the shingles of both texts are shared by near-duplicates
-SHINGLE_CHUNK_BYTES = 1 << 22  # bytes hashed at a time
+MIN_SHINGLE_OVERLAP = 0.8  # the share of all shingles of two near-duplicates that both have
+SHINGLE_CHUNK_BYTES = 1 << 22  # hashed at a time
 POLYNOMIAL_BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so it has an inverse modulo 2^64
 POLYNOMIAL_BASE_INVERSE = np.uint64(pow(int(POLYNOMIAL_BASE), -1, 1 << 64))
 EMPTY_BIN = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def cluster_texts(texts: Sequence[str]) -> Array:
-    """A number for each text; texts have the same one if they are near-duplicates, or linked by some.
+    """A number for each text, the same for near-duplicates and for texts that a chain of near-duplicates links.
 
     >>> cluster_texts(["the quick brown fox jumps over the lazy dog today", "something else",
     ...           "The quick brown fox jumps over the lazy dog today!"]).tolist()
@@ -35,20 +36,20 @@ def cluster_texts(texts: Sequence[str]) -> Array:
     documents = [" ".join(text.casefold().split()).encode(errors="replace") for text in texts]
     leader = list(range(len(documents)))
 
-    def led(i: int) -> int:
+    def find_leader(i: int) -> int:
         while leader[i] != i:
             leader[i] = i = leader[leader[i]]
         return i
 
     for i, j in zip(*_find_candidate_pairs(compute_sketches(documents)), strict=True):
-        a, b = sorted((led(int(i)), led(int(j))))
+        a, b = sorted((find_leader(int(i)), find_leader(int(j))))
         if a != b and _are_near_duplicates(documents[i], documents[j]):
             leader[b] = a
-    return np.unique([led(i) for i in range(len(leader))], return_inverse=True)[1]
+    return np.unique([find_leader(i) for i in range(len(leader))], return_inverse=True)[1]
 
 
 def compute_sketches(documents: Sequence[bytes]) -> Array:
-    """(documents, BINS): the smallest shingle hash of each bin."""
+    """(documents, bins): the smallest shingle hash of each bin."""
     sizes = np.fromiter(map(len, documents), dtype=np.int64, count=len(documents))
     ends = np.cumsum(sizes)
     sketch = np.full((len(documents), MINHASH_BINS), EMPTY_BIN)
@@ -61,16 +62,17 @@ def compute_sketches(documents: Sequence[bytes]) -> Array:
 
 
 def _fill_sketch(sketch: Array, documents: Sequence[bytes]) -> None:
-    """Every shingle's hash into the bin it falls into, where it stays if it is the smallest."""
+    """Put the smallest hash of each bin into ``sketch`` (documents, bins); the bin is the hash's highest bits."""
     sizes = np.fromiter(map(len, documents), dtype=np.int64, count=len(documents))
     hashes, owner = hash_shingles(b"".join(documents), sizes)
     np.minimum.at(sketch.reshape(-1), owner * MINHASH_BINS + (hashes >> np.uint64(57)).astype(np.int64), hashes)
 
 
 def hash_shingles(text: bytes, sizes: Array) -> tuple[Array, Array]:
-    """The hash of every shingle and the document it is of; a document shorter than a shingle is one.
+    """The hash of every shingle, and the document it belongs to; a shorter document is a single shingle.
 
-    A shingle is a polynomial of its bytes: the difference of two sums over the whole text, put back to where it starts.
+    The hash is a polynomial in the bytes of a shingle: the difference of two prefix sums over the whole text, divided
+    by the power of the base at which the shingle starts.
     """
     letters = np.frombuffer(text, dtype=np.uint8).astype(np.uint64) + np.uint64(1)
     powers = np.full(len(letters), POLYNOMIAL_BASE)
@@ -86,7 +88,7 @@ def hash_shingles(text: bytes, sizes: Array) -> tuple[Array, Array]:
 
 
 def _fill_empty_bins(sketch: Array) -> Array:
-    """Empty bins filled from the next full one to the right, marked by the distance."""
+    """Fill empty bins from the next full bin to the right (cyclically), changed by the distance."""
     full = sketch != EMPTY_BIN
     twice = np.hstack([full, full])
     place = np.where(twice, np.arange(2 * MINHASH_BINS), 4 * MINHASH_BINS)
@@ -98,34 +100,34 @@ def _fill_empty_bins(sketch: Array) -> Array:
 
 
 def _find_candidate_pairs(sketch: Array) -> tuple[Array, Array]:
-    """Pairs that agree in a band, and in about as many bins as near-duplicates do."""
-    order = np.random.default_rng(0).permutation(
-        MINHASH_BINS
-    )  # lent bins stand side by side: spread them over the bands
+    """Pairs of documents that agree in a band, and in about as many bins as near-duplicates do."""
+    # borrowed bins are neighbours: a permutation spreads them over the bands
+    order = np.random.default_rng(0).permutation(MINHASH_BINS)
     found = []
-    told = np.flatnonzero((sketch != EMPTY_BIN).any(axis=1))
+    not_empty = np.flatnonzero((sketch != EMPTY_BIN).any(axis=1))
     for band in range(MINHASH_BINS // BINS_PER_BAND):
         bins = sketch[:, order[band * BINS_PER_BAND : (band + 1) * BINS_PER_BAND]]
         key = np.zeros(len(sketch), dtype=np.uint64)
         for column in bins.T:
             key = mix_bits(key + column)
-        key = key[told]
+        key = key[not_empty]
         by_key = np.argsort(key, kind="stable")
         same = np.flatnonzero(key[by_key][1:] == key[by_key][:-1])
-        found.append(np.stack([told[by_key[same]], told[by_key[same + 1]]]))
+        found.append(np.stack([not_empty[by_key[same]], not_empty[by_key[same + 1]]]))
     pairs = np.unique(np.hstack(found), axis=1)
-    least = MIN_SHINGLE_OVERLAP - 4 * np.sqrt(MIN_SHINGLE_OVERLAP * (1 - MIN_SHINGLE_OVERLAP) / MINHASH_BINS)
+    # four standard errors below the overlap of near-duplicates
+    min_agreement = MIN_SHINGLE_OVERLAP - 4 * np.sqrt(MIN_SHINGLE_OVERLAP * (1 - MIN_SHINGLE_OVERLAP) / MINHASH_BINS)
     parts = [
         pairs[:, at : at + SHINGLE_CHUNK_BYTES // MINHASH_BINS]
         for at in range(0, pairs.shape[1], SHINGLE_CHUNK_BYTES // MINHASH_BINS)
     ]
-    kept = [part[:, (sketch[part[0]] == sketch[part[1]]).mean(axis=1) >= least] for part in parts]
+    kept = [part[:, (sketch[part[0]] == sketch[part[1]]).mean(axis=1) >= min_agreement] for part in parts]
     first, second = np.hstack([pairs[:, :0], *kept])
     return first, second
 
 
 def _are_near_duplicates(a: bytes, b: bytes) -> bool:
-    """Whether two texts share `MIN_SHINGLE_OVERLAP` of their shingles, counted exactly."""
+    """Whether two texts share `MIN_SHINGLE_OVERLAP` of all their shingles, counted exactly."""
     first, second = (np.unique(hash_shingles(text, np.array([len(text)]))[0]) for text in (a, b))
     shared = len(np.intersect1d(first, second, assume_unique=True))
     return shared >= MIN_SHINGLE_OVERLAP * (len(first) + len(second) - shared)

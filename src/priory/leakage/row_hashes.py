@@ -1,7 +1,7 @@
-"""Rows as numbers: one 64-bit hash a row, the sum of its cells' hashes. A column leaves it by subtraction.
+"""A 64-bit hash for each row, the sum of the hashes of its cells, so that a column is left out by subtraction.
 
-Two readings of a cell: *exact*, and *loose*, where case, white space and rounding do not count, nor the punctuation of
-a text. Columns are found by name, so their order never counts.
+Cells are compared *exactly*, or *loosely*: ignoring case, white space and rounding, and the punctuation of texts.
+Columns are found by name, so their order does not matter.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditColumn, AuditData
 
-SIGNIFICANT_DIGITS = 6  # significant, of a typical number: what lies beyond is rounding
+SIGNIFICANT_DIGITS = 6  # of a typical number; further digits are taken for rounding
 MAX_NUMBERS_SAMPLED = 10_000
 
 
 @dataclass(frozen=True)
 class RowHashes:
-    """The hash of every row, training rows first, and of every column's cells."""
+    """The hash of every row, training rows first, and the hashes of the cells of every column."""
 
     rows: Array
     columns: tuple[Array, ...]
@@ -42,7 +42,7 @@ NON_ALPHANUMERIC_ASCII = bytes(code for code in range(128) if not chr(code).isal
 
 
 def mix_bits(x: Array) -> Array:
-    """Every bit of the input in every bit of the output (splitmix64)."""
+    """A hash in which every bit depends on every bit of the input (splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -50,7 +50,7 @@ def mix_bits(x: Array) -> Array:
 
 def _hash_column(column: AuditColumn, n_train: int, loose: bool) -> Array:
     if column.numbers is not None:
-        numbers = np.where(column.is_missing, np.nan, column.numbers) + 0.0  # one NaN, and no negative nought
+        numbers = np.where(column.is_missing, np.nan, column.numbers) + 0.0  # a single NaN, and no negative zero
         return (np.round(numbers, count_shared_decimals(numbers, n_train)) + 0.0 if loose else numbers).view(np.uint64)
     codes, values = column.codes_and_values
     readings = (str(value) for value in values)
@@ -62,7 +62,7 @@ def _hash_texts(texts: Iterable[str]) -> Array:
 
 
 def normalize_label(label: str) -> str:
-    """Without case, and with every run of white space as one blank.
+    """The label in lower case, with every run of white space as one space.
 
     >>> normalize_label("  Hello \\n World")
     'hello world'
@@ -71,7 +71,7 @@ def normalize_label(label: str) -> str:
 
 
 def keep_alphanumerics(text: str) -> str:
-    """The letters and digits of a text, without case: tokenising, quoting and wrapping do not count.
+    """The letters and digits of a text in lower case: tokenisation, quotes and line breaks do not matter.
 
     >>> keep_alphanumerics("It 's -- ``fine'' !") == keep_alphanumerics("It's fine")
     True
@@ -82,7 +82,7 @@ def keep_alphanumerics(text: str) -> str:
 
 
 def count_shared_decimals(numbers: Array, n_train: int) -> int:
-    """Decimals that both tables write: those of the coarser one, of `SIGNIFICANT_DIGITS` significant digits at most.
+    """The number of decimals in the coarser of the two tables, `SIGNIFICANT_DIGITS` significant digits at most.
 
     >>> count_shared_decimals(np.array([3.14159, 2.71828, 3.14, 2.72]), 2)
     2
@@ -96,8 +96,8 @@ def _count_decimals(numbers: Array) -> int:
     if not len(sample):
         return SIGNIFICANT_DIGITS
     size = math.ceil(math.log10(float(np.median(sample))) + 1e-9)
-    most = max(0, SIGNIFICANT_DIGITS - size)
-    for places in range(most):
-        if (np.abs(sample - np.round(sample, places)) <= 1e-9 * sample).all():
-            return places
-    return most
+    max_decimals = max(0, SIGNIFICANT_DIGITS - size)
+    for decimals in range(max_decimals):
+        if (np.abs(sample - np.round(sample, decimals)) <= 1e-9 * sample).all():
+            return decimals
+    return max_decimals

@@ -1,4 +1,4 @@
-"""How sure: the few tests and intervals of the audit, exact where counts allow it.
+"""The tests and intervals of the audit, exact where counts allow it.
 
 >>> round(binomial_tail(9, 10, 0.5), 4)      # nine or ten heads of ten
 0.0107
@@ -12,18 +12,19 @@ import numpy as np
 from scipy.special import betainc, betaincinv, chdtrc, rel_entr
 
 from priory.core.typing import Array
+from priory.evaluation.curves import roc_curve
 
-MIN_EXPECTED_COUNT = 5.0  # in a cell, for the chi-square approximation
+MIN_EXPECTED_COUNT = 5.0  # of a cell, for the chi-square approximation
 RARE_CLASS_SHARE = 0.05  # of all rows: classes with fewer are pooled
 
 
 def binomial_tail(successes: float, trials: float, p: float) -> float:
-    """The chance of so many successes or more; between whole numbers, the smooth curve through them."""
+    """The probability of this number of successes or more; fractions are interpolated smoothly."""
     return 1.0 if successes <= 0 else float(betainc(successes, max(trials - successes, 0.0) + 1, p))
 
 
 def clopper_pearson_interval(successes: float, trials: float, level: float = 0.95) -> tuple[float, float]:
-    """Clopper and Pearson's interval of a share."""
+    """Clopper and Pearson's exact confidence interval of a proportion."""
     tail = (1 - level) / 2
     low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
     high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1 - tail))
@@ -31,15 +32,16 @@ def clopper_pearson_interval(successes: float, trials: float, level: float = 0.9
 
 
 def mcnemar_p_value(correct: Array, other_correct: Array) -> float:
-    """The chance that two equally good answers differ as much in favour of the first (McNemar, one-sided, exact)."""
+    """McNemar's exact one-sided test that the first predictions are not more often correct than the second."""
     only, other_only = int((correct & ~other_correct).sum()), int((other_correct & ~correct).sum())
     return binomial_tail(only, only + other_only, 0.5)
 
 
 def measure_association(counts: Array) -> tuple[float, float]:
-    """Bits that the columns of a table of counts hold about its rows, and the p-value of their independence.
+    """The mutual information of rows and columns of a table of counts, in bits, and the p-value of independence.
 
-    Rare rows are pooled, and neighbouring columns are joined until each cell expects `MIN_EXPECTED_COUNT`.
+    Rare rows are pooled, and neighbouring columns are joined until the expected count of each cell is at least
+    `MIN_EXPECTED_COUNT`.
     """
     table = np.asarray(counts, dtype=float)
     rows, n = table.sum(axis=1), table.sum()
@@ -61,27 +63,25 @@ def measure_association(counts: Array) -> tuple[float, float]:
 
 
 def measure_presence_association(present_counts: Array, class_totals: Array) -> tuple[Array, Array]:
-    """Bits and p-values of many things at once: in how many rows of each class (things, classes) each of them is.
+    """Mutual information in bits and p-values of many features that are present or absent in a row.
 
-    Classes that hold too few rows for a thing are left out of its sum, and of its degrees of freedom.
+    ``present_counts`` (features, classes) is the number of rows of each class in which each feature is present. Classes
+    with too few rows for a feature are left out of its sum and of its degrees of freedom.
     """
     share = present_counts.sum(axis=1, keepdims=True) / max(class_totals.sum(), 1)
     enough = np.minimum(share, 1 - share) * class_totals >= MIN_EXPECTED_COUNT
-    seen, expected = (
-        np.stack([present_counts, class_totals - present_counts]),
-        np.stack([share * class_totals, (1 - share) * class_totals]),
-    )
+    # (present or absent, features, classes)
+    observed = np.stack([present_counts, class_totals - present_counts])
+    expected = np.stack([share * class_totals, (1 - share) * class_totals])
     with np.errstate(divide="ignore", invalid="ignore"):
-        pearson = np.where(enough, (seen - expected) ** 2 / expected, 0.0).sum(axis=(0, 2))
+        pearson = np.where(enough, (observed - expected) ** 2 / expected, 0.0).sum(axis=(0, 2))
     classes = enough.sum(axis=1)
     p = np.where(classes > 1, chdtrc(np.maximum(classes - (classes == len(class_totals)), 1), pearson), 1.0)
-    return rel_entr(seen, expected).sum(axis=(0, 2)) / (np.log(2) * max(class_totals.sum(), 1)), p
+    return rel_entr(observed, expected).sum(axis=(0, 2)) / (np.log(2) * max(class_totals.sum(), 1)), p
 
 
 def auc_with_error(score: Array, positive: Array) -> tuple[float, float]:
-    """How often a positive row scores above another one, ties as halves (AUC), and the standard error by chance."""
-    _, back, times = np.unique(score, return_inverse=True, return_counts=True)
-    rank = (np.cumsum(times) - (times - 1) / 2)[back]
-    m = float(positive.sum())
-    n = len(positive) - m
-    return float(rank[positive].sum() - m * (m + 1) / 2) / (m * n), float(np.sqrt((m + n + 1) / (12 * m * n)))
+    """The area under the ROC curve, and its standard error if scores and classes were independent."""
+    m, n = float(positive.sum()), float((~positive).sum())
+    area = roc_curve(positive, score, np.ones(len(score))).area.value
+    return area, float(np.sqrt((m + n + 1) / (12 * m * n)))

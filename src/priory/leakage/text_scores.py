@@ -1,4 +1,4 @@
-"""The score of a bag of words on texts, each left out in closed form."""
+"""Scores of texts by a bag of words, each text left out of the counts in closed form."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ import numpy as np
 from priory.core.typing import Array
 from priory.estimators.text_classifier import TextClassifier
 
-MAX_DOCUMENTS_SCORED = 20_000  # documents scored, for the effect of what was found
+MAX_DOCUMENTS_SCORED = 20_000  # documents on which the effect of a finding is measured
+
+
+def sample_documents(documents: list[str], labels: Array) -> tuple[list[str], Array]:
+    """About `MAX_DOCUMENTS_SCORED` documents, evenly spaced, and their labels; all of them if there are fewer."""
+    step = max(1, len(documents) // MAX_DOCUMENTS_SCORED)
+    return documents[::step], labels[::step]
 
 
 def log_joint_leave_one_out(documents: list[str], labels: Array, stop_words: Sequence[str] | None = None) -> Array:
-    """log p(c, document) by the words of all other documents, but for some words; classes are 0, 1, …"""
+    """log p(c, document) from the words of all other documents, without ``stop_words``; classes are 0, 1, ..."""
     model = TextClassifier(stop_words=list(stop_words) if stop_words else None).fit(documents, labels)
     joint = np.full((len(documents), int(labels.max()) + 1), -np.inf)
     joint[:, model.classes_] = model.leave_one_out(documents, labels)
@@ -21,5 +27,5 @@ def log_joint_leave_one_out(documents: list[str], labels: Array, stop_words: Seq
 
 
 def mark_correct_documents(documents: list[str], labels: Array, stop_words: Sequence[str] | None = None) -> Array:
-    """Which documents are given their class so."""
+    """Which documents are classified correctly by the words of all other documents, without ``stop_words``."""
     return np.asarray(log_joint_leave_one_out(documents, labels, stop_words).argmax(axis=1) == labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priory.core.logspace import log
 from priory.core.typing import Array
@@ -24,22 +25,32 @@ def check_class_prior(class_prior: ClassPrior, classes: Array) -> str | Array:
         if absent:
             raise DataError(f"class_prior has no probability for class {absent[0]!r}.")
         class_prior = [class_prior[c] for c in classes.tolist()]
+    return check_class_probabilities(class_prior, len(classes))
+
+
+def check_class_probabilities(class_prior: ArrayLike, n_classes: int) -> Array:
+    """The probabilities as an array: one for each class, none negative, with the sum 1."""
     prior = np.asarray(class_prior, dtype=float)
-    if prior.shape != classes.shape:
-        raise DataError(f"class_prior has {prior.size} probabilities for {len(classes)} classes.")
-    if not (prior >= 0).all() or not np.isclose(prior.sum(), 1.0):
-        raise DataError(f"class_prior is {prior.tolist()}; probabilities must not be negative and must sum to 1.")
+    # the beginnings of these messages are those of scikit-learn
+    if prior.shape != (n_classes,):
+        raise DataError(f"Number of priors must match number of classes: {prior.size} for {n_classes} classes.")
+    if not (prior >= 0).all():
+        raise DataError(f"Priors must be non-negative; they are {prior.tolist()}.")
+    if not np.isclose(prior.sum(), 1.0):
+        raise DataError(f"The sum of the priors should be 1; it is {prior.sum():g}.")
     return prior
 
 
-def log_class_prior(n: Array, class_prior: str | Array) -> Array:
+def log_class_prior(n: Array, class_prior: str | Array, rows_of_empty_class: float = 0.5) -> Array:
     """Log probability of each class before a row is read; ``n`` is the weight of the rows learned of each class.
 
-    A class without rows counts as half a row.
+    A class without rows counts as half a row, or as ``rows_of_empty_class``.
+
+    >>> np.exp(log_class_prior(np.array([3.0, 1.0]), "estimated")).round(2).tolist()
+    [0.75, 0.25]
     """
-    if isinstance(class_prior, str) and class_prior == "uniform":
-        return np.full(len(n), -np.log(len(n)))
     if isinstance(class_prior, str):
-        counts = np.where(n > 0, n, 0.5)
-        return log(counts / counts.sum())
+        counts = np.where(n > 0, n, rows_of_empty_class)
+        uniform = class_prior == "uniform" or not counts.any()
+        return np.full(len(n), -np.log(len(n))) if uniform else log(counts / counts.sum())
     return log(class_prior)

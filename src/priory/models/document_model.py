@@ -97,6 +97,10 @@ class DocumentModel:
         counts = self.statistics.n - np.eye(len(self.classes))
         return np.stack([self._log_prior_of(n) for n in counts])[group]
 
+    def count_token_features(self) -> int:
+        """The number of columns of the rows that `encode_tokens` makes."""
+        return sum(rows.shape[1] for rows in self.encode_tokens([TextCells([])]))
+
     def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:
         """The documents as sparse rows of their tokens."""
         return [self.text.encode(self.records, _read_documents(cells))]

@@ -41,6 +41,8 @@ class Ledger:
     """The explanation of one row: log probabilities for each class in ``prior`` and ``lines``, which sum to ``total``.
 
     The *weight of evidence* of a line is what it adds to the log odds of the most probable class against the second.
+    The prior is the class prior as it counts for the answer. If the model is tempered (each part has a weight, fitted
+    to rows left out), it is the class prior times its weight, and its name is "prior (tempered)".
     """
 
     classes: tuple[Label, ...]
@@ -161,10 +163,16 @@ class Ledgers(Sequence[Ledger]):
 
     @classmethod
     def of(
-        cls, classes: Array, log_prior: Array, terms: Array, names: Sequence[str], cells: Sequence[Sequence[object]]
+        cls,
+        classes: Array,
+        log_prior: Array,
+        terms: Array,
+        names: Sequence[str],
+        cells: Sequence[Sequence[object]],
+        prior_name: str = "prior",
     ) -> Ledgers:
         """One ledger a row; ``terms`` is (rows, classes, columns), ``cells`` the values shown."""
-        prior = LedgerLine("prior", "", tuple(log_prior.tolist()))
+        prior = LedgerLine(prior_name, "", tuple(log_prior.tolist()))
         return cls(
             [
                 Ledger(

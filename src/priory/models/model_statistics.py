@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from priory.core.statistics import Statistics
+from priory.core.registration import find_axis_length, register_record
+from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, is_increasing
 from priory.core.typing import Array
 from priory.errors import KindError
 from priory.models.cells import Cells
 from priory.models.schema import Schema, instantiate_family
 
 
+@register_record("Seen", axes={"classes": "c", "n": "c"}, dtypes={"classes": ""})
 @dataclass(frozen=True, eq=False)
 class ModelStatistics(Statistics):
     """The rows of each class, and for each block of columns one record for every candidate family."""
@@ -24,6 +26,16 @@ class ModelStatistics(Statistics):
     classes: Array  # (classes,), sorted
     n: Array  # (classes,), the weight of the rows of each class
     parts: tuple[Any, ...]  # of a table: parts[block][candidate] is a record
+
+    def find_fault(self) -> str | None:
+        if len(self.n) == 0 or not is_increasing(self.classes):
+            return "the classes are not sorted, or one of them is there twice"
+        for part in _flatten_parts(self.parts):
+            if not isinstance(part, Statistics) or find_axis_length(part, "c") != len(self.n):
+                return "a part has other classes than the whole"
+            if not (self.n + ROW_SUM_TOLERANCE * (1 + self.n.max()) >= _count_rows(part).T).all():
+                return "a part has seen more rows than there were"
+        return None
 
     def align(self, other: ModelStatistics) -> tuple[ModelStatistics, ModelStatistics]:
         """Both records over the classes of either."""
@@ -40,6 +52,19 @@ class ModelStatistics(Statistics):
     def _expand_classes(self, classes: Array) -> ModelStatistics:
         wide = self.regroup_classes(np.searchsorted(classes, self.classes), len(classes))
         return replace(wide, classes=classes)
+
+
+def _count_rows(record: Any) -> Array:
+    """The rows that a record has seen: (classes,) or (classes, columns)."""
+    return np.asarray(record.n + getattr(record, "outside", 0.0))
+
+
+def _flatten_parts(parts: tuple[Any, ...]) -> Iterator[object]:
+    for part in parts:
+        if type(part) is tuple:
+            yield from _flatten_parts(part)
+        else:
+            yield part
 
 
 def observe_cells(

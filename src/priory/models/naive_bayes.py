@@ -201,6 +201,11 @@ class Model:
                 lengths[:, 1 + places[0]] = measure_text_lengths(x.data)
         return EvidenceTerms(np.concatenate([prior[:, :, None], terms], axis=2), lengths)
 
+    def count_token_features(self) -> int:
+        """The number of columns of the rows that `encode_tokens` makes."""
+        no_rows = [block.make_empty_cells() for block in self.schema.blocks]
+        return sum(rows.shape[1] for rows in self.encode_tokens(no_rows))
+
     def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:
         """For each column of texts its documents as sparse rows of their tokens."""
         encoded = []

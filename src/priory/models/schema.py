@@ -11,28 +11,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from priory.core.typing import Array
+from priory.core.registration import register_record
+from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError, KindError
-from priory.families import Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text
+from priory.families import Text
 from priory.families.base import AnyFamily, ColumnFamily
+from priory.families.registry import auto_candidates, families_by_name, is_registered_family
 from priory.families.value_counts import CategoricalCells
 from priory.models.cells import Cells, LabelCells, NumberCells, TextCells
 from priory.models.records import BlockRecord
-from priory.models.table import ColumnKind, Table
+from priory.models.table import Table
 
 Candidate = type[AnyFamily] | AnyFamily  # a class takes its prior from the data; an instance is a declared prior
 FamilyLike = str | Candidate  # "auto", the name of a family, a class or an instance
 
-FAMILIES_BY_NAME: dict[str, type[AnyFamily]] = {
-    f.__name__.lower(): f for f in (Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text)
-}
-AUTO_CANDIDATES: dict[str, tuple[Candidate, ...]] = {
-    "number": (Bernoulli, Poisson, Gaussian, Gamma, Histogram),  # the simplest first: it wins a tie
-    "label": (Categorical,),
-}
-KIND_BY_FAMILY: dict[type[AnyFamily], ColumnKind] = {Categorical: "label", Text: "text"}  # all others as numbers
 
-
+@register_record("Block")
 @dataclass(frozen=True)
 class ColumnBlock:
     """Columns that have the same candidates, and are counted together."""
@@ -40,6 +34,13 @@ class ColumnBlock:
     names: tuple[str, ...]
     kind: ColumnKind
     candidates: tuple[Candidate, ...]
+
+    def find_fault(self) -> str | None:
+        if not len(set(self.names)) == len(self.names) > 0:
+            return "it has no columns, or two of the same name"
+        if not self.candidates or not all(is_registered_family(_family_class(c)) for c in self.candidates):
+            return "a candidate is not a registered family"
+        return None
 
     def read_cells(self, table: Table, positions: Mapping[str, int]) -> Cells:
         """The cells of this block's columns, given where each column stands in the table."""
@@ -59,12 +60,21 @@ class ColumnBlock:
         return NumberCells(np.zeros((0, columns)))
 
 
+@register_record("Schema")
 @dataclass(frozen=True)
 class Schema:
     """All columns in the order they came; ``blocks`` hold those whose kind is known."""
 
     names: tuple[str, ...]
     blocks: tuple[ColumnBlock, ...] = ()
+
+    def find_fault(self) -> str | None:
+        placed = [name for block in self.blocks for name in block.names]
+        if len(set(self.names)) != len(self.names):
+            return "two columns have the same name"
+        if len(set(placed)) != len(placed) or not set(self.names) >= set(placed):
+            return "a column is in two blocks, or in a block only"
+        return None
 
     @classmethod
     def of(cls, table: Table, families: FamilyLike | Mapping[str, FamilyLike], alpha: float | None) -> Schema:
@@ -152,18 +162,19 @@ def _resolve_candidates(
 ) -> tuple[ColumnKind, tuple[Candidate, ...]]:
     """The kind a column is counted as, and its candidates."""
     if isinstance(family, str) and family == "auto":
-        chosen: tuple[Candidate, ...] = AUTO_CANDIDATES[kind]
-    elif isinstance(family, str) and family in FAMILIES_BY_NAME:
-        chosen = (FAMILIES_BY_NAME[family],)
+        chosen: tuple[Candidate, ...] = auto_candidates(kind)
+    elif isinstance(family, str) and family in (by_name := families_by_name()):
+        chosen = (by_name[family],)
     elif isinstance(family, ColumnFamily) or (isinstance(family, type) and issubclass(family, ColumnFamily)):
         chosen = (family,)
     else:
         raise DataError(
-            f"families of column {name!r} is {family!r}; use 'auto', a family, or one of {', '.join(FAMILIES_BY_NAME)}."
+            f"families of column {name!r} is {family!r}; "
+            f"use 'auto', a family, or one of {', '.join(families_by_name())}."
         )
     if alpha is not None:
-        chosen = tuple(_apply_alpha(c, alpha) for c in chosen)
-    counted = KIND_BY_FAMILY.get(_family_class(chosen[0]), "number")
+        chosen = tuple(c.with_alpha(alpha) if isinstance(c, type) else c for c in chosen)
+    counted = chosen[0].column_kind
     if kind == "label" and counted == "number":
         raise KindError(
             f"column {name!r} holds labels; {_family_class(chosen[0]).__name__} needs {chosen[0].accepted_values}."
@@ -173,17 +184,6 @@ def _resolve_candidates(
 
 def _family_class(candidate: Candidate) -> type[AnyFamily]:
     return candidate if isinstance(candidate, type) else type(candidate)
-
-
-def _apply_alpha(candidate: Candidate, alpha: float) -> Candidate:
-    """A family without a declared prior, with ``alpha`` virtual examples of each value."""
-    if candidate is Categorical:
-        return Categorical(alpha)
-    if candidate is Bernoulli:
-        return Bernoulli(alpha, alpha)
-    if candidate is Text:
-        return Text(alpha=alpha)
-    return Histogram(alpha=alpha) if candidate is Histogram else candidate
 
 
 def matches_candidate(family: AnyFamily, candidate: Candidate) -> bool:

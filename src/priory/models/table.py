@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -13,11 +12,9 @@ from priory.bag_of_words.documents import Document
 from priory.bag_of_words.tokenizer import estimate_word_count
 from priory.core.name_suggestions import suggest_name
 from priory.core.sharding import map_shards
-from priory.core.typing import Array
+from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families.value_counts import CategoricalCells, encode_values
-
-ColumnKind = Literal["number", "label", "text", "empty"]
 
 MAX_EXACT_INTEGER = 1 << 53  # every whole number up to here is a float
 

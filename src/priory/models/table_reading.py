@@ -185,16 +185,19 @@ def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
     """Codes (rows,) and sorted labels, by Arrow's dictionary encoding."""
     import pyarrow as pa
 
-    array = series.cast(nw.String).to_arrow()
+    present = ~np.asarray(series.is_null().to_numpy(), dtype=bool)
+    # without the missing cells, which pandas before version 3 would cast to the strings "None" and "nan"
+    array = series.drop_nulls().cast(nw.String).to_arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     coded = array.dictionary_encode()
     values = _make_object_array(list_arrow_cells(coded.dictionary, lambda code: f"column {name!r}, value {code}"))
     order = np.argsort(values)
-    rank = np.empty(len(order) + 1, dtype=np.int32)
-    rank[order], rank[-1] = np.arange(len(order)), -1
-    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return rank[codes], values[order]
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    codes = np.full(len(series), -1, dtype=np.int32)
+    codes[present] = rank[coded.indices.to_numpy(zero_copy_only=False)]
+    return codes, values[order]
 
 
 def _column_from_array(cells: Array, name: str) -> Column:

@@ -1,34 +1,73 @@
-"""Bernoulli naive Bayes: every column is there or not."""
+"""Bernoulli naive Bayes: every column is present or absent in a row."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priory.core.logspace import log
 from priory.core.model_matching import describe_difference
+from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
-from priory.naive_bayes.discrete import CountNB, score_matrix
-from priory.naive_bayes.input_checks import find_first_cell, is_finite, raise_not_finite, sum_columns
+from priory.naive_bayes.discrete import Alpha, CountNB, score_matrix
+from priory.naive_bayes.input_checks import (
+    BlockTransform,
+    Matrix,
+    find_first_cell,
+    is_finite,
+    raise_not_finite,
+    read_matrix,
+    sum_columns,
+)
 
 
-class BernoulliNB(CountNB):
-    """Naive Bayes for columns that are there or not: ``p(x_j | c) = (count + alpha) / (rows + 2 alpha)``.
+@register_estimator(records=(BernoulliStatistics,))
+class BernoulliNB(CountNB[Matrix]):
+    """Naive Bayes for binary columns: ``p(x_j = 1 | c) = (count + alpha) / (rows + 2 alpha)``.
 
     Parameters
     ----------
-    alpha : float, or one for each column
-        Virtual rows with the column, and as many without.
+    alpha : float or array-like of shape (n_features,)
+        The number of virtual rows in which a column is present, and of as many in which it is absent.
     force_alpha : bool
-        Whether an alpha below 1e-10 is taken as it is.
+        Whether an ``alpha`` below 1e-10 is used as it is; if not, it is raised to 1e-10 with a warning.
     binarize : float or None
-        A cell is there if it is above this; None if the cells are 0 and 1 already.
+        Cells above this threshold are present. With None the cells must be 0 or 1.
     fit_prior : bool
-        Whether the class prior is estimated; else it is uniform.
-    class_prior : one probability for each class, optional
+        Whether the class prior is estimated from the rows; if not, it is uniform.
+    class_prior : array-like of shape (n_classes,), optional
+        The probability of each class, in the order of ``classes_``; nothing is then estimated.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the rows learned of each class.
+    class_log_prior_ : ndarray of shape (n_classes,)
+        The logarithm of the probability of each class.
+    feature_count_ : ndarray of shape (n_classes, n_features_in_)
+        The weight of the rows of each class in which each column was present.
+    feature_log_prob_ : ndarray of shape (n_classes, n_features_in_)
+        The logarithm of p(x_j = 1 | c).
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if ``fit`` was given a table with names.
+    statistics_ : ModelStatistics
+        Everything that was learned; all other attributes are computed from it.
+    clock_ : float
+        The product of all factors given to ``decay``; 1.0 if there were none.
+
+    References
+    ----------
+    A. McCallum and K. Nigam (1998). A comparison of event models for naive Bayes text classification. AAAI-98 Workshop
+    on Learning for Text Categorization.
 
     Examples
     --------
@@ -40,11 +79,11 @@ class BernoulliNB(CountNB):
     def __init__(
         self,
         *,
-        alpha: Any = 1.0,
+        alpha: float | ArrayLike = 1.0,
         force_alpha: bool = True,
         binarize: float | None = 0.0,
         fit_prior: bool = True,
-        class_prior: Any = None,
+        class_prior: ArrayLike | None = None,
     ) -> None:
         self.alpha = alpha
         self.force_alpha = force_alpha
@@ -52,10 +91,10 @@ class BernoulliNB(CountNB):
         self.fit_prior = fit_prior
         self.class_prior = class_prior
 
-    def _read(self, X: Any, reset: bool) -> Any:
+    def _read(self, X: object, reset: bool) -> Matrix:
         if self.binarize is not None and not 0 <= self.binarize < np.inf:
             raise DataError(f"binarize is {self.binarize!r}; use a threshold from 0, or None for cells of 0 and 1.")
-        return super()._read(X, reset)
+        return read_matrix(self, X, reset)
 
     def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)
@@ -65,10 +104,10 @@ class BernoulliNB(CountNB):
                 "merge models of one threshold."
             )
 
-    def _make_binariser(self, x: Any) -> Any:
-        """Blocks of ``x`` as yes and no."""
+    def _make_binariser(self, x: Matrix) -> BlockTransform:
+        """A function that turns blocks of ``x`` into 0 and 1."""
 
-        def there(block: Array) -> Array:
+        def binarise(block: Array) -> Array:
             if not is_finite(block):
                 raise_not_finite(x)
             if self.binarize is not None:
@@ -78,37 +117,39 @@ class BernoulliNB(CountNB):
                 raise DataError(f"row {row}, column {column} holds {value:g}, not 0 or 1; set binarize to a threshold.")
             return block
 
-        return there
+        return binarise
 
-    def _count_records(self, table: Any, n: Array, group: Array, weight: Array | None) -> tuple[BernoulliStatistics]:
+    def _count_records(self, table: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[BernoulliStatistics]:
         successes = sum_columns(table, group, weight, len(n), self._make_binariser(table))
         return (BernoulliStatistics(n[:, None], successes, np.zeros((len(n), 1))),)
 
     @property
     def feature_count_(self) -> Array:
-        """The weight of the rows of each class in which each column was there."""
+        """The weight of the rows of each class in which each column was present."""
         return np.asarray(self._fitted_statistics().parts[0].successes)
 
     @property
+    @optional_attribute
     def feature_log_prob_(self) -> Array:
         """log p(x_j = 1 | c)."""
-        return np.asarray(self._derive("log p", _log_success_and_failure)[0])
+        return self._derive("log p", _log_success_and_failure)[0]
 
-    def _log_joint(self, table: Any) -> Array:
-        """Σ_j x_j log p_j + (1 - x_j) log(1 - p_j), as one product with the log-odds."""
-        yes, no = self._derive("log p", _log_success_and_failure)
+    def _log_joint(self, table: Matrix) -> Array:
+        """Σ_j x_j log p_j + (1 - x_j) log(1 - p_j), as one matrix product with the log-odds."""
+        yes, no = self._derive("log p", _log_success_and_failure)  # (classes, columns)
         never, always = np.isneginf(yes), np.isneginf(no)
         yes, no = (np.where(never | always, 0.0, v) for v in (yes, no))
-        there = self._make_binariser(table)
-        joint = score_matrix(table, yes - no, no.sum(axis=1) + self._log_prior(), there)
+        binarise = self._make_binariser(table)
+        joint = score_matrix(table, yes - no, no.sum(axis=1) + self._log_prior(), binarise)
         if never.any() or always.any():
-            contradictions = score_matrix(table, never * 1.0 - always * 1.0, always.sum(axis=1), there)
+            # for each row and class, the columns that contradict a probability of 0 or 1
+            contradictions = score_matrix(table, never * 1.0 - always * 1.0, always.sum(axis=1), binarise)
             joint[contradictions > 0] = -np.inf
         return joint
 
 
-def _log_success_and_failure(records: tuple[BernoulliStatistics], alpha: Any) -> tuple[Array, Array]:
-    """log p and log(1 - p), p the mean under Beta(alpha, alpha); a half where nothing was seen or added."""
+def _log_success_and_failure(records: tuple[BernoulliStatistics], alpha: Alpha) -> tuple[Array, Array]:
+    """log p and log(1 - p), where p is the posterior mean under Beta(alpha, alpha), or 1/2 without data and prior."""
     belief = Bernoulli(alpha, alpha) + records[0]
     yes, no = np.asarray(belief.a), np.asarray(belief.b)
     nothing = yes + no == 0

@@ -1,37 +1,71 @@
-"""Categorical naive Bayes: every column is one of the categories 0, 1, 2, …"""
+"""Categorical naive Bayes: every column holds one of the categories 0, 1, 2, ..."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy.sparse import csr_array
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 
 from priory.core.column_kernels import count_codes, score_by_lookup
+from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import register_estimator
 from priory.core.sharding import map_shards
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.value_counts import ValueCounts
-from priory.naive_bayes.discrete import CountNB, log_shares
-from priory.naive_bayes.input_checks import check_finite, make_count_checker, read_matrix, warn_of_fractions
+from priory.naive_bayes.discrete import Alpha, CountNB, log_shares
+from priory.naive_bayes.input_checks import check_finite, make_count_checker, read_array, warn_of_fractions
 
 MAX_CATEGORY_CELLS = 1 << 28  # two gigabytes of counts
+FREE_CATEGORY_CELLS = 1 << 20  # counts that a model file may ask for, whatever it holds
+MAX_CELLS_PER_COUNT = 64  # and beyond them, for each count that is in the file
 
 
-class CategoricalNB(CountNB):
-    """Naive Bayes for categories given by number: ``p(k | c) = (count + alpha) / (rows + alpha * categories)``.
+@register_estimator()
+class CategoricalNB(CountNB[Array]):
+    """Naive Bayes for numbered categories: ``p(k | c) = (count + alpha) / (rows + alpha * categories)``.
+
+    A category that no row had gives no evidence for any class.
 
     Parameters
     ----------
     alpha : float
-        Virtual rows of each category.
+        The number of virtual rows of each category.
     force_alpha : bool
-        Whether an alpha below 1e-10 is taken as it is.
+        Whether an ``alpha`` below 1e-10 is used as it is; if not, it is raised to 1e-10 with a warning.
     fit_prior : bool
-        Whether the class prior is estimated; else it is uniform.
-    class_prior : one probability for each class, optional
-    min_categories : int, or one for each column, optional
-        How many categories there are at least.
+        Whether the class prior is estimated from the rows; if not, it is uniform.
+    class_prior : array-like of shape (n_classes,), optional
+        The probability of each class, in the order of ``classes_``; nothing is then estimated.
+    min_categories : int or array-like of shape (n_features,), optional
+        The smallest number of categories that a column has, even if fewer occur.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the rows learned of each class.
+    class_log_prior_ : ndarray of shape (n_classes,)
+        The logarithm of the probability of each class.
+    n_categories_ : ndarray of shape (n_features_in_,)
+        The number of categories of each column.
+    category_count_ : list of n_features_in_ ndarrays of shape (n_classes, n_categories)
+        For each column the weight of the rows of each class in each category.
+    feature_log_prob_ : list of n_features_in_ ndarrays of shape (n_classes, n_categories)
+        For each column the logarithm of p(category | c).
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if ``fit`` was given a table with names.
+    statistics_ : ModelStatistics
+        Everything that was learned; all other attributes are computed from it.
+    clock_ : float
+        The product of all factors given to ``decay``; 1.0 if there were none.
+
+    References
+    ----------
+    T. M. Mitchell (1997). Machine Learning, chapter 6. McGraw-Hill.
 
     Examples
     --------
@@ -46,8 +80,8 @@ class CategoricalNB(CountNB):
         alpha: float = 1.0,
         force_alpha: bool = True,
         fit_prior: bool = True,
-        class_prior: Any = None,
-        min_categories: Any = None,
+        class_prior: ArrayLike | None = None,
+        min_categories: ArrayLike | None = None,
     ) -> None:
         self.alpha = alpha
         self.force_alpha = force_alpha
@@ -55,8 +89,23 @@ class CategoricalNB(CountNB):
         self.class_prior = class_prior
         self.min_categories = min_categories
 
-    def _read(self, X: Any, reset: bool) -> Array:
-        x: Array = read_matrix(self, X, reset)
+    def _is_consistent(self) -> bool:
+        """Whether categories are whole numbers, and their table is not much larger than what is in the file."""
+        parts = self.statistics_.parts
+        if not all(isinstance(p, ValueCounts) and p.values.dtype.kind == "i" and (p.values >= 0).all() for p in parts):
+            return False
+        if len(parts) != self.n_features_in_:
+            return False
+        cells = len(self.statistics_.n) * float(self.n_categories_.astype(float).sum())
+        if cells > FREE_CATEGORY_CELLS + MAX_CELLS_PER_COUNT * sum(p.counts.size for p in parts):
+            raise DataError(
+                f"CategoricalNB needs {cells:,.0f} counts for categories that hardly occur; "
+                "number the categories from 0."
+            )
+        return True
+
+    def _read(self, X: object, reset: bool) -> Array:
+        x = read_array(self, X, reset)
         if x.dtype.kind == "f":
             check_finite(x)
             warn_of_fractions(x)
@@ -70,17 +119,17 @@ class CategoricalNB(CountNB):
 
     def _check_min_categories(self) -> Array:
         """The declared number of categories of each column."""
-        least = np.asarray(0 if self.min_categories is None else self.min_categories)
-        if least.dtype.kind not in "iu":
-            raise DataError(f"'min_categories' should have integral type. Got {least.dtype} instead.")
-        if least.shape not in ((), (self.n_features_in_,)):
-            wanted = f"({self.n_features_in_},) when an array-like is provided. Got {least.shape} instead."
-            raise DataError(f"'min_categories' should have shape {wanted}")
-        return np.broadcast_to(least, (self.n_features_in_,))
+        declared = np.asarray(0 if self.min_categories is None else self.min_categories)
+        if declared.dtype.kind not in "iu":
+            raise DataError(f"'min_categories' should have integral type. Got {declared.dtype} instead.")
+        if declared.shape not in ((), (self.n_features_in_,)):
+            expected = f"({self.n_features_in_},) when an array-like is provided. Got {declared.shape} instead."
+            raise DataError(f"'min_categories' should have shape {expected}")
+        return np.broadcast_to(declared, (self.n_features_in_,))
 
     @property
     def n_categories_(self) -> Array:
-        """How many categories each column has: as declared, or one more than the largest that was seen."""
+        """The number of categories of each column: as declared, or one more than the largest that occurred."""
         shown = [tally.values[-1] + 1 if len(tally.values) else 0 for tally in self._fitted_statistics().parts]
         return np.maximum(shown, self._check_min_categories()).astype(np.int64)
 
@@ -93,36 +142,36 @@ class CategoricalNB(CountNB):
         ]
 
     @property
+    @optional_attribute
     def feature_log_prob_(self) -> list[Array]:
         """For each column log p(k | c)."""
         return [table[:, :-1] for table in self._log_probability_tables()]
 
     def _log_probability_tables(self) -> list[Array]:
-        """log p(k | c), and one more category, of all that were never seen, which speaks for no class."""
+        """For each column log p(k | c), and a last category for those that never occurred, with zeros."""
         return list(self._derive("tables", self._compute_tables, self._check_min_categories().tobytes()))
 
-    def _compute_tables(self, records: tuple[ValueCounts, ...], alpha: float) -> list[Array]:
+    def _compute_tables(self, records: tuple[ValueCounts, ...], alpha: Alpha) -> list[Array]:
         return [np.pad(log_shares(counts + alpha), ((0, 0), (0, 1))) for counts in self.category_count_]
 
-    def _log_joint(self, table: Array | csr_array) -> Array:
-        assert isinstance(table, np.ndarray)
+    def _log_joint(self, table: Array) -> Array:
         tables = self._log_probability_tables()
         unseen = np.array([t.shape[1] - 1 for t in tables])
         counted = make_count_checker(table, type(self).__name__)
         tables[0] = tables[0] + self._log_prior()[:, None]
 
-        def codes(part: slice) -> Array:
+        def encode_rows(part: slice) -> Array:
             block = counted(table[part])
             return np.minimum(block, unseen, out=np.empty(block.shape, dtype=np.int32), casting="unsafe")
 
-        return score_by_lookup(codes, len(table), tables)
+        return score_by_lookup(encode_rows, len(table), tables)
 
-    def _effective_alpha(self) -> Any:
+    def _effective_alpha(self) -> Alpha:
         if np.ndim(self.alpha):
-            raise DataError(f"alpha is {self.alpha!r}; categories share one alpha: use a number.")
+            raise DataError(f"alpha is {self.alpha!r}; all categories share one alpha: use a number.")
         return super()._effective_alpha()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.sparse = False
@@ -131,7 +180,7 @@ class CategoricalNB(CountNB):
 
 
 def _count_categories(x: Array, classes: int) -> Array:
-    """One more than the largest category of each column."""
+    """The number of categories of each column: one more than the largest that occurs."""
     counted = make_count_checker(x, CategoricalNB.__name__)
     largest = np.max(list(map_shards(lambda part: counted(x[part]).max(axis=0), len(x))), axis=0)
     if float(largest.astype(float).sum()) * classes > MAX_CATEGORY_CELLS:

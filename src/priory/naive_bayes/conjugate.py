@@ -1,56 +1,65 @@
-"""Naive Bayes on families with conjugate priors: `PoissonNB` for counts of events, `GammaNB` for positive amounts.
+"""Naive Bayes with conjugate priors: `PoissonNB` for counts of events, `GammaNB` for positive amounts.
 
-The prior is one that the record itself suggests (worth a row, on the scale of the data) or one that is declared, and
-the parameters are integrated out unless a point estimate is asked for.
+The prior is declared, or taken from the data of all classes together, with the weight of one row. The parameters are
+integrated out unless a point estimate is asked for.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 
 from priory.core.column_kernels import sum_by_class
+from priory.core.registration import register_estimator
 from priory.core.sharding import map_shards, score_shards
+from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
 from priory.families import Bernoulli, Gamma, Poisson
-from priory.families.base import ESTIMATES, AnyFamily
+from priory.families.base import ESTIMATES, ArrayFamily
 from priory.families.bernoulli import BernoulliStatistics
-from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE
-from priory.families.poisson import MAX_EXACT_COUNT as LARGEST_COUNT
+from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE, GammaParameters, GammaStatistics
+from priory.families.poisson import MAX_EXACT_COUNT, PoissonStatistics
+from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
-from priory.naive_bayes.class_prior import check_class_probabilities, log_prior
 from priory.naive_bayes.input_checks import (
     count_classes,
     find_first_cell,
+    log_declared_prior,
     make_count_checker,
-    read_matrix,
+    read_array,
     warn_of_fractions,
 )
 
-CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers for each
+CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers each
+EstimateT = TypeVar("EstimateT")
 
 
 class ConjugateClassifier(BaseClassifier[Array]):
     """A classifier with ``priors`` for the classes and a choice of ``estimate`` for the parameters."""
 
-    priors: Any
+    priors: ArrayLike | None
     estimate: str
 
     _allowed_estimates: ClassVar[tuple[str, ...]] = ESTIMATES
 
     @abstractmethod
-    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
-        """The statistics of the rows."""
+    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
+        """The records of the rows; ``n`` (classes,) is the weight of the rows of each class."""
 
-    def _read(self, X: Any, reset: bool) -> Array:
+    def _check_parameters(self) -> None:
         if self.estimate not in self._allowed_estimates:
             raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(self._allowed_estimates)}.")
-        return np.asarray(read_matrix(self, X, reset))
+
+    def _read(self, X: object, reset: bool) -> Array:
+        self._check_parameters()
+        return read_array(self, X, reset)
 
     def _observe(self, table: Array, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
         n = count_classes(group, weight, classes)
@@ -59,7 +68,7 @@ class ConjugateClassifier(BaseClassifier[Array]):
         return ModelStatistics(classes, n, self._observe_records(table, n, group, weight))
 
     def _log_prior(self) -> Array:
-        return log_prior(self.statistics_.n, self.priors)
+        return log_declared_prior(self.statistics_.n, self.priors)
 
     @property
     def class_prior_(self) -> Array:
@@ -68,30 +77,34 @@ class ConjugateClassifier(BaseClassifier[Array]):
         return np.exp(self._log_prior())
 
 
-class FamilyNB(ConjugateClassifier):
-    """Naive Bayes with one family for every column."""
+class FamilyNB(ConjugateClassifier, Generic[EstimateT]):
+    """Naive Bayes with the same family for every column."""
 
-    prior: Any
+    prior: ArrayFamily[Any, EstimateT] | None
 
-    _family: ClassVar[type[AnyFamily]]
+    _family: ClassVar[type[ArrayFamily[Any, Any]]]
 
-    def _read(self, X: Any, reset: bool) -> Array:
+    def _check_parameters(self) -> None:
         if not (self.prior is None or isinstance(self.prior, self._family)):
             raise DataError(f"prior is {self.prior!r}; use a {self._family.__name__}, or None.")
+        super()._check_parameters()
+
+    def _read(self, X: object, reset: bool) -> Array:
         x = super()._read(X, reset)
         return x.astype(float, copy=False) if x.dtype.kind == "f" else x
 
-    def _family_with_prior(self) -> Any:
-        """The family with its declared prior, or the one it takes from the record."""
-        return self.prior or self._fitted_statistics().parts[0].derive("prior", self._family.empirical_prior)
+    def _family_with_prior(self) -> ArrayFamily[Any, EstimateT]:
+        """The family with its declared prior, or the one it takes from the data."""
+        record: Statistics = self._fitted_statistics().parts[0]
+        return self.prior or record.derive("prior", self._family.empirical_prior)
 
-    def _point_estimate(self) -> Any:
-        """The point estimate; the posterior mean, where the parameters are integrated out."""
+    def _point_estimate(self) -> EstimateT:
+        """The point estimate; the posterior mean if the parameters are integrated out."""
         estimate = "mean" if self.estimate == "predictive" else self.estimate
         return self._family_with_prior().parameters(self._fitted_statistics().parts[0], estimate)
 
     def _column_log_likelihoods(self, block: Array) -> Array:
-        """log p(x_j | c) for each row, class and column."""
+        """log p(x_j | c): (rows, classes, columns)."""
         return np.asarray(self._family_with_prior().log_likelihood(self.statistics_.parts[0], block, self.estimate))
 
     def _log_joint(self, table: Array) -> Array:
@@ -104,24 +117,49 @@ class FamilyNB(ConjugateClassifier):
 
         return score_shards(score, len(table), len(self.classes_)) + self._log_prior()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
 
 
-class PoissonNB(FamilyNB):
+@register_estimator(records=(PoissonStatistics,))
+class PoissonNB(FamilyNB[Array]):
     """Naive Bayes for counts of events: ``x_j | c ~ Poisson(rate_cj)`` with a Gamma prior on the rate.
 
-    Events are whole: fractions are cut off, with a warning.
+    Counts are whole numbers: fractions are cut off, with a warning.
 
     Parameters
     ----------
-    prior : Poisson, optional
-        What is believed of the rates; by default worth one row, and expecting the mean of all rows.
-    estimate : "predictive", "mean", "map" or "ml"
-        Rates integrated out, or a point estimate of them.
-    priors : one probability for each class, optional
+    prior : priory.families.Poisson, optional
+        The prior of the rates. By default it has the weight of one row and expects the mean of all rows.
+    estimate : {"predictive", "mean", "map", "ml"}
+        Whether the rates are integrated out ("predictive"), or which point estimate of them is used.
+    priors : array-like of shape (n_classes,), optional
+        The probability of each class, in the order of ``classes_``. By default their shares of the rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the rows learned of each class.
+    class_prior_ : ndarray of shape (n_classes,)
+        The probability of each class.
+    rate_ : ndarray of shape (n_classes, n_features_in_)
+        The rate of each class and column.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if ``fit`` was given a table with names.
+    statistics_ : ModelStatistics
+        Everything that was learned; all other attributes are computed from it.
+    clock_ : float
+        The product of all factors given to ``decay``; 1.0 if there were none.
+
+    References
+    ----------
+    A. Gelman et al. (2013). Bayesian Data Analysis, 3rd edition, section 2.6. CRC Press.
 
     Examples
     --------
@@ -132,17 +170,19 @@ class PoissonNB(FamilyNB):
 
     _family = Poisson
 
-    def __init__(self, *, prior: Poisson | None = None, estimate: str = "predictive", priors: Any = None) -> None:
+    def __init__(
+        self, *, prior: Poisson | None = None, estimate: str = "predictive", priors: ArrayLike | None = None
+    ) -> None:
         self.prior = prior
         self.estimate = estimate
         self.priors = priors
 
-    def _read(self, X: Any, reset: bool) -> Array:
+    def _read(self, X: object, reset: bool) -> Array:
         x = super()._read(X, reset)
-        check_cells(x, "PoissonNB", lambda v: v > LARGEST_COUNT, "counts above 2**53 cannot be told apart: scale them")
+        check_cells(x, "PoissonNB", lambda v: v > MAX_EXACT_COUNT, "counts above 2**53 are not exact: scale them")
         return np.floor(x) if warn_of_fractions(x) else x
 
-    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
+    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
         return (Poisson().observe(table, group, len(n), weight),)
 
     @property
@@ -150,25 +190,53 @@ class PoissonNB(FamilyNB):
         """The rate of each class and column."""
         return np.asarray(self._point_estimate())
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True  # the only tag that says whole numbers
+        tags.input_tags.categorical = True  # the only tag that stands for whole numbers
         return tags
 
 
-class GammaNB(FamilyNB):
-    """Naive Bayes for amounts: ``x_j | c ~ Gamma(shape_cj, rate_cj)``, both with priors.
+@register_estimator(records=(GammaStatistics, BernoulliStatistics))
+class GammaNB(FamilyNB[GammaParameters]):
+    """Naive Bayes for amounts: ``x_j | c ~ Gamma(shape_cj, rate_cj)``, with priors on both.
 
-    Nought is an amount with a probability of its own (Beta(1, 1) prior); in a column that never showed it, it says
-    nothing.
+    Zero has a probability of its own (with a Beta(1, 1) prior). In a column in which no zero was learned, a zero gives
+    no evidence.
 
     Parameters
     ----------
-    prior : Gamma, optional
-        What is believed of shape and rate; by default worth one row, on the scale of the mean of all rows.
-    estimate : "predictive", "mean", "map" or "ml"
-        Parameters integrated out (over 15 shapes for every cell), or a point estimate (some twenty times faster).
-    priors : one probability for each class, optional
+    prior : priory.families.Gamma, optional
+        The prior of shape and rate. By default it has the weight of one row, on the scale of the mean of all rows.
+    estimate : {"predictive", "mean", "map", "ml"}
+        Whether the parameters are integrated out ("predictive", over 15 shapes for every cell), or which point
+        estimate of them is used (about twenty times faster).
+    priors : array-like of shape (n_classes,), optional
+        The probability of each class, in the order of ``classes_``. By default their shares of the rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the rows learned of each class.
+    class_prior_ : ndarray of shape (n_classes,)
+        The probability of each class.
+    shape_ : ndarray of shape (n_classes, n_features_in_)
+        The shape of each class and column.
+    rate_ : ndarray of shape (n_classes, n_features_in_)
+        The rate of each class and column.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if ``fit`` was given a table with names.
+    statistics_ : ModelStatistics
+        Everything that was learned; all other attributes are computed from it.
+    clock_ : float
+        The product of all factors given to ``decay``; 1.0 if there were none.
+
+    References
+    ----------
+    E. Damsleth (1975). Conjugate classes for gamma distributions. Scandinavian Journal of Statistics 2, 80-84.
 
     Examples
     --------
@@ -179,28 +247,30 @@ class GammaNB(FamilyNB):
 
     _family = Gamma
 
-    def __init__(self, *, prior: Gamma | None = None, estimate: str = "predictive", priors: Any = None) -> None:
+    def __init__(
+        self, *, prior: Gamma | None = None, estimate: str = "predictive", priors: ArrayLike | None = None
+    ) -> None:
         self.prior = prior
         self.estimate = estimate
         self.priors = priors
 
-    def _read(self, X: Any, reset: bool) -> Array:
+    def _read(self, X: object, reset: bool) -> Array:
         x = super()._read(X, reset)
         remedy = f"GammaNB takes 0, and amounts from {MIN_GAMMA_VALUE:g} to {MAX_GAMMA_VALUE:g}: scale the column"
         check_cells(x, "GammaNB", lambda v: ((v < MIN_GAMMA_VALUE) & (v != 0)) | (v > MAX_GAMMA_VALUE), remedy)
         return x
 
-    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Any, ...]:
-        nought = sum_by_class(table, group, weight, len(n), lambda v: v == 0)
+    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
+        zeros = sum_by_class(table, group, weight, len(n), lambda v: v == 0)
         return (
             Gamma().observe(_mask_zeros(table), group, len(n), weight),
-            BernoulliStatistics(n[:, None], nought, np.zeros((len(n), 1))),
+            BernoulliStatistics(n[:, None], zeros, np.zeros((len(n), 1))),
         )
 
     def _column_log_likelihoods(self, block: Array) -> Array:
-        nought: BernoulliStatistics = self.statistics_.parts[1]
-        hurdle = Bernoulli(1.0, 1.0).log_likelihood(nought, block == 0, self.estimate)
-        return super()._column_log_likelihoods(_mask_zeros(block)) + np.where(nought.successes.any(axis=0), hurdle, 0.0)
+        zeros: BernoulliStatistics = self.statistics_.parts[1]
+        is_zero = Bernoulli(1.0, 1.0).log_likelihood(zeros, block == 0, self.estimate)  # (rows, classes, columns)
+        return super()._column_log_likelihoods(_mask_zeros(block)) + np.where(zeros.successes.any(axis=0), is_zero, 0.0)
 
     @property
     def shape_(self) -> Array:
@@ -214,7 +284,7 @@ class GammaNB(FamilyNB):
 
 
 def check_cells(x: Array, name: str, is_outside: Callable[[Array], Array], remedy: str) -> None:
-    """No cell is negative, NaN, infinite, or ``outside``."""
+    """Raise if a cell is negative, NaN, infinite, or ``is_outside``."""
     counted = make_count_checker(x, name)
     if any(map_shards(lambda part: bool(is_outside(counted(x[part])).any()), len(x))):
         row, column, value = find_first_cell(x, is_outside) or (0, 0, 0.0)
@@ -222,5 +292,5 @@ def check_cells(x: Array, name: str, is_outside: Callable[[Array], Array], remed
 
 
 def _mask_zeros(x: Array) -> Array:
-    """The amounts; what is nought is missing from them."""
+    """The amounts, with zeros as missing cells."""
     return np.where(x > 0, x, np.nan)

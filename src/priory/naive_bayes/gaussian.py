@@ -1,39 +1,78 @@
-"""Gaussian naive Bayes: every column of every class is a bell."""
+"""Gaussian naive Bayes: every column has a normal distribution in every class."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 
 from priory.core.column_kernels import score_gaussian
 from priory.core.logspace import LOG_TWO_PI
+from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
 from priory.estimators.labels import convert_to_numpy
 from priory.families.base import nan_where_zero
 from priory.families.gaussian import MIN_VARIANCE_SHARE, Gaussian, Moments
+from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.array_libraries import convert_like, empty_like, find_array_library, is_single_precision
-from priory.naive_bayes.class_prior import check_class_probabilities, log_prior
-from priory.naive_bayes.input_checks import check_finite, count_classes, raise_not_finite, read_matrix
+from priory.naive_bayes.input_checks import (
+    check_finite,
+    count_classes,
+    log_declared_prior,
+    raise_not_finite,
+    read_any_array,
+)
 
-MAX_VARIANCE_RATIO = 1000.0  # a column wider than this (in variance) does not blur the others
-MIN_VARIANCE = 1e-300  # the precision of anything narrower (in units squared) is infinite
+MAX_VARIANCE_RATIO = 1000.0  # smoothing ignores how much wider than this (in variance) another column is
+MIN_VARIANCE = 1e-300  # in units squared: the precision of anything narrower is infinite
 
 
+@register_estimator(required=("statistics_", "n_features_in_", "_kind"), records=(Moments,))
 class GaussianNB(BaseClassifier[Array]):
     """Naive Bayes for numbers: ``x_j | c ~ N(theta_cj, var_cj)``.
 
-    To every variance of column j, ``var_smoothing * min(largest variance, 1000 * variance of column j)`` is added, over
-    all rows. scikit-learn adds ``var_smoothing * largest variance`` throughout, so that one wide column blurs all the
-    others; where the columns' variances are within a factor of 1000 the two are the same.
+    To the variances of column j, ``var_smoothing * min(largest variance, 1000 * variance of column j)`` is added, where
+    both variances are those over all rows. scikit-learn adds ``var_smoothing * largest variance`` to all of them, so
+    that one wide column blurs all the others. If the variances of the columns are within a factor of 1000, the two are
+    the same.
 
     Parameters
     ----------
-    priors : one probability for each class, optional
+    priors : array-like of shape (n_classes,), optional
+        The probability of each class, in the order of ``classes_``. By default their shares of the rows.
     var_smoothing : float
+        The share of the largest variance that is added to all variances.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the rows learned of each class.
+    class_prior_ : ndarray of shape (n_classes,)
+        The probability of each class.
+    theta_ : ndarray of shape (n_classes, n_features_in_)
+        The mean of each class and column.
+    var_ : ndarray of shape (n_classes, n_features_in_)
+        The variance of each class and column, smoothing included.
+    epsilon_ : float
+        The largest number that is added to a variance.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if ``fit`` was given a table with names.
+    statistics_ : ModelStatistics
+        Everything that was learned; all other attributes are computed from it.
+    clock_ : float
+        The product of all factors given to ``decay``; 1.0 if there were none.
+
+    References
+    ----------
+    T. F. Chan, G. H. Golub and R. J. LeVeque (1983). Algorithms for computing the sample variance: analysis and
+    recommendations. The American Statistician 37, 242-247.
 
     Examples
     --------
@@ -42,16 +81,21 @@ class GaussianNB(BaseClassifier[Array]):
     ([12.0, 2.0], [4.0, 1.0])
     """
 
-    def __init__(self, *, priors: Any = None, var_smoothing: float = 1e-9) -> None:
+    _kind: Array  # an empty array of the library and precision of the rows
+
+    def __init__(self, *, priors: ArrayLike | None = None, var_smoothing: float = 1e-9) -> None:
         self.priors = priors
         self.var_smoothing = var_smoothing
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def _read(self, X: Any, reset: bool) -> Array:
+    def _check_parameters(self) -> None:
         if not 0 <= self.var_smoothing < np.inf:
             raise DataError(f"var_smoothing is {self.var_smoothing!r}; it must be finite and not negative.")
-        x = read_matrix(self, X, reset)
+
+    def _read(self, X: object, reset: bool) -> Array:
+        self._check_parameters()
+        x = read_any_array(self, X, reset)
         if reset:
             self._kind = empty_like(x)
         elif find_array_library(x) != find_array_library(self._kind):
@@ -71,7 +115,7 @@ class GaussianNB(BaseClassifier[Array]):
         except DataError:
             raise_not_finite(table)
             raise
-        # a missing cell is not counted; a row without weight is never counted, so there the cells themselves are asked
+        # Missing cells are not counted, which shows in n. Rows of weight 0 are never counted: look at their cells.
         if weight is not None or (moments.n != n[:, None]).any():
             check_finite(table)
         return ModelStatistics(classes, n, (moments,))
@@ -82,85 +126,88 @@ class GaussianNB(BaseClassifier[Array]):
         moments: Moments = self._fitted_statistics().parts[0]
         return moments
 
-    def _convert_attribute(self, value: Array) -> Any:
-        """In the kind of array the model was fitted on, single precision included."""
+    def _convert_attribute(self, value: Array) -> Array:
+        """The value in the library and precision of the array that the model was fitted on."""
         with np.errstate(over="ignore"):
             return convert_like(value, self._kind)
 
     @property
-    def class_count_(self) -> Any:
-        """The weight of the rows seen of each class."""
+    def class_count_(self) -> Array:
+        """The weight of the rows learned of each class."""
         return self._convert_attribute(self._fitted_statistics().n)
 
     @property
-    def class_prior_(self) -> Any:
+    def class_prior_(self) -> Array:
         """p(c)."""
         self._fitted_statistics()
         return self._convert_attribute(np.exp(self._log_prior()))
 
     @property
-    def theta_(self) -> Any:
+    def theta_(self) -> Array:
         """The mean of each class and column."""
         moments = self._moments()
         return self._convert_attribute(np.nan_to_num(moments.origin + moments.centre()) * moments.unit)
 
     @property
-    def var_(self) -> Any:
-        """The variance of each class and column, with what is added to it."""
+    def var_(self) -> Array:
+        """The variance of each class and column, smoothing included."""
         moments = self._moments()
         with np.errstate(over="ignore"):
             return self._convert_attribute((_variance(moments) + self._epsilon()) * moments.unit**2)
 
     @property
     def epsilon_(self) -> float:
-        """``var_smoothing * largest variance``: the most that is added to a variance."""
+        """``var_smoothing * largest variance``: the largest number that is added to a variance."""
         moments = self._moments()
         with np.errstate(over="ignore"):
             return float((self.var_smoothing * _total_variance(moments) * moments.unit**2).max())
 
     def _epsilon(self) -> Array:
-        """What is added to the variances of each column, in units squared."""
+        """The number that is added to the variances of each column, in units squared."""
         moments = self._moments()
         variance, scale = _total_variance(moments), np.maximum(moments.unit / moments.unit.max(), 2.0**-450)
         largest = (variance * scale**2).max() / scale**2
         return self.var_smoothing * np.where(variance > 0, np.minimum(largest, MAX_VARIANCE_RATIO * variance), largest)
 
     def _log_prior(self) -> Array:
-        return log_prior(self.statistics_.n, self.priors)
+        return log_declared_prior(self.statistics_.n, self.priors)
 
     # -- answering -----------------------------------------------------------------------------------------------
 
     def _log_joint(self, table: Array) -> Array:
         check_finite(table)
         centre, precision, constant = self.statistics_.derive(
-            "bells", lambda _: self._density_parameters(), self.var_smoothing
+            "densities", lambda _: self._density_parameters(), self.var_smoothing
         )
         constant = np.insert(constant[:, 1:], 0, constant[:, 0] + self._log_prior(), axis=1)
         return score_gaussian(table, self._moments().unit, centre, precision, constant)
 
     def _density_parameters(self) -> tuple[Array, Array, Array]:
-        """Centre and precision in units, and the logarithm of the height, for each class and column."""
+        """Centre and precision in units, and the logarithm of the density at the centre: (classes, columns) each."""
         moments = self._moments()
         variance = _variance(moments) + self._epsilon()
         variance = np.where(variance > MIN_VARIANCE, variance, MIN_VARIANCE_SHARE * _total_variance(moments))
-        speaks = (variance > MIN_VARIANCE) & (moments.n > 0)  # nothing seen, or one value in all rows: no bell
-        variance = np.where(speaks, variance, 1.0)
+        # a class without rows, and a column with one value in all rows, give no evidence
+        defined = (variance > MIN_VARIANCE) & (moments.n > 0)
+        variance = np.where(defined, variance, 1.0)
         height = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(moments.unit)
-        return np.nan_to_num(moments.origin + moments.centre()), speaks / variance, speaks * height
+        return np.nan_to_num(moments.origin + moments.centre()), defined / variance, defined * height
 
-    def predict_log_proba(self, X: Any) -> Any:
-        """log p(c | x): always finite in sum, each row adding up to one."""
+    def predict_log_proba(self, X: object) -> Array:
+        """The logarithm of p(c | x) for each row and class."""
         log_posterior = self._predict_posterior(X)
-        if is_single_precision(X):  # a probability that single precision cannot tell from 1 has the logarithm of 1
+        if is_single_precision(X):  # a probability that is 1 in single precision has the logarithm 0
             log_posterior[log_posterior > -(2.0**-25)] = 0.0
         return self._convert_output(log_posterior, X)
 
-    def _convert_output(self, answer: Array, X: Any) -> Any:
+    def _convert_output(self, answer: Array, X: object) -> Array:
         return convert_like(answer, X, labels=answer.ndim == 1)
 
     @staticmethod
-    def _update_mean_variance(n_past: Any, mu: Any, var: Any, X: Any, sample_weight: Any = None) -> tuple[Any, Any]:
-        """Mean and variance after more rows: the sum of two records."""
+    def _update_mean_variance(
+        n_past: float, mu: Array, var: Array, X: Array, sample_weight: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Mean and variance after more rows, computed as the sum of two records; scikit-learn's tests call it."""
         if not len(X):
             return mu, var
         more = Gaussian().observe(X, weight=sample_weight)
@@ -168,20 +215,20 @@ class GaussianNB(BaseClassifier[Array]):
         total = Moments(n, np.zeros_like(more.n), n * var, mean, np.ones_like(more.n)) + more
         return Gaussian().ml(total)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
         return tags
 
 
 def _variance(moments: Moments) -> Array:
-    """Of each class and column, in units squared; nought where nothing was seen."""
+    """The variance of each class and column, in units squared; zero for a class without rows."""
     return np.nan_to_num(moments.scatter() / nan_where_zero(moments.n))
 
 
 def _total_variance(moments: Moments) -> Array:
-    """Of each column over all rows, in units squared."""
+    """The variance of each column over all rows, in units squared."""
     pooled = moments.pool_classes()
     variance = _variance(pooled)[0]
-    rounding = (np.finfo(float).eps * np.abs(pooled.origin[0])) ** 2  # what a constant column's mean is off by
+    rounding = (np.finfo(float).eps * np.abs(pooled.origin[0])) ** 2  # the rounding error of a constant column's mean
     return np.where(variance > rounding, variance, 0.0)

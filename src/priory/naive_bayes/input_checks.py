@@ -1,17 +1,18 @@
-"""Arrays in: scikit-learn's checks, and the place of what cannot be used.
+"""Arrays as input: scikit-learn's checks, and messages that name the first cell that cannot be used.
 
 scikit-learn reads every array twice before it learns from it. Here the statistics, or a sum of each shard while it is
-in the cache, tell whether something is wrong; only then are the cells searched for the one to name.
+in the cache, show whether something is wrong; only then are the cells searched for the one to name.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from priory.core.column_kernels import sum_by_class
@@ -19,26 +20,37 @@ from priory.core.input_guard import guard_input
 from priory.core.sharding import map_shards, split_rows
 from priory.core.typing import Array
 from priory.errors import DataError, PrioryWarning
+from priory.models.class_prior import check_class_probabilities, log_class_prior
 
+Matrix = Array | sparse.csr_array
 BlockTransform = Callable[[Array], Array]
 
 
-def read_matrix(estimator: Any, X: Any, reset: bool, accept_sparse: bool = False) -> Any:
-    """A matrix of numbers, dense or CSR, with the columns the estimator knows. NaN and infinity are not looked for."""
-    form = "csr" if accept_sparse else False
+def read_matrix(estimator: BaseEstimator, X: object, reset: bool) -> Matrix:
+    """A matrix of numbers, dense or CSR, with the columns that the estimator knows; NaN and infinity may be in it."""
     with guard_input(X):
-        x = validate_data(estimator, X, accept_sparse=form, ensure_all_finite=False, reset=reset)
+        x: Matrix = validate_data(estimator, X, accept_sparse="csr", ensure_all_finite=False, reset=reset)
         if getattr(x.dtype, "kind", "f") not in "biuf":
             x = x.astype(float)
-    return _make_canonical(x) if is_sparse(x) else x
+    return x if isinstance(x, np.ndarray) else _make_canonical(x)
 
 
-def is_sparse(x: Any) -> bool:
-    return bool(sparse.issparse(x))
+def read_array(estimator: BaseEstimator, X: object, reset: bool) -> Array:
+    """A dense matrix of numbers with the columns that the estimator knows; NaN and infinity may be in it."""
+    return np.asarray(read_any_array(estimator, X, reset))
 
 
-def _make_canonical(x: Any) -> Any:
-    """CSR with every cell there once: duplicates are summed, in a copy."""
+def read_any_array(estimator: BaseEstimator, X: object, reset: bool) -> Array:
+    """A dense matrix of numbers in the array library it came in, if scikit-learn is configured to accept others."""
+    with guard_input(X):
+        x: Array = validate_data(estimator, X, ensure_all_finite=False, reset=reset)
+        if getattr(x.dtype, "kind", "f") not in "biuf":
+            x = x.astype(float)
+    return x
+
+
+def _make_canonical(x: sparse.csr_array) -> sparse.csr_array:
+    """CSR with every index in range and every cell once: duplicates are summed, in a copy."""
     if not x.has_canonical_format:
         x = x.copy()
         x.sum_duplicates()
@@ -50,9 +62,16 @@ def count_classes(group: Array, weight: Array | None, classes: Array) -> Array:
     return np.bincount(group, weight, minlength=len(classes)).astype(float)
 
 
-def sum_columns(x: Any, group: Array, weight: Array | None, groups: int, transform: BlockTransform) -> Array:
-    """Column sums of ``transform(x)`` for each class, weighted, from a dense or a sparse matrix."""
-    if not is_sparse(x):
+def log_declared_prior(n: Array, class_prior: ArrayLike | None, fit_prior: bool = True) -> Array:
+    """Log probability of each class: as declared, estimated from the rows ``n`` of each class, or uniform."""
+    if class_prior is not None:
+        return log_class_prior(n, check_class_probabilities(class_prior, len(n)))
+    return log_class_prior(n, "estimated" if fit_prior else "uniform", rows_of_empty_class=0.0)
+
+
+def sum_columns(x: Matrix, group: Array, weight: Array | None, groups: int, transform: BlockTransform) -> Array:
+    """Weighted column sums of ``transform(x)`` for each class: (groups, columns)."""
+    if isinstance(x, np.ndarray):
         return sum_by_class(x, group, weight, groups, transform)
     cells = transform_sparse(x, transform)
     rows = np.arange(x.shape[0])
@@ -60,30 +79,30 @@ def sum_columns(x: Any, group: Array, weight: Array | None, groups: int, transfo
     return np.asarray((sparse.csr_array((ones, (group, rows)), shape=(groups, len(rows))) @ cells).todense())
 
 
-def transform_sparse(x: Any, transform: BlockTransform) -> Any:
-    """A sparse matrix with ``transform`` applied to the cells it holds."""
+def transform_sparse(x: sparse.csr_array, transform: BlockTransform) -> sparse.csr_array:
+    """A sparse matrix with ``transform`` applied to the cells that it stores."""
     return sparse.csr_array((np.asarray(transform(x.data), dtype=float), x.indices, x.indptr), shape=x.shape)
 
 
-# -- what cannot be used -----------------------------------------------------------------------------------------------
+# -- cells that cannot be used -----------------------------------------------------------------------------------------
 
 
-def check_finite(x: Any) -> None:
-    """No cell is NaN or infinite."""
-    cells = x.data if is_sparse(x) else x
-    if not all(map_shards(lambda part: is_finite(cells[part]), len(cells))):
+def check_finite(x: Array) -> None:
+    """Raise if a cell is NaN or infinite."""
+    if not all(map_shards(lambda part: is_finite(x[part]), len(x))):
         raise_not_finite(x)
 
 
 def is_finite(block: Array) -> bool:
-    """A sum is not finite if a cell is not."""
+    """Whether all cells are finite; if one is not, the sum of all is not."""
     if block.dtype.kind != "f":
         return True
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.add.reduce(block, axis=None))) or bool(np.isfinite(block).all())
 
 
-def raise_not_finite(x: Any) -> None:
+def raise_not_finite(x: Matrix) -> None:
+    """Raise for the first cell that is NaN, or else infinite; return if there is none."""
     missing, infinite = find_first_cell(x, np.isnan), find_first_cell(x, np.isinf)
     if missing:
         remedy = "fill it, or use priory.NaiveBayes, which leaves missing cells out."
@@ -93,43 +112,44 @@ def raise_not_finite(x: Any) -> None:
         raise DataError(f"Input X contains infinity or a value too large for dtype('float64'): {at}.")
 
 
-def make_count_checker(x: Any, name: str) -> BlockTransform:
-    """Passes blocks of ``x`` on as they are if no cell is negative, NaN or infinite."""
+def make_count_checker(x: Matrix, name: str) -> BlockTransform:
+    """A function that returns blocks of ``x`` unchanged, and raises if a cell is negative, NaN or infinite."""
 
-    def checked(block: Array) -> Array:
+    def check_block(block: Array) -> Array:
         if block.size and not (block.min() >= 0 and (block.dtype.kind != "f" or block.max() < np.inf)):
             raise_not_finite(x)
             raise_negative(x, name)
         return block
 
-    return checked
+    return check_block
 
 
-def raise_negative(x: Any, name: str) -> None:
+def raise_negative(x: Matrix, name: str) -> None:
+    """Raise for the first negative cell; return if there is none."""
     cell = find_first_cell(x, lambda v: v < 0)
     if cell:
         row, column, value = cell
         where = f"row {row}, column {column} holds {value:g}"
-        raise DataError(f"Negative values in data passed to {name} (input X): {where}; nothing below 0 is a count.")
+        raise DataError(f"Negative values in data passed to {name} (input X): {where}; counts are 0 or more.")
 
 
 def warn_of_fractions(x: Array) -> bool:
-    """Whether there are any. scikit-learn's CategoricalNB cuts them off without a word."""
+    """Warn of numbers that are not whole, and return whether there are any; scikit-learn's CategoricalNB is silent."""
 
-    def fraction(v: Array) -> Array:
+    def is_fraction(v: Array) -> Array:
         return np.asarray(v != np.floor(v))
 
-    if x.dtype.kind != "f" or not any(map_shards(lambda part: bool(fraction(x[part]).any()), len(x))):
+    if x.dtype.kind != "f" or not any(map_shards(lambda part: bool(is_fraction(x[part]).any()), len(x))):
         return False
-    row, column, value = find_first_cell(x, fraction) or (0, 0, 0.0)
+    row, column, value = find_first_cell(x, is_fraction) or (0, 0, 0.0)
     found = f"row {row}, column {column} holds {value:g}, which is not a whole number"
     warnings.warn(f"{found}; fractions are cut off: round or bin the column first.", PrioryWarning, stacklevel=2)
     return True
 
 
-def find_first_cell(x: Any, is_bad: Callable[[Array], Array]) -> tuple[int, int, Any] | None:
-    """Row, column and value of the first cell that is ``bad``."""
-    if is_sparse(x):
+def find_first_cell(x: Matrix, is_bad: Callable[[Array], Array]) -> tuple[int, int, float] | None:
+    """Row, column and value of the first cell that ``is_bad``."""
+    if not isinstance(x, np.ndarray):
         cells = x.tocoo()
         at = np.flatnonzero(is_bad(cells.data))
         return (int(cells.row[at[0]]), int(cells.col[at[0]]), cells.data[at[0]]) if len(at) else None

@@ -1,22 +1,35 @@
-"""Multinomial naive Bayes: rows are bags of counted things."""
+"""Multinomial naive Bayes and its complement: rows hold counts, such as those of the words of a document."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 
+from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import register_estimator, register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.naive_bayes.discrete import CountNB, log_shares, score_matrix
-from priory.naive_bayes.input_checks import make_count_checker, raise_not_finite, sum_columns
+from priory.naive_bayes.discrete import Alpha, CountNB, log_shares, score_matrix
+from priory.naive_bayes.input_checks import (
+    BlockTransform,
+    Matrix,
+    make_count_checker,
+    raise_not_finite,
+    read_matrix,
+    sum_columns,
+)
 
 
+@register_record("Occurrences", axes={"n": "c", "tokens": "cd"})
 @dataclass(frozen=True, eq=False)
 class Occurrences(Statistics):
-    """Rows seen of each class, and how often each thing occurred in them."""
+    """The weight of the rows of each class, and how often each token (column) occurred in them."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "tokens")
 
@@ -24,10 +37,13 @@ class Occurrences(Statistics):
     tokens: Array
 
 
-class TokenNB(CountNB):
-    """What the multinomial and its complement remember, and how they score: ``x @ weights``."""
+class TokenNB(CountNB[Matrix]):
+    """The common part of the multinomial and its complement: they learn counts, and score rows by ``x @ weights``."""
 
-    def _count_records(self, table: Any, n: Array, group: Array, weight: Array | None) -> tuple[Occurrences]:
+    def _read(self, X: object, reset: bool) -> Matrix:
+        return read_matrix(self, X, reset)
+
+    def _count_records(self, table: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Occurrences]:
         with np.errstate(over="ignore", invalid="ignore"):
             tokens = sum_columns(table, group, weight, len(n), self._make_count_checker(table))
         if not np.isfinite(tokens).all():
@@ -36,49 +52,79 @@ class TokenNB(CountNB):
             raise DataError(f"the counts of column {column} add up to infinity; scale them.")
         return (Occurrences(n, tokens),)
 
-    def _make_count_checker(self, x: Any) -> Any:
+    def _make_count_checker(self, x: Matrix) -> BlockTransform:
         return make_count_checker(x, type(self).__name__)
 
     @property
     def feature_count_(self) -> Array:
-        """How often each thing occurred in the rows of each class, weighted."""
+        """How often each token occurred in the rows of each class, weighted."""
         return np.asarray(self._fitted_statistics().parts[0].tokens)
 
-    def _log_joint(self, table: Any) -> Array:
+    def _log_joint(self, table: Matrix) -> Array:
         return score_matrix(table, self.feature_log_prob_, self._class_term(), self._make_count_checker(table))
 
     def _class_term(self) -> Array:
         return self._log_prior()
 
     @property
+    @optional_attribute
     def feature_log_prob_(self) -> Array:
-        """The weight of one occurrence, for each class and thing."""
-        return np.asarray(self._derive("weights", self._compute_weights, self._is_normalised()))
+        """The weight of one occurrence of each token for each class."""
+        return self._derive("weights", self._compute_weights, self._is_normalised())
 
     def _is_normalised(self) -> bool:
         return False
 
-    def _compute_weights(self, records: tuple[Occurrences], alpha: Any) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def _compute_weights(self, records: tuple[Occurrences], alpha: Alpha) -> Array:
+        """(classes, columns): the weight of one occurrence."""
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
 
 
+@register_estimator(records=(Occurrences,))
 class MultinomialNB(TokenNB):
     """Naive Bayes for counts: ``p(token | c) = (occurrences + alpha) / (all occurrences + alpha * tokens)``.
 
     Parameters
     ----------
-    alpha : float, or one for each column
-        Virtual occurrences of each token in each class.
+    alpha : float or array-like of shape (n_features,)
+        The number of virtual occurrences of each token in each class.
     force_alpha : bool
-        Whether an alpha below 1e-10 is taken as it is.
+        Whether an ``alpha`` below 1e-10 is used as it is; if not, it is raised to 1e-10 with a warning.
     fit_prior : bool
-        Whether the class prior is estimated; else it is uniform.
-    class_prior : one probability for each class, optional
+        Whether the class prior is estimated from the rows; if not, it is uniform.
+    class_prior : array-like of shape (n_classes,), optional
+        The probability of each class, in the order of ``classes_``; nothing is then estimated.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the rows learned of each class.
+    class_log_prior_ : ndarray of shape (n_classes,)
+        The logarithm of the probability of each class.
+    feature_count_ : ndarray of shape (n_classes, n_features_in_)
+        How often each token occurred in the rows of each class, weighted.
+    feature_log_prob_ : ndarray of shape (n_classes, n_features_in_)
+        The logarithm of p(token | c).
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if ``fit`` was given a table with names.
+    statistics_ : ModelStatistics
+        Everything that was learned; all other attributes are computed from it.
+    clock_ : float
+        The product of all factors given to ``decay``; 1.0 if there were none.
+
+    References
+    ----------
+    A. McCallum and K. Nigam (1998). A comparison of event models for naive Bayes text classification. AAAI-98 Workshop
+    on Learning for Text Categorization.
 
     Examples
     --------
@@ -88,31 +134,69 @@ class MultinomialNB(TokenNB):
     """
 
     def __init__(
-        self, *, alpha: Any = 1.0, force_alpha: bool = True, fit_prior: bool = True, class_prior: Any = None
+        self,
+        *,
+        alpha: float | ArrayLike = 1.0,
+        force_alpha: bool = True,
+        fit_prior: bool = True,
+        class_prior: ArrayLike | None = None,
     ) -> None:
         self.alpha = alpha
         self.force_alpha = force_alpha
         self.fit_prior = fit_prior
         self.class_prior = class_prior
 
-    def _compute_weights(self, records: tuple[Occurrences], alpha: Any) -> Array:
+    def _compute_weights(self, records: tuple[Occurrences], alpha: Alpha) -> Array:
         """log p(token | c)."""
         return log_shares(records[0].tokens + alpha)
 
 
+@register_estimator(records=(Occurrences,))
 class ComplementNB(TokenNB):
-    """A class scored by how unlike the rest it is: the weight of a token is minus its log share of the *other* classes.
+    """Complement naive Bayes for counts: a class is scored by how badly a row fits all *other* classes.
+
+    The weight of a token is minus the logarithm of its share of the occurrences in the other classes.
 
     Parameters
     ----------
-    alpha : float, or one for each column
-        Virtual occurrences of each token outside each class.
+    alpha : float or array-like of shape (n_features,)
+        The number of virtual occurrences of each token outside of each class.
     force_alpha : bool
-        Whether an alpha below 1e-10 is taken as it is.
-    fit_prior, class_prior
-        As in `MultinomialNB`; they matter where there is one class only.
+        Whether an ``alpha`` below 1e-10 is used as it is; if not, it is raised to 1e-10 with a warning.
+    fit_prior : bool
+        Whether the class prior is estimated from the rows; used only if there is a single class.
+    class_prior : array-like of shape (n_classes,), optional
+        The probability of each class; used only if there is a single class.
     norm : bool
         Whether the weights of a class are divided by their sum.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the rows learned of each class.
+    class_log_prior_ : ndarray of shape (n_classes,)
+        The logarithm of the probability of each class.
+    feature_count_ : ndarray of shape (n_classes, n_features_in_)
+        How often each token occurred in the rows of each class, weighted.
+    feature_all_ : ndarray of shape (n_features_in_,)
+        How often each token occurred in all classes together.
+    feature_log_prob_ : ndarray of shape (n_classes, n_features_in_)
+        The weight of one occurrence of each token for each class.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if ``fit`` was given a table with names.
+    statistics_ : ModelStatistics
+        Everything that was learned; all other attributes are computed from it.
+    clock_ : float
+        The product of all factors given to ``decay``; 1.0 if there were none.
+
+    References
+    ----------
+    J. D. Rennie, L. Shih, J. Teevan and D. R. Karger (2003). Tackling the poor assumptions of naive Bayes text
+    classifiers. ICML.
 
     Examples
     --------
@@ -124,10 +208,10 @@ class ComplementNB(TokenNB):
     def __init__(
         self,
         *,
-        alpha: Any = 1.0,
+        alpha: float | ArrayLike = 1.0,
         force_alpha: bool = True,
         fit_prior: bool = True,
-        class_prior: Any = None,
+        class_prior: ArrayLike | None = None,
         norm: bool = False,
     ) -> None:
         self.alpha = alpha
@@ -138,15 +222,15 @@ class ComplementNB(TokenNB):
 
     @property
     def feature_all_(self) -> Array:
-        """How often each thing occurred in all classes together."""
+        """How often each token occurred in all classes together."""
         return np.asarray(self.feature_count_.sum(axis=0))
 
     def _is_normalised(self) -> bool:
         return self.norm
 
-    def _compute_weights(self, records: tuple[Occurrences], alpha: Any) -> Array:
-        tokens = records[0].tokens
-        # a weight must be finite to be added up: without smoothing, never seen is as rare as a float can say
+    def _compute_weights(self, records: tuple[Occurrences], alpha: Alpha) -> Array:
+        tokens = records[0].tokens  # (classes, columns)
+        # weights must be finite: without smoothing a token that never occurred gets the smallest positive float
         others = np.maximum(tokens.sum(axis=0) - tokens + alpha, np.finfo(float).tiny)
         logged = log_shares(others)
         if not self.norm:

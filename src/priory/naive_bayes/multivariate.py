@@ -1,17 +1,19 @@
-"""The multivariate Bayes classifier: whole rows, with all their correlations."""
+"""The multivariate Gaussian Bayes classifier: whole rows, with all their correlations."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
 from priory.core.logspace import LOG_TWO_PI
+from priory.core.registration import register_estimator
 from priory.core.sharding import score_shards, split_rows
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -22,21 +24,49 @@ from priory.naive_bayes.conjugate import ConjugateClassifier
 from priory.naive_bayes.discrete import MAX_MULTIPLICATIONS_AT_ONCE
 from priory.naive_bayes.input_checks import check_finite
 
-PLACEHOLDER_PRIOR = MultivariateGaussian(
-    location=0.0, strength=1.0, degrees=1.0, scale=1.0
-)  # what is observed needs no prior
+# statistics do not depend on the prior: any instance can compute them
+PLACEHOLDER_PRIOR = MultivariateGaussian(location=0.0, strength=1.0, degrees=1.0, scale=1.0)
 
 
+@register_estimator(records=(Scatter,))
 class GaussianBayes(ConjugateClassifier):
-    """``x | c ~ N(mean_c, covariance_c)`` for whole rows: Bayes without the naive assumption.
+    """``x | c ~ N(mean_c, covariance_c)`` for whole rows: a Bayes classifier without the naive assumption.
 
     Parameters
     ----------
-    covariance : "class" or "shared"
-        One for each class (quadratic borders), or one for all (linear borders).
-    estimate : "predictive", "mean" or "ml"
-        Mean and covariance integrated out under a normal-inverse-Wishart prior worth one row, or a point estimate.
-    priors : one probability for each class, optional
+    covariance : {"class", "shared"}
+        One covariance for each class (quadratic decision boundaries), or one for all (linear boundaries).
+    estimate : {"predictive", "mean", "ml"}
+        Whether mean and covariance are integrated out ("predictive") under a normal-inverse-Wishart prior with the
+        weight of one row, or which point estimate of them is used.
+    priors : array-like of shape (n_classes,), optional
+        The probability of each class, in the order of ``classes_``. By default their shares of the rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the rows learned of each class.
+    class_prior_ : ndarray of shape (n_classes,)
+        The probability of each class.
+    theta_ : ndarray of shape (n_classes, n_features_in_)
+        The mean of each class.
+    covariance_ : ndarray of shape (n_classes, n_features_in_, n_features_in_) or (n_features_in_, n_features_in_)
+        The covariance of each class, or the shared one.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if ``fit`` was given a table with names.
+    statistics_ : ModelStatistics
+        Everything that was learned; all other attributes are computed from it.
+    clock_ : float
+        The product of all factors given to ``decay``; 1.0 if there were none.
+
+    References
+    ----------
+    K. P. Murphy (2007). Conjugate Bayesian analysis of the Gaussian distribution. Technical report, University of
+    British Columbia.
 
     Examples
     --------
@@ -48,23 +78,28 @@ class GaussianBayes(ConjugateClassifier):
 
     _allowed_estimates: ClassVar[tuple[str, ...]] = ("predictive", "mean", "ml")
 
-    def __init__(self, *, covariance: str = "class", estimate: str = "predictive", priors: Any = None) -> None:
+    def __init__(
+        self, *, covariance: str = "class", estimate: str = "predictive", priors: ArrayLike | None = None
+    ) -> None:
         self.covariance = covariance
         self.estimate = estimate
         self.priors = priors
 
-    def _read(self, X: Any, reset: bool) -> Array:
+    def _check_parameters(self) -> None:
         if self.covariance not in ("class", "shared"):
             raise DataError(f"covariance is {self.covariance!r}; use 'class' or 'shared'.")
+        super()._check_parameters()
+
+    def _read(self, X: object, reset: bool) -> Array:
         x = super()._read(X, reset)
         check_finite(x)
         return x
 
     def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Scatter]:
-        def observed(part: slice) -> Scatter:
+        def observe_shard(part: slice) -> Scatter:
             return PLACEHOLDER_PRIOR.observe(table[part], group[part], len(n), None if weight is None else weight[part])
 
-        return (reduce(add, map(observed, split_rows(len(table)))),)
+        return (reduce(add, map(observe_shard, split_rows(len(table)))),)
 
     # -- what was learned ----------------------------------------------------------------------------------------
 
@@ -73,22 +108,22 @@ class GaussianBayes(ConjugateClassifier):
         return scatter
 
     def _posterior(self) -> MultivariateGaussian:
-        """What is believed of each class; a shared covariance has learned from all of them."""
+        """The posterior of each class; a shared covariance learns from all classes."""
         scatter = self._scatter()
         prior = MultivariateGaussian.empirical_prior(scatter)
         belief = prior + scatter
         if self.covariance == "class":
             return belief
         scale = np.asarray(belief.scale)
-        together = prior.scale + (scale - prior.scale).sum(axis=0)
+        pooled = prior.scale + (scale - prior.scale).sum(axis=0)
         return replace(
             belief,
             degrees=np.full(len(scatter.n), prior.degrees + scatter.n.sum()),
-            scale=np.broadcast_to(together, scale.shape),
+            scale=np.broadcast_to(pooled, scale.shape),
         )
 
     def _mean_and_covariance(self) -> tuple[Array, Array]:
-        """Mean and covariance of each class, in units; NaN where nothing was seen."""
+        """Mean and covariance of each class, in units of the columns; NaN for a class without rows."""
         scatter = self._scatter()
         if self.estimate != "ml":
             belief = self._posterior()
@@ -106,7 +141,7 @@ class GaussianBayes(ConjugateClassifier):
 
     @property
     def covariance_(self) -> Array:
-        """The covariance of each class, or the one of all."""
+        """The covariance of each class, or the shared one."""
         unit = self._scatter().unit
         covariance = self._mean_and_covariance()[1] * unit[:, None] * unit
         return covariance if self.covariance == "class" else covariance[0]
@@ -115,7 +150,7 @@ class GaussianBayes(ConjugateClassifier):
 
     def _log_joint(self, table: Array) -> Array:
         centre, whiten, power, constant = self.statistics_.derive(
-            "bells", lambda _: self._density_parameters(), self.covariance, self.estimate
+            "densities", lambda _: self._density_parameters(), self.covariance, self.estimate
         )
         unit = self._scatter().unit
 
@@ -127,7 +162,10 @@ class GaussianBayes(ConjugateClassifier):
         return score_shards(score, len(table), len(centre)) + self._log_prior()
 
     def _density_parameters(self) -> tuple[Array, Array, Array, Array]:
-        """Centre, whitening matrix, power and constant of each class: a Student-t, or a Gaussian, in units."""
+        """Centre, whitening matrix, power and constant of each class: a Student-t or a Gaussian, in units.
+
+        Their shapes are (classes, columns), (classes, columns, columns), (classes,) and (classes,).
+        """
         unit, d = self._scatter().unit, len(self._scatter().unit)
         if self.estimate == "predictive":
             belief = self._posterior()
@@ -156,10 +194,9 @@ class GaussianBayes(ConjugateClassifier):
 
 
 def _squared_distance(z: Array, whiten: Array) -> Array:
-    """Squared distance from the centre, in the class's own measure."""
+    """The squared Mahalanobis distance of each row of ``z`` (rows, columns) from the centre: (rows,)."""
     near = np.clip(z, -MAX_ABS_Z, MAX_ABS_Z)
-    step = max(
-        64, MAX_MULTIPLICATIONS_AT_ONCE // whiten.size
-    )  # BLAS on one core: the shards are on all of them already
+    # pieces so small that BLAS multiplies them on one core: the shards already use all cores
+    step = max(64, MAX_MULTIPLICATIONS_AT_ONCE // whiten.size)
     white = np.concatenate([near[i : i + step] @ whiten.T for i in range(0, max(len(near), 1), step)])
     return np.asarray(np.einsum("ij,ij->i", white, white))

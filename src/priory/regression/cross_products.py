@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.blas_threads import limit_blas_threads
+from priory.core.registration import register_record
 from priory.core.sharding import map_shards, sum_shards
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
@@ -35,6 +36,7 @@ FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # relative to the products: how far below zer
 FAR_ORIGIN_RATIO = 1e-6  # of the products: with less scatter than this the origin is too far from the rows
 
 
+@register_record("Term", reveals="the values of its columns that are labels")
 class Term(NamedTuple):
     """One column of the design matrix: a column's ``value``, its ``missing`` flag, or one ``level`` of a category."""
 
@@ -47,6 +49,7 @@ class Term(NamedTuple):
         return Term(self.column, "missing")
 
 
+@register_record("Products", axes={"n": "", "first": "p", "second": "pp", "origin": "p"})
 @dataclass(frozen=True, eq=False)
 class CrossProducts(Statistics):
     """The number of rows, and the sums and products of target and terms about the origin.
@@ -61,6 +64,15 @@ class CrossProducts(Statistics):
     second: Array  # (width, width): Σ z z'
     origin: Array  # (width,): zero for levels and flags
     terms: tuple[Term, ...]
+
+    def find_fault(self) -> str | None:
+        if self.n < 0 or not len(self.first) == len(self.terms) + 1 == len(set(self.terms)) + 1:
+            return "there is not one sum for the target and one for each term"
+        if not all(term.kind in ("value", "missing", "level") for term in self.terms):
+            return "a term is neither a value nor a level nor a missing flag"
+        if np.abs(self.origin).max(initial=0.0) > MAX_CELL_MAGNITUDE or np.diagonal(self.second).min(initial=0.0) < 0:
+            return "a sum of squares is negative, or the origin is too far away"
+        return None
 
     def find_missing_flags(self) -> list[tuple[int, int]]:
         """Return the positions of each value that has a missing flag, and of that flag."""

@@ -22,10 +22,11 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, stdtrit
 
 from priory.core.logspace import LOG_TWO_PI, log
+from priory.core.registration import register_record
 from priory.core.statistics import ROUNDING_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.regression.cross_products import CrossProducts
+from priory.regression.cross_products import MAX_CELL_MAGNITUDE, CrossProducts
 
 RANK_TOLERANCE = 1e-13  # relative to a column's squared length: a smaller part outside the others is rounding
 MIN_STRENGTH_PER_ROW, MAX_STRENGTH_PER_ROW = 1e-12, 1e8  # the range of prior strengths searched, per row
@@ -78,6 +79,7 @@ class WeightDraws(NamedTuple):
     noise: Array
 
 
+@register_record("NormalInverseGamma")
 @final
 @dataclass(frozen=True, eq=False)
 class NormalInverseGamma:
@@ -115,6 +117,14 @@ class NormalInverseGamma:
     scale: float
     centre: Array
     level: bool = True
+
+    def find_fault(self) -> str | None:
+        weights = len(self.centre) - 1 + self.level
+        if self.mean.shape != (weights,) or self.precision.shape != (weights, weights):
+            return "there is not one weight for each column"
+        if self.centre.ndim != 1 or np.abs(self.centre).max(initial=0.0) > MAX_CELL_MAGNITUDE:
+            return "its centre is too far away"
+        return "its precision is not symmetric" if (self.precision != self.precision.T).any() else None
 
     @classmethod
     def isotropic(cls, columns: int, strength: float = 1.0, shape: float = 1.0, scale: float = 1.0) -> Self:

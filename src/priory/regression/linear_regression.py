@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from priory.core.input_guard import guard_input
 from priory.core.model_matching import check_same_columns, check_same_type
+from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError
@@ -34,6 +36,7 @@ class LineDraws(NamedTuple):
     noise: Array  # (draws,)
 
 
+@register_estimator()
 class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     """Linear regression, ``y = intercept + x·coef + noise``, with a normal-inverse-gamma prior.
 
@@ -88,6 +91,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     [1.95]
     """
 
+    statistics_: CrossProducts
+
     def __init__(
         self,
         prior: str | float | NormalInverseGamma = "evidence",
@@ -98,6 +103,26 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         self.prior = prior
         self.fit_intercept = fit_intercept
         self.standardise = standardise
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.prior, NormalInverseGamma) or (isinstance(self.prior, str) and self.prior == "evidence"):
+            return
+        if not (isinstance(self.prior, (int, float, np.number)) and 0 <= self.prior < np.inf):
+            raise DataError(
+                f'prior is {self.prior!r}; give "evidence", a strength of 0 or more, or a NormalInverseGamma.'
+            )
+
+    def _is_consistent(self) -> bool:
+        """Whether every term belongs to a column, and the weights, which predictions need anyway, are finite."""
+        names = set(getattr(self, "feature_names_in_", ()))
+        for term in self.statistics_.terms:
+            is_position = isinstance(term.column, int) and 0 <= term.column < self.n_features_in_
+            if not (is_position or term.column in names):
+                return False
+        try:
+            return bool(np.isfinite(self.posterior_.mean).all())
+        except DataError:  # a prior that does not fit the rows learned since, which every prediction will say
+            return True
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -184,18 +209,12 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     def _make_prior(self, statistics: CrossProducts) -> NormalInverseGamma:
         """Return the prior as declared, in the units of these rows."""
+        self._check_parameters()
         if isinstance(self.prior, NormalInverseGamma):
             return self.prior
         level = bool(self.fit_intercept)
         unit = term_scales(statistics) if self.standardise else np.ones(len(statistics.terms))
-        if self.prior == "evidence":
-            strength = choose_linear_strength(statistics, unit, level)
-        elif isinstance(self.prior, (int, float, np.number)) and 0 <= self.prior < np.inf:
-            strength = float(self.prior)
-        else:
-            raise DataError(
-                f'prior is {self.prior!r}; give "evidence", a strength of 0 or more, or a NormalInverseGamma.'
-            )
+        strength = choose_linear_strength(statistics, unit, level) if isinstance(self.prior, str) else float(self.prior)
         centre = statistics.centre() if level else np.zeros(len(statistics.origin))
         return NormalInverseGamma.ridge(strength * unit**2, centre, level)
 
@@ -209,46 +228,54 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         return statistics.derive("beliefs", compute, self.prior, self.fit_intercept, self.standardise)
 
     @property
+    @optional_attribute
     def prior_(self) -> NormalInverseGamma:
         """The distribution of weights and noise before the rows."""
         check_is_fitted(self)
         return self._compute_beliefs(self.statistics_)[0]
 
     @property
+    @optional_attribute
     def posterior_(self) -> NormalInverseGamma:
         """The distribution of weights and noise after the rows."""
         check_is_fitted(self)
         return self._compute_beliefs(self.statistics_)[1]
 
     @property
+    @optional_attribute
     def terms_(self) -> tuple[Term, ...]:
         """What each weight belongs to: a column, a level of a category, or the flag of missing cells."""
         check_is_fitted(self)
         return self.statistics_.terms
 
     @property
+    @optional_attribute
     def coef_(self) -> Array:
         """The expected weights."""
         return self.posterior_.mean[int(self.posterior_.level) :]
 
     @property
+    @optional_attribute
     def coef_covariance_(self) -> Array:
         """The covariance of the weights with the noise integrated out; infinite with too few rows."""
         first = int(self.posterior_.level)
         return self.noise_ * self.posterior_.covariance()[first:, first:]
 
     @property
+    @optional_attribute
     def intercept_(self) -> float:
         """The expected target where every column is zero."""
         return float(self._compute_intercepts(self.posterior_.mean[None])[0])
 
     @property
+    @optional_attribute
     def noise_(self) -> float:
         """The expected variance of the noise; infinite with too few rows."""
         belief = self.posterior_
         return belief.scale / (belief.shape - 1) if belief.shape > 1 else float("inf")
 
     @property
+    @optional_attribute
     def log_evidence_(self) -> float:
         """The log probability of the targets with weights and noise integrated out, up to a constant."""
         return self.prior_.log_evidence(self.statistics_)

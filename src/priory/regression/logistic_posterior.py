@@ -23,6 +23,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr, ndtri
 
 from priory.core.logspace import log_normalise
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import DataError
 
@@ -172,6 +173,7 @@ def posterior_curvature(examples: TrainingExamples, w: Array, precision: Array) 
     return examples.information(w) + np.diag(np.broadcast_to(precision, examples.shape).ravel())
 
 
+@register_record("Laplace")
 @dataclass(frozen=True, eq=False)
 class LaplaceApproximation:
     """The Gaussian with the same peak as the posterior and the same curvature there (Bishop 2006, section 4.4)."""
@@ -179,6 +181,11 @@ class LaplaceApproximation:
     mean: Array  # (contrasts, terms)
     root: Array  # (contrasts * terms, contrasts * terms): root'root is the covariance
     log_evidence: float
+
+    def find_fault(self) -> str | None:
+        if self.mean.ndim != 2 or self.root.shape != (self.mean.size, self.mean.size):
+            return "its covariance is not that of its weights"
+        return None
 
     @classmethod
     def at(cls, examples: TrainingExamples, precision: Array, peak: Array) -> LaplaceApproximation:

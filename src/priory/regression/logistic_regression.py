@@ -16,7 +16,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from priory.core.blas_threads import limit_blas_threads
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
+from priory.core.optional_attribute import optional_attribute
+from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
+from priory.core.statistics import is_increasing
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, PrioryWarning
 from priory.regression import mcmc
@@ -34,9 +37,13 @@ from priory.regression.logistic_posterior import (
 LOGISTIC_METHODS = ("ml", "map", "laplace", "vi", "nuts")
 LOGISTIC_SOLVERS = ("newton", "gradient")
 SEPARATED_LOG_ODDS = 15.0  # a fitted probability within 3e-7 of 0 or 1
+MAX_STANDARDISED = 1e60  # of cells and of weights: squares of their products are finite, and the answer is the same
 MAX_RHAT = 1.01  # above this the chains have not converged
 
 
+@register_estimator(
+    required=("classes_", "n_features_in_", "_mean", "_spread", "_centre", "_unit", "_gaussian", "_draws")
+)
 class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     """Logistic regression whose probabilities are averaged over the posterior of the weights.
 
@@ -110,6 +117,18 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     [[0.29, 0.71]]
     """
 
+    classes_: Array
+    strength_: float
+    n_iter_: int
+    log_evidence_: float
+    diagnostics_: mcmc.Diagnostics | None
+    _centre: Array  # (columns,)
+    _unit: Array  # (columns,)
+    _spread: Array  # (classes, contrasts)
+    _mean: Array  # (contrasts, 1 + columns)
+    _gaussian: LaplaceApproximation | None
+    _draws: Array | None  # (draws, contrasts, 1 + columns)
+
     def __init__(
         self,
         method: str = "laplace",
@@ -136,6 +155,25 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         self.chains = chains
         self.progress = progress
         self.random_state = random_state
+
+    def _is_consistent(self) -> bool:
+        """Whether the arrays agree on the number of classes, contrasts and columns."""
+        classes, columns = len(self.classes_), self.n_features_in_
+        lines = (classes - 1, columns + 1)  # (contrasts, columns and the intercept)
+        gaussian, draws = self._gaussian, self._draws
+        weights = [self._mean, self._spread, *([] if draws is None else [draws])]
+        weights += [] if gaussian is None else [gaussian.mean, gaussian.root]
+        return (
+            self.classes_.ndim == 1
+            and is_increasing(self.classes_)
+            and self._spread.shape == (classes, classes - 1)
+            and self._mean.shape == lines
+            and (gaussian is None or gaussian.mean.shape == lines)
+            and (draws is None or (len(draws) > 0 and draws.shape[1:] == lines))
+            and self._centre.shape == self._unit.shape == (columns,)
+            and bool((self._unit > 0).all())
+            and all(w.dtype == float and np.abs(w).max(initial=0.0) <= MAX_STANDARDISED for w in weights)
+        )
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -186,8 +224,8 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def _approximate_posterior(self, examples: TrainingExamples, precision: Array) -> None:
         """Set the Gaussian or the draws that probabilities are averaged over, if the method has any."""
-        self._gaussian: LaplaceApproximation | None = None
-        self._draws: Array | None = None
+        self._gaussian = None
+        self._draws = None
         if self.method in ("ml", "map") or not self._mean.size:
             return
         self._gaussian = LaplaceApproximation.at(examples, precision, self._mean)
@@ -210,7 +248,9 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def _scale_rows(self, x: Array) -> Array:
         """Return a column of ones and the standardised columns, as (rows, terms)."""
-        return np.column_stack([np.ones(len(x)), (x - self._centre) / self._unit])
+        with np.errstate(over="ignore"):
+            z = np.clip((x - self._centre) / self._unit, -MAX_STANDARDISED, MAX_STANDARDISED)
+        return np.column_stack([np.ones(len(x)), z])
 
     # -- fitted weights ----------------------------------------------------------------------------------------------
 
@@ -225,6 +265,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         return self._average_weights()[:, 0]
 
     @property
+    @optional_attribute
     def weight_draws_(self) -> Array:
         """The draws of "vi" and "nuts", (draws, contrasts, 1 + columns), for standardised columns."""
         check_is_fitted(self)

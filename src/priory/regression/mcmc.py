@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
+from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import MissingDependencyError
 from priory.regression.logistic_posterior import LaplaceApproximation, TrainingExamples
@@ -35,6 +36,7 @@ SamplingProgress = Callable[[int, int, int], None]  # called with draws done, dr
 LogDensity: TypeAlias = "Callable[[JaxArray], JaxArray]"
 
 
+@register_record("Diagnostics", finite=False)
 class Diagnostics(NamedTuple):
     """Whether the chains agree: R-hat near 1 (below 1.01), enough effective draws, and no divergences."""
 

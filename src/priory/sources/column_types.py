@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,20 +24,16 @@ from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 
 if TYPE_CHECKING:
     from priory.bag_of_words.documents import PackedDocuments
+    from priory.families.base import AnyFamily
     from priory.models.table import Column, Table
 
 InputRows: TypeAlias = list[str] | pa.Table  # rows as a user of the library would give them to a model
 
-KIND_BY_TYPE = {"numeric": "number", "number": "number", "label": "label", "categorical": "label", "text": "text"}
+KIND_BY_TYPE = {"numeric": "number", "number": "number", "label": "label"}  # what is declared besides families
 MISSING_MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
 NEAR_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
 MIN_WORDS_PER_TEXT = 3  # on average, in a column of texts
 MIN_SHARE_OF_KIND = 0.9  # of the cells of the first block: with fewer exceptions a column holds numbers, or dates
-FAMILY_SUPPORT: Mapping[str, Callable[[Array], Array]] = {
-    "poisson": lambda v: (v >= 0) & (v == np.floor(v)),
-    "bernoulli": lambda v: (v == 0) | (v == 1),
-    "gamma": lambda v: v > 0,
-}
 MAX_NUMERIC_LABELS = 20  # a target with more different numbers than this looks like a number to predict
 
 
@@ -148,15 +144,13 @@ class ModelColumns:
             self.n_coerced[name] += n_blanked
             chunk = chunk._replace(batch=pa.RecordBatch.from_arrays([column], names=[name]))
         values = cells.read_number_column(chunk, name, self.missing, not self.is_trained)
-        family = self.declared_families.get(name)
-        if isinstance(family, str) and family in FAMILY_SUPPORT:
-            odd = ~(FAMILY_SUPPORT[family](values) | np.isnan(values))
+        declared = self.declared_families.get(name)
+        family = find_declared_family(declared) if isinstance(declared, str) else None
+        if family is not None:
+            odd = ~(family.accepts(values) | np.isnan(values))
             if odd.any():
-                from priory.models.schema import FAMILIES_BY_NAME
-
                 row = int(odd.argmax())
-                accepted = FAMILIES_BY_NAME[family].accepted_values
-                problem = f"{values[row]:g} is impossible for {family}, which takes {accepted}"
+                problem = f"{values[row]:g} is impossible for {declared}, which takes {family.accepted_values}"
                 raise chunk.make_cell_error(row, name, problem, "correct it, or train with another --type")
         return values
 
@@ -196,19 +190,32 @@ def infer_columns(
 
 def declare_column_families(columns: ModelColumns, column_options: ColumnOptions) -> dict[str, str]:
     """The families of the columns that have no choice of family: those of labels or texts, and those declared."""
-    from priory.models.schema import FAMILIES_BY_NAME
-
     fixed = {"label": "categorical", "text": "text"}
     chosen = {name: fixed[kind] for name, kind in columns.kinds.items() if kind in fixed}
     return chosen | {
         name: given
         for name, given in column_options.types.items()
-        if given in FAMILIES_BY_NAME and name in columns.kinds
+        if name in columns.kinds and find_declared_family(given) is not None
     }
 
 
 def _look_up_kind(given: str) -> str:
-    return KIND_BY_TYPE.get(given, "number")  # all other families are for numbers
+    family = find_declared_family(given)
+    return KIND_BY_TYPE.get(given, "number") if family is None else family.column_kind
+
+
+def find_declared_family(name: str) -> type[AnyFamily] | None:
+    """The family that is declared by this name; None for types such as "numeric" that leave a choice of families."""
+    from priory.families.registry import families_by_name
+
+    return families_by_name().get(name)
+
+
+def list_column_types() -> tuple[str, ...]:
+    """What a column can be declared as: kinds that leave the family open, then the families."""
+    from priory.families.registry import families_by_name
+
+    return tuple(dict.fromkeys(["numeric", "label", "text", *families_by_name()]))
 
 
 def _infer_kind(chunk: RowChunk, name: str, column: pa.Array, coerce: bool, dates_as_labels: bool) -> str:

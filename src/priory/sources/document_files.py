@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from priory.errors import DataError, ModelTooLargeError
-from priory.sources import mail
 from priory.sources.byte_streams import (
-    READ_BLOCK_BYTES,
     Decoding,
     ProgressCallback,
     convert_to_utf8,
@@ -19,9 +17,12 @@ from priory.sources.byte_streams import (
     read_unpacked_blocks,
 )
 from priory.sources.chunk import MAX_CELL_BYTES, FileReader, RowChunk
+from priory.sources.mail import read_mail
+from priory.sources.mail_structure import split_mbox
 
 TEXT_COLUMN, LABEL_COLUMN, PATH_COLUMN = "text", "label", "path"
 DOCUMENTS_PER_CHUNK, CHARACTERS_PER_CHUNK = 2048, 1 << 22  # a chunk has at most about this much
+MBOX_START = b"From "
 MAIL_START_PATTERN = re.compile(rb"From |(Return-Path|Received|Delivered-To|X-Original-To):", re.IGNORECASE)
 
 
@@ -66,24 +67,30 @@ class DocumentReader(FileReader):
 
     def _read_rows(self) -> Iterator[tuple[str, str, str]]:
         for label, file in self.files:
+            path = format_path(file)
             try:
                 for number, text in enumerate(self._read_texts(file)):
-                    yield label or "", format_path(file) + (f"#{number + 1}" if number else ""), text
+                    yield label or "", f"{path}#{number + 1}" if number else path, text
             except PermissionError:
                 if not self.keep_going:
                     raise
-                self.unreadable.append(format_path(file))
+                self.unreadable.append(path)
 
     def _read_texts(self, file: Path) -> Iterator[str]:
         if self.kind == "text":
             yield self._read_text_file(file)
             return
-        raw = read_unpacked_blocks(str(file), self.report_progress)
-        for message in mail.split_mbox(raw) if is_mbox(file) else [_read_start(raw)]:
-            text, flags = mail.read_mail(message)
+        if len(self.files) > 1 and file.stat().st_size == 0:
+            yield ""
+            return
+        blocks = read_unpacked_blocks(str(file), self.report_progress)
+        first = next(blocks, b"")
+        blocks = chain([first], blocks)
+        for message in split_mbox(blocks) if first.startswith(MBOX_START) else [_read_start(blocks)]:
+            text, flags = read_mail(message)
             for flag in flags:
                 self.flags[flag] = self.flags.get(flag, 0) + 1
-            yield text + "".join(f"\n{flag}:" for flag in flags if flag == "zw")
+            yield f"{text}\nzw:" if "zw" in flags else text
 
     def _read_text_file(self, file: Path) -> str:
         if file.stat().st_size == 0:
@@ -119,12 +126,18 @@ def _take_chunk_rows(rows: Iterator[tuple[str, str, str]]) -> Iterator[tuple[str
 
 def _read_start(blocks: Iterator[bytes]) -> bytes:
     """A document up to a little more than the limit, which shows whether it is too long."""
-    return b"".join(islice(blocks, 2 + MAX_CELL_BYTES // READ_BLOCK_BYTES))
+    start, size = [], 0
+    for block in blocks:
+        start.append(block)
+        size += len(block)
+        if size > MAX_CELL_BYTES:
+            break
+    return b"".join(start)
 
 
 def is_mbox(file: Path) -> bool:
     with file.open("rb") as opened_file:
-        return opened_file.read(5) == b"From "
+        return opened_file.read(len(MBOX_START)) == MBOX_START
 
 
 def is_mail(file: Path) -> bool:

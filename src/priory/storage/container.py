@@ -1,16 +1,16 @@
-"""The container: one file of raw arrays and JSON, every byte of it under a checksum, and nothing that could run.
+"""The container format: one file of raw arrays and JSON, every byte covered by a checksum, without code.
 
-    64 bytes     magic, format, least format a reader must know, sizes of manifest and file, SHA-256 of all this and
-                 the manifest
-    manifest     JSON: the version that wrote it, the tree of the model, the sections and parts with their sizes, the
-                 SHA-256 of every mebibyte of them, and the kind of signature, if there is one
-    sections     one for each kind of number, in the order of the manifest; every array begins at a multiple of 64 bytes
-    parts        named bytes, each from a multiple of 64 bytes on: a reader keeps those it does not know, if they are
-                 said to be optional, and else refuses the file
+    64 bytes     magic bytes, format, lowest format a reader must support, sizes of manifest and file, SHA-256 of these
+                 and the manifest
+    manifest     JSON: the version that wrote the file, the tree of the model, the sections and parts with their sizes,
+                 the SHA-256 of every mebibyte of them, and the kind of signature, if there is one
+    sections     one for each type of number, in the order of the manifest; every array starts at a multiple of 64 bytes
+    parts        named bytes, each starting at a multiple of 64 bytes: a reader keeps parts that it does not know if
+                 they are marked optional, and refuses the file otherwise
     signature    of the SHA-256 in the header, and a SHA-256 of both (see `signatures`)
 
 Nothing in the file says *where* anything is: sections, arrays and parts follow one another, so none can overlap, leave
-a hole or point elsewhere. All sizes are checked against the size of the file before anything is allocated.
+a gap or point elsewhere. All sizes are checked against the size of the file before anything is allocated.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import math
 import os
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -38,16 +38,21 @@ from priory.errors import DataError, ModelFileError, ModelTooLargeError
 from priory.storage.hashed_blocks import ALIGNMENT_BYTES, FileBytes, hash_blocks, make_padding, read_into_memory
 from priory.storage.signatures import SIGNATURE_SIZES, SignatureKey
 
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]  # a node of the manifest
+
 FORMAT_VERSION = 2
+KNOWN_FORMATS = (1, 2)
 MAGIC_BYTES = b"\x8fpriory\n"
 HEADER_STRUCT = struct.Struct("<8sIIQQ32s")
 MAX_MANIFEST_BYTES = 16 << 20
+NODE_BYTES = {b"{": 184, b"[": 72, b",": 40}  # what a dictionary, a list, and an item of either take in memory
+FREE_TREE_BYTES, MAX_TREE_BYTES_PER_BYTE = 8 << 20, 10  # models need 2 to 8 bytes for each byte of their file
 MAX_FILE_PARTS = 64
-MAX_FILE_PARTS_BYTES = 16 << 20  # of all parts
+MAX_FILE_PARTS_BYTES = 16 << 20  # of all parts together
 MAX_AXIS_LENGTH = 1 << 40
+ValueT = TypeVar("ValueT", str, int, bool)
 ARRAY_DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
-FOREIGN_FILE_MESSAGES = {  # what people take for a model
-    b"": "is empty",
+FOREIGN_FILE_MESSAGES = {  # first bytes of files that are mistaken for models
     b"\x80": "is a pickle; priory never loads pickles",
     b"PK": "is a zip file",
     b"\x1f\x8b": "is a gzip file; unpack it first",
@@ -60,12 +65,12 @@ FOREIGN_FILE_MESSAGES = {  # what people take for a model
 
 @dataclass
 class ArraySections:
-    """Arrays on their way into a file, by kind of number, in the order they are met."""
+    """Arrays on their way into a file, by type of number, in the order in which they were added."""
 
     arrays: dict[str, list[Array]] = field(default_factory=dict)
 
     def add_array(self, array: Array) -> str:
-        """Remember the array; its kind."""
+        """Add an array; returns the section it is in, such as "<f8"."""
         kind = array.dtype.newbyteorder("<").str
         flat = np.ascontiguousarray(array, dtype=kind).reshape(-1)
         self.arrays.setdefault(kind, []).append(flat)
@@ -78,6 +83,7 @@ class ArraySections:
             yield make_padding(array.nbytes)
 
     def describe_sections(self) -> list[dict[str, Any]]:
+        """The sections for the manifest: their types and sizes."""
         sizes = {
             kind: sum(a.nbytes + -a.nbytes % ALIGNMENT_BYTES for a in arrays) for kind, arrays in self.arrays.items()
         }
@@ -85,12 +91,12 @@ class ArraySections:
 
 
 def pack_model_file(
-    tree: Any, sections: ArraySections, parts: Mapping[str, bytes] | None = None, key: SignatureKey | None = None
+    tree: Json, sections: ArraySections, parts: Mapping[str, bytes] | None = None, key: SignatureKey | None = None
 ) -> Iterator[FileBytes]:
-    """The bytes of a file, piece by piece."""
+    """The bytes of a model file, piece by piece."""
     named = [(name, memoryview(part)) for name, part in (parts or {}).items()]
     body = [*sections.iterate_chunks(), *(chunk for _, part in named for chunk in (part, make_padding(len(part))))]
-    content = {
+    content: dict[str, Json] = {
         "priory": priory.__version__,
         "sections": sections.describe_sections(),
         "parts": [{"name": name, "bytes": len(part), "optional": True} for name, part in named],
@@ -103,9 +109,10 @@ def pack_model_file(
     except ModelFileError as error:
         raise DataError(str(error)) from None
     manifest = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-    if len(manifest) > MAX_MANIFEST_BYTES:
+    if len(manifest) > MAX_MANIFEST_BYTES or not _fits_tree(manifest, len(manifest) + sum(map(len, body))):
         raise ModelTooLargeError(
-            f"the model has too many parts: its outline takes {len(manifest):,} of {MAX_MANIFEST_BYTES:,} bytes."
+            f"the model has too many parts: its manifest would have {len(manifest):,} bytes; "
+            f"at most {MAX_MANIFEST_BYTES:,} are allowed."
         )
     start = HEADER_STRUCT.size + len(manifest)
     size = start + -start % ALIGNMENT_BYTES + sum(map(len, body)) + (SIGNATURE_SIZES[key.kind] + 32 if key else 0)
@@ -121,7 +128,10 @@ def pack_model_file(
 
 
 class FileContents:
-    """An opened file: its manifest, and its arrays, to be taken in the order they were put, inside of `verified`."""
+    """An opened model file: its manifest, and its arrays, which are taken in the order in which they were stored.
+
+    They are used inside of ``with contents.verify_checksums()``.
+    """
 
     def __init__(self, file: BinaryIO, mapped: bool = False) -> None:
         self.bytes = self._reserved_bytes = os.fstat(file.fileno()).st_size
@@ -132,20 +142,24 @@ class FileContents:
         self.digest = head[-32:]
         if hashlib.sha256(head[:-32] + manifest).digest() != self.digest:
             raise ModelFileError("the checksum of its manifest differs; the file was damaged or changed.")
+        if not _fits_tree(manifest, self.bytes):
+            raise ModelFileError("its manifest has far more nodes than a model of its size; it was not read.")
         content = _parse_manifest(manifest)
-        self.format, least = HEADER_STRUCT.unpack(head)[1:3]
+        self.format, needed_format = HEADER_STRUCT.unpack(head)[1:3]
         self.version = _get_typed(content, "priory", str)
         if not re.fullmatch(r"[0-9A-Za-z.+-]{1,40}", self.version):
-            raise ModelFileError("its manifest names no version.")
-        if least > FORMAT_VERSION:
+            raise ModelFileError("its manifest does not name a version.")
+        if needed_format > FORMAT_VERSION:
             raise ModelFileError(
-                f"made by priory {self.version} (format {least}); this is {priory.__version__}: upgrade it."
+                f"made by priory {self.version} (format {needed_format}); this is {priory.__version__}: upgrade priory."
             )
+        if self.format not in KNOWN_FORMATS or needed_format not in KNOWN_FORMATS or needed_format > self.format:
+            raise ModelFileError(f"it is of format {self.format}; this version knows formats 1 to {FORMAT_VERSION}.")
         if set(content) != {"priory", "sections", "parts", "sha256", "signature", "model"}:
-            raise ModelFileError(f"its manifest holds {sorted(content)}; this version knows no such part.")
-        self.tree: Any = content["model"]
-        self.sign_digest = _check_signature_kind(content["signature"])
-        trailer = SIGNATURE_SIZES[self.sign_digest] + 32 if self.sign_digest else 0
+            raise ModelFileError(f"its manifest holds {sorted(content)}, which this version does not know.")
+        self.tree: Json = content["model"]
+        self.signature_kind = _check_signature_kind(content["signature"])
+        trailer = SIGNATURE_SIZES[self.signature_kind] + 32 if self.signature_kind else 0
         parts = _check_parts(content["parts"])
         room = self.bytes - start - -start % ALIGNMENT_BYTES - trailer
         self.sections = _check_sections(
@@ -166,7 +180,7 @@ class FileContents:
 
     @contextmanager
     def verify_checksums(self) -> Iterator[None]:
-        """While something is made of the contents they are hashed; if a checksum differs, that is what is wrong."""
+        """Hash the contents while the body of the ``with`` uses them; a wrong checksum replaces any other error."""
         with ThreadPoolExecutor(1) as pool:
             sums = pool.submit(hash_blocks, [self._body], N_THREADS - 1)
             try:
@@ -176,7 +190,7 @@ class FileContents:
                     raise ModelFileError("a checksum differs; the file was damaged or changed.")
 
     def _read_signature(self, trailer: int) -> bytes:
-        """What stands at the end of a signed file, its own checksum compared."""
+        """The signature at the end of a signed file, after a comparison with its own checksum."""
         end = bytes(self._buffer[self.bytes - trailer :]) if trailer else b""
         if trailer and hashlib.sha256(self.digest + end[:-32]).digest() != end[-32:]:
             raise ModelFileError("the checksum of its signature differs; the file was damaged or changed.")
@@ -188,16 +202,16 @@ class FileContents:
         return self._buffer[offset : offset + size]
 
     def reserve_memory(self, size: int) -> None:
-        """So much more memory will be needed; all of it must be there."""
+        """Announce that ``size`` more bytes will be allocated; raise if all of them exceed the machine's memory."""
         self._reserved_bytes += size
-        there = total_memory_bytes()
-        if there is not None and self._reserved_bytes > there:
+        memory = total_memory_bytes()
+        if memory is not None and self._reserved_bytes > memory:
             raise ModelTooLargeError(
-                f"it needs {self._reserved_bytes / 2**30:.1f} GiB; this machine has {there / 2**30:.1f} of memory."
+                f"it needs {self._reserved_bytes / 2**30:.1f} GiB; this machine has {memory / 2**30:.1f} GiB of memory."
             )
 
     def take_array(self, kind: str, shape: list[int]) -> Array:
-        """The next array of this kind."""
+        """The next array of a section."""
         if kind not in self._next_offsets:
             raise ModelFileError(f"it has no section {kind!r}.")
         if len(shape) > 8 or not all(type(n) is int and 0 <= n < MAX_AXIS_LENGTH for n in shape):
@@ -215,7 +229,7 @@ class FileContents:
         return np.frombuffer(self._buffer, dtype, math.prod(shape), at).reshape(shape)
 
     def check_all_read(self) -> None:
-        """Everything in the file must have been asked for."""
+        """Raise if a section holds arrays that nobody took."""
         left = [kind for kind, at in self._next_offsets.items() if at != self._end_offsets[kind]]
         if left:
             raise ModelFileError(f"section {left[0]} holds more than the model has.")
@@ -224,22 +238,33 @@ class FileContents:
 def _check_header(head: bytes, size: int) -> int:
     """The length of the manifest, if the file can be a model at all."""
     if not head.startswith(MAGIC_BYTES):
-        what = next(
-            (what for start, what in reversed(FOREIGN_FILE_MESSAGES.items()) if head.startswith(start) and start), None
+        found = next(
+            (text for start, text in reversed(FOREIGN_FILE_MESSAGES.items()) if start and head.startswith(start)),
+            "starts with other bytes than a model" if head else "is empty",
         )
-        raise ModelFileError(f"not a priory model: it {what or ('is empty' if not head else 'begins otherwise')}.")
+        raise ModelFileError(f"not a priory model: it {found}.")
     if len(head) < HEADER_STRUCT.size:
-        raise ModelFileError(f"cut short: {size} bytes, and the header alone has {HEADER_STRUCT.size}.")
+        raise ModelFileError(f"cut short: it has {size} bytes; the header alone has {HEADER_STRUCT.size}.")
     _, _, _, length, declared, _ = HEADER_STRUCT.unpack(head)
     if declared != size:
-        what = "cut short" if size < declared else "longer than it says"
-        raise ModelFileError(f"{what}: {size:,} bytes instead of {declared:,}.")
+        fault = "cut short" if size < declared else "longer than it says"
+        raise ModelFileError(f"{fault}: it has {size:,} bytes instead of {declared:,}.")
     if length > min(MAX_MANIFEST_BYTES, size - HEADER_STRUCT.size):
         raise ModelFileError(f"its manifest would have {length:,} bytes; at most {MAX_MANIFEST_BYTES:,} are read.")
     return int(length)
 
 
+def _fits_tree(manifest: bytes, file_bytes: int) -> bool:
+    """Whether the tree of a manifest takes little memory compared with the file; counted before it is parsed.
+
+    Characters inside of strings are counted too, so the estimate is never too low.
+    """
+    estimate = sum(size * manifest.count(mark) for mark, size in NODE_BYTES.items())
+    return estimate <= FREE_TREE_BYTES + MAX_TREE_BYTES_PER_BYTE * file_bytes
+
+
 def _parse_manifest(manifest: bytes) -> dict[str, Any]:
+    """The manifest; duplicate names and numbers that JSON does not have are refused."""
     try:
         content = json.loads(
             manifest.decode(), object_pairs_hook=_reject_duplicate_names, parse_constant=_reject_constant
@@ -247,7 +272,7 @@ def _parse_manifest(manifest: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"its manifest cannot be read: {error}.") from None
     if not isinstance(content, dict):
-        raise ModelFileError("its manifest is no JSON object.")
+        raise ModelFileError("its manifest is not a JSON object.")
     return content
 
 
@@ -259,42 +284,46 @@ def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
-def _get_typed(node: dict[str, Any], name: str, kind: type) -> Any:
-    if type(node.get(name)) is not kind:
+def _get_typed(node: Mapping[str, Json], name: str, cls: type[ValueT]) -> ValueT:
+    """The value of a name, which must be of exactly this class."""
+    value = node.get(name)
+    if type(value) is not cls:
         raise ModelFileError(f"its manifest has no {name}.")
-    return node[name]
+    return value
 
 
-def _check_sections(sections: Any, available_bytes: int) -> list[dict[str, Any]]:
-    for section in _check_object_list(sections, "sections"):
+def _check_sections(node: Json, available_bytes: int) -> list[dict[str, Any]]:
+    """The sections, which must have known types and fill the file."""
+    sections = _check_object_list(node, "sections")
+    for section in sections:
         kind, size = _get_typed(section, "kind", str), _get_typed(section, "bytes", int)
         if set(section) != {"kind", "bytes"} or not is_storable_dtype(kind) or size < 0 or size % ALIGNMENT_BYTES:
-            raise ModelFileError(f"section {kind!r} is of no kind this version knows.")
+            raise ModelFileError(f"this version does not know the type of section {kind!r}.")
     if len({section["kind"] for section in sections}) < len(sections):
         raise ModelFileError("a section is there twice.")
     if sum(section["bytes"] for section in sections) != available_bytes:
         raise ModelFileError("its sections do not fill the file.")
-    return list(sections)
+    return sections
 
 
-def _check_parts(parts: Any) -> dict[str, int]:
-    """The names of the parts and their sizes; this version knows none of them."""
-    found: dict[str, int] = {}
-    for part in _check_object_list(parts, "parts"):
+def _check_parts(node: Json) -> dict[str, int]:
+    """The names of the parts and their sizes; this version keeps them all and needs none of them."""
+    parts, found = _check_object_list(node, "parts"), dict[str, int]()
+    for part in parts:
         name, size = _get_typed(part, "name", str), _get_typed(part, "bytes", int)
         if set(part) != {"name", "bytes", "optional"} or not re.fullmatch("[a-z0-9-]{1,64}", name) or size < 0:
-            raise ModelFileError(f"the part {name!r} is no part: names have 1 to 64 of a-z, 0-9 and hyphen.")
+            raise ModelFileError(f"{name!r} is not a valid part: names have 1 to 64 characters of a-z, 0-9 and hyphen.")
         if not _get_typed(part, "optional", bool):
             raise ModelFileError(
-                f"it cannot be used without its part {name!r}, which this version does not know: upgrade it."
+                f"it cannot be used without its part {name!r}, which this version does not know: upgrade priory."
             )
         found[name] = size
     if len(found) < len(parts) or len(parts) > MAX_FILE_PARTS or sum(found.values()) > MAX_FILE_PARTS_BYTES:
         raise ModelFileError(
-            f"parts have names of their own, are {MAX_FILE_PARTS} at most, and {MAX_FILE_PARTS_BYTES:,} bytes in all."
+            f"there can be {MAX_FILE_PARTS} parts at most, of different names, {MAX_FILE_PARTS_BYTES:,} bytes in all."
         )
     return found
 
@@ -305,21 +334,19 @@ def _locate_parts(parts: dict[str, int], offset: int) -> Iterator[tuple[str, int
         offset += size + -size % ALIGNMENT_BYTES
 
 
-def _check_signature_kind(kind: Any) -> str | None:
-    if kind is not None and (not isinstance(kind, str) or kind not in SIGNATURE_SIZES):
-        raise ModelFileError(
-            f"it is signed in a way this version does not know; known are {', '.join(SIGNATURE_SIZES)}."
-        )
-    return kind
+def _check_signature_kind(kind: Json) -> str | None:
+    if kind is None or (isinstance(kind, str) and kind in SIGNATURE_SIZES):
+        return kind
+    raise ModelFileError(f"it is signed in a way this version does not know; it knows {', '.join(SIGNATURE_SIZES)}.")
 
 
-def _check_object_list(node: Any, name: str) -> list[dict[str, Any]]:
+def _check_object_list(node: Json, name: str) -> list[dict[str, Any]]:
     if not isinstance(node, list) or not all(isinstance(item, dict) for item in node):
         raise ModelFileError(f"its manifest has no list of {name}.")
     return node
 
 
 def is_storable_dtype(kind: str) -> bool:
-    """Numbers, truth values, and bytes of one width: what can lie in a file as it lies in memory."""
+    """Whether arrays of this type, such as "<f8", can be stored as they lie in memory: numbers, bools, fixed bytes."""
     fixed = kind.startswith("|S") and kind[2:].isascii() and kind[2:].isdigit() and 0 < int(kind[2:7]) < 1 << 16
     return kind in ARRAY_DTYPES or (fixed and kind == f"|S{int(kind[2:7])}")

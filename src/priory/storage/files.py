@@ -1,4 +1,4 @@
-"""Files that are whole: written beside and renamed, changed by one at a time, opened only if they are files."""
+"""Files that are never half-written: saved to a temporary file and renamed, by one process at a time."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import BinaryIO
 from priory.errors import FileBusyError, ModelFileError, PrioryError
 from priory.storage.file_locks import lock_descriptor, open_descriptor, release_lock, sync_folder
 
-LOCK_TIMEOUT_SECONDS = 30.0  # seconds
+LOCK_TIMEOUT_SECONDS = 30.0
 
 
 @contextmanager
 def open_regular_file(path: Path) -> Iterator[BinaryIO]:
-    """The file, if it is one: no link, no pipe, no device."""
+    """The opened file; links, pipes and devices are refused."""
     try:
         descriptor = open_descriptor(path, os.O_RDONLY)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise ModelFileError("it is a symbolic link; give the file itself.") from None
+            raise ModelFileError("it is a symbolic link; give the path of the file itself.") from None
         raise
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISDIR(mode):
@@ -38,18 +38,18 @@ def open_regular_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def replace_file(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
-    """As `_write_and_rename`, and what the system refuses is said of the file itself."""
+    """Put a new file in the place of the old one; errors of the system name this path, not that of a temporary file."""
     with name_path_in_errors(path):
         _write_and_rename(path, chunks)
 
 
 def _write_and_rename(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
-    """Write a new file and put it in the place of the old one: whoever looks finds the one or the other, whole.
+    """Write a temporary file and rename it: a reader finds the old file or the new one, always complete.
 
-    The lock must be held: what others left half-written is removed.
+    The lock must be held, because temporary files that were left by interrupted writers are removed.
     """
     if path.is_symlink():
-        raise OSError(errno.ELOOP, "it is a symbolic link; name the file itself", str(path))
+        raise OSError(errno.ELOOP, "it is a symbolic link; give the path of the file itself", str(path))
     for left in path.parent.glob(f".{_escape_glob(path.name)}.*.new"):
         left.unlink(missing_ok=True)
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
@@ -73,7 +73,7 @@ def _write_and_rename(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
 
 @contextmanager
 def name_path_in_errors(path: Path) -> Iterator[None]:
-    """Whatever the system refuses is said of this file, not of the one beside it."""
+    """Let errors of the system name this path instead of that of a temporary file."""
     try:
         yield
     except OSError as error:
@@ -84,23 +84,24 @@ def name_path_in_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def lock_file(path: Path, wait: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
-    """Be the only one to change the file.
+    """Hold the lock of a file, so that no other process changes it meanwhile.
 
-    The lock is a file beside it, there while somebody holds it. It is the kernel's, so the dead hold none; and it is
-    mine only if the file I locked is the one that is still there: whoever is done removes it.
+    The lock is taken on a file ``.name.lock`` in the same folder, which is removed when the lock is released. The
+    kernel releases it when a process ends in any way. Since the previous holder removes the lock file, the lock counts
+    only if the file that was locked is still the one in the folder.
     """
-    beside, until, pause = path.with_name(f".{path.name}.lock"), time.monotonic() + wait, 0.001
+    lock, until, pause = path.with_name(f".{path.name}.lock"), time.monotonic() + wait, 0.001
     while True:
         with name_path_in_errors(path):
-            descriptor = open_descriptor(beside, os.O_RDWR | os.O_CREAT)
+            descriptor = open_descriptor(lock, os.O_RDWR | os.O_CREAT)
         try:
             lock_descriptor(descriptor)
-            if _is_same_file(descriptor, beside):
+            if _is_same_file(descriptor, lock):
                 break
         except BlockingIOError:
             if time.monotonic() > until:
                 os.close(descriptor)
-                raise FileBusyError(f"{path}: another process is changing it; try again when it is done.") from None
+                raise FileBusyError(f"{path}: another process is changing it; try again later.") from None
             time.sleep(pause)
             pause = min(2 * pause, 0.05)
         except BaseException:
@@ -110,7 +111,7 @@ def lock_file(path: Path, wait: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
     try:
         yield
     finally:
-        release_lock(descriptor, beside)
+        release_lock(descriptor, lock)
 
 
 def _is_same_file(descriptor: int, path: Path) -> bool:
@@ -121,5 +122,5 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
 
 
 def _escape_glob(name: str) -> str:
-    """The name for a glob, to be found as it is."""
+    """The name with its special characters escaped for a glob."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in name)

@@ -1,162 +1,107 @@
-"""What each model must have learned: records of the right kind, for as many columns as it has."""
+"""Whether a fitted model can be true: the attributes it must have, of the declared types, and records that fit it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, get_type_hints
+from inspect import signature
+from reprlib import repr as shorten_repr
+from typing import Any, Protocol, get_type_hints
 
-import numpy as np
-
+from priory.core.registration import EstimatorRegistration, count_columns, list_record_types
+from priory.core.typing import Array
 from priory.errors import ModelFileError
-from priory.storage.registry import collect_learned_attributes, find_stored_name, import_stored_class
-from priory.storage.validation import FIELD_SHAPES, check_value, matches_type_hint
+from priory.storage.registry import collect_learned_attributes, find_estimator
+from priory.storage.validation import TypeHint, check_value, matches_type_hint
 
-FREE_CATEGORY_CELLS, MAX_CELLS_PER_COUNT = (
-    1 << 20,
-    64,
-)  # counts of categories that nobody may have shown: in all, for each that is there
-ARRAY_MODEL_RECORDS = {  # the records of the classifiers of arrays
-    "BernoulliNB": ("Trials",),
-    "ComplementNB": ("Occurrences",),
-    "GammaNB": ("Positives", "Trials"),
-    "GaussianBayes": ("Scatter",),
-    "GaussianNB": ("Moments",),
-    "MultinomialNB": ("Occurrences",),
-    "PoissonNB": ("Events",),
+# Attributes that estimators have without declaring them in their class body: scikit-learn's own, and properties.
+COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
+    "n_features_in_": int,
+    "feature_names_in_": Array,
+    "clock_": float,
+    "stale_": tuple[str, ...],
+    "alpha_": float,
 }
-REQUIRED_ATTRIBUTES = {
-    "NaiveBayes": ("statistics_", "n_features_in_", "_schema"),
-    "TextClassifier": ("statistics_", "n_features_in_", "salt_"),
-    "GaussianNB": ("statistics_", "n_features_in_", "_kind"),
-    "BayesianLogisticRegression": (
-        "classes_",
-        "n_features_in_",
-        "_mean",
-        "_spread",
-        "_centre",
-        "_unit",
-        "_gaussian",
-        "_draws",
-    ),
-}
+ARRAY_LIKE_PARAMETER = float | Sequence[float] | Array  # what a file can hold of NumPy's ArrayLike
 
 
-def check_model(model: Any) -> None:
-    """Raise BadModel, with the place, for a model that cannot be."""
-    name, learned = find_stored_name(type(model)), collect_learned_attributes(model)
+class Estimator(Protocol):
+    """What storage needs of a model, besides that its class is registered."""
+
+    def get_params(self, deep: bool = True) -> dict[str, object]: ...
+
+
+def check_model(model: Estimator) -> None:
+    """Raise ModelFileError, with the place, for a model that cannot be true."""
+    declared = find_estimator(type(model))
+    if declared is None:
+        raise ModelFileError(f"it holds a {type(model).__name__}, which is not a model.")
+    name, parameters = declared.name, model.get_params(deep=False)
+    learned = collect_learned_attributes(model, parameters)
+    for parameter, value in parameters.items():
+        _check_parameter(declared, parameter, value)
     for attribute, value in learned.items():
-        if not matches_type_hint(value, _find_attribute_types(name).get(attribute, Any)):
-            raise ModelFileError(f"{name}.{attribute} is a {type(value).__name__}; it is something else.")
-        check_value(value, f"{name}.{attribute}")
-    for attribute in REQUIRED_ATTRIBUTES.get(name, ("statistics_", "n_features_in_")) if learned else ():
+        _check_attribute(name, attribute, value, find_attribute_types(declared.cls))
+    for attribute in declared.required if learned else ():
         if attribute not in learned:
             raise ModelFileError(f"{name} has no {attribute}.")
-    if not 0 < learned.get("clock_", 1.0) <= 1:
-        raise ModelFileError(f"{name}.clock_ is {learned['clock_']}; decays are above 0 and at most 1.")
+    _check_common_attributes(name, learned)
     if hasattr(model, "_check_parameters"):
         model._check_parameters()
-    if learned and not MODEL_VALIDATORS.get(name, _is_valid_array_model)(model):
-        raise ModelFileError(f"{name}.statistics_ does not go with the columns and parameters of the model.")
+    if learned and not _is_consistent(model, declared):
+        raise ModelFileError(f"{name}.statistics_ does not fit the columns and parameters of the model.")
+
+
+def _check_parameter(declared: EstimatorRegistration, parameter: str, value: object) -> None:
+    """Raise for a parameter that is not of its declared type, or not a possible part of a model."""
+    if not matches_type_hint(value, find_parameter_types(declared.cls)[parameter]):
+        allowed = signature(declared.cls).parameters[parameter].annotation
+        raise ModelFileError(f"{declared.name}.{parameter} is {shorten_repr(value)}; use {allowed}.")
+    check_value(value, f"{declared.name}.{parameter}")
+
+
+def _check_attribute(name: str, attribute: str, value: object, types: Mapping[str, TypeHint]) -> None:
+    """Raise for something learned that is not declared, not of its declared type, or not a possible part of a model."""
+    if attribute not in types:
+        raise ModelFileError(f"{name} does not learn an attribute {attribute!r}.")
+    if not matches_type_hint(value, types[attribute]):
+        raise ModelFileError(f"{name}.{attribute} is a {type(value).__name__}, which it cannot be.")
+    check_value(value, f"{name}.{attribute}")
+
+
+def _check_common_attributes(name: str, learned: Mapping[str, Any]) -> None:
+    """Raise for a clock, a number of columns, or names of columns that no estimator can have."""
+    clock, columns, names = (learned.get(key) for key in ("clock_", "n_features_in_", "feature_names_in_"))
+    if clock is not None and not 0 < clock <= 1:
+        raise ModelFileError(f"{name}.clock_ is {clock}; it must be above 0 and at most 1.")
+    if names is not None and not (names.shape == (columns,) and all(isinstance(n, str) for n in names)):
+        raise ModelFileError(f"{name}.feature_names_in_ does not fit the columns of the model.")
+    if columns is not None and columns < 0:
+        raise ModelFileError(f"{name}.n_features_in_ is {columns}; it must be 0 or more.")
 
 
 @cache
-def _find_attribute_types(name: str) -> dict[str, Any]:
-    """What each attribute is declared to be."""
-    return {**get_type_hints(import_stored_class(name)), "clock_": float, "n_features_in_": int}
+def find_parameter_types(cls: type) -> Mapping[str, TypeHint]:
+    """The declared types of the parameters of an estimator."""
+    return get_type_hints(cls.__init__, localns={"ArrayLike": ARRAY_LIKE_PARAMETER})  # type: ignore[misc]
 
 
-def _is_valid_array_model(model: Any) -> bool:
+@cache
+def find_attribute_types(cls: type) -> Mapping[str, TypeHint]:
+    """The declared types of the attributes that an estimator may have learned."""
+    return {**COMMON_ATTRIBUTES, **get_type_hints(cls)}
+
+
+def _is_consistent(model: Any, declared: EstimatorRegistration) -> bool:
+    """The model's own answer; else whether its records are those declared, each with a value for every column.
+
+    A class prior that does not fit the classes raises DataError.
+    """
+    if hasattr(model, "_log_prior"):
+        model._log_prior()
+    if not declared.records:
+        return bool(model._is_consistent())
     parts = model.statistics_.parts
-    kinds = tuple(find_stored_name(type(part)) for part in parts)
-    return kinds == ARRAY_MODEL_RECORDS[find_stored_name(type(model))] and all(
-        _count_columns(part) == model.n_features_in_ for part in parts
+    return list_record_types(parts) == declared.records and all(
+        count_columns(part) == model.n_features_in_ for part in parts
     )
-
-
-def _is_valid_categorical(model: Any) -> bool:
-    """Categories are whole numbers, and the table of all of them is in proportion to what was seen."""
-    parts = model.statistics_.parts
-    whole = all(
-        find_stored_name(type(p)) == "Tally" and p.values.dtype.kind == "i" and (p.values >= 0).all() for p in parts
-    )
-    if not whole or len(parts) != model.n_features_in_:
-        return False
-    cells = len(model.statistics_.n) * float(model.n_categories_.astype(float).sum())
-    if cells > FREE_CATEGORY_CELLS + MAX_CELLS_PER_COUNT * sum(p.counts.size for p in parts):
-        raise ModelFileError(
-            f"CategoricalNB needs {cells:,.0f} counts, and few are there; number the categories from 0."
-        )
-    return True
-
-
-def _is_valid_table(model: Any) -> bool:
-    """A record for every candidate of every block, of the kind its family makes."""
-    from priory.models.model_statistics import make_empty_statistics
-
-    schema, seen = model._schema, model.statistics_
-    if not all(map(_is_valid_hashed_text, schema.blocks, seen.parts)):
-        return False
-    zero = make_empty_statistics(schema, seen.classes[:1])
-    columns = [len(block.names) for block in schema.blocks]
-    return (
-        len(schema.names) == model.n_features_in_
-        and _list_record_names(zero.parts) == _list_record_names(seen.parts)
-        and all(_count_columns(r, d) == d for records, d in zip(seen.parts, columns, strict=True) for r in records)
-    )
-
-
-def _is_valid_hashed_text(block: Any, records: Any) -> bool:
-    """Whether a column of hashed texts has counts for all of its buckets: no file makes room for more than it holds."""
-    buckets = getattr(block.candidates[0], "buckets", None)
-    return buckets is None or (_list_record_names(records) == ("Buckets",) and len(records[0]) == buckets)
-
-
-def _is_valid_text(model: Any) -> bool:
-    parts = model.statistics_.parts
-    if model.n_features_in_ != 1:
-        return False
-    if model.buckets is not None:
-        return _list_record_names(parts) == ("Buckets",) and len(parts[0]) == model.buckets
-    return 1 <= len(parts) <= 2 and set(_list_record_names(parts)) == {"Words"}
-
-
-def _is_valid_linear(model: Any) -> bool:
-    return find_stored_name(type(model.statistics_)) == "Products"
-
-
-def _is_valid_logistic(model: Any) -> bool:
-    classes, columns = len(model.classes_), model.n_features_in_
-    lines = (model._spread.shape[1], columns + 1)
-    return (
-        (model._gaussian is None or find_stored_name(type(model._gaussian)) == "Laplace")
-        and (model._draws is None or model._draws.shape[1:] == lines)
-        and model._mean.shape == lines
-        and model._spread.shape[0] == classes
-        and model._centre.shape == model._unit.shape == (columns,)
-        and bool((model._unit > 0).all())
-    )
-
-
-MODEL_VALIDATORS: dict[str, Callable[[Any], bool]] = {
-    "BayesianLinearRegression": _is_valid_linear,
-    "BayesianLogisticRegression": _is_valid_logistic,
-    "CategoricalNB": _is_valid_categorical,
-    "NaiveBayes": _is_valid_table,
-    "TextClassifier": _is_valid_text,
-}
-
-
-def _list_record_names(parts: Any) -> Any:
-    """The names of records, however deep they lie."""
-    return tuple(_list_record_names(p) for p in parts) if type(parts) is tuple else find_stored_name(type(parts))
-
-
-def _count_columns(record: Any, default: int = 1) -> int:
-    """How many columns a record is of; one that knows no columns stands for ``alone``."""
-    if type(record) is tuple:
-        return len(record)
-    for field, axes in FIELD_SHAPES[find_stored_name(type(record))].items():
-        if "d" in axes:
-            return int(np.shape(getattr(record, field))[axes.index("d")])
-    return default

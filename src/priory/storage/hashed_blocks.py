@@ -1,4 +1,4 @@
-"""Bytes in blocks of a mebibyte: read and hashed on all cores."""
+"""Files in blocks of a mebibyte: read and hashed on all cores."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ BlockResultT = TypeVar("BlockResultT")
 
 
 def make_padding(size: int) -> bytes:
-    """Noughts up to the next multiple of 64."""
+    """Zero bytes from ``size`` up to the next multiple of 64."""
     return bytes(-size % ALIGNMENT_BYTES)
 
 
 def hash_blocks(chunks: Iterable[FileBytes], threads: int = N_THREADS) -> list[str]:
-    """The SHA-256 of each block of the chunks, one after the other.
+    """The SHA-256 of each block of the chunks, which are taken as one sequence of bytes.
 
     >>> [digest[:8] for digest in hash_blocks([b"ab", b"c"])]
     ['ba7816bf']
@@ -37,7 +37,7 @@ def hash_blocks(chunks: Iterable[FileBytes], threads: int = N_THREADS) -> list[s
 def _map_threaded(
     function: Callable[[BlockItemT], BlockResultT], items: Sequence[BlockItemT], threads: int = N_THREADS
 ) -> list[BlockResultT]:
-    """The function of every item, on so many threads."""
+    """The function of every item, computed on this number of threads."""
     if len(items) < 2 or threads < 2:
         return [function(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:
@@ -52,7 +52,7 @@ def _hash_block(block: list[memoryview]) -> str:
 
 
 def _split_blocks(chunks: Iterable[FileBytes]) -> Iterator[list[memoryview]]:
-    """Pieces of chunks that are a block together."""
+    """The chunks cut into pieces, and the pieces put together into blocks."""
     block: list[memoryview] = []
     room = HASH_BLOCK_BYTES
     for chunk in chunks:
@@ -68,7 +68,7 @@ def _split_blocks(chunks: Iterable[FileBytes]) -> Iterator[list[memoryview]]:
 
 
 def read_into_memory(file: BinaryIO, start: int, size: int, mapped: bool) -> memoryview:
-    """The file in memory, from ``start`` on: its own pages, or pages of its own, which are large where they can be."""
+    """The file in memory from ``start`` on: mapped, or read into pages that are large where the system can do that."""
     if mapped:
         return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY))
     if not hasattr(os, "preadv"):  # Windows

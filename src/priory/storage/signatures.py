@@ -1,8 +1,8 @@
-"""Signatures: that whoever has the key wrote the file, where a checksum says only that it is whole.
+"""Signatures: proof that a file was written by somebody who has the key; a checksum shows only that it is undamaged.
 
-A key is a file. If it is PEM it holds an Ed25519 key, and with the public one alone everybody can check; any other file
-of 32 bytes or more is a secret for HMAC-SHA-256, which whoever checks could sign with as well. What the key is decides
-how a signature is checked, never what the model file says of itself.
+A key is a file. A PEM file holds an Ed25519 key, whose public half is enough to check signatures; any other file of 32
+bytes or more is a secret for HMAC-SHA-256, with which everybody who can check can also sign. The kind of key decides
+how a signature is checked, never the model file.
 
     openssl genpkey -algorithm ed25519 -out private.pem
     openssl pkey -in private.pem -pubout -out public.pem
@@ -18,20 +18,20 @@ from typing import Any, Protocol
 
 from priory.errors import DataError, MissingDependencyError, ModelFileError
 
-SIGNATURE_SIZES = {"hmac-sha256": 32, "ed25519": 64}  # bytes of a signature
-SIGNATURE_PREFIX = b"priory model file\0"  # what the key signs here is signed nowhere else
-MIN_KEY_BYTES, MAX_KEY_BYTES = 32, 1 << 16  # bytes of a file with a key
+SIGNATURE_SIZES = {"hmac-sha256": 32, "ed25519": 64}  # bytes
+SIGNATURE_PREFIX = b"priory model file\0"  # so that signatures made for other purposes do not count
+MIN_KEY_BYTES, MAX_KEY_BYTES = 32, 1 << 16  # of the file that holds a key
 
 
 class SignatureKey(Protocol):
-    """What signs the digest of a file, and checks such signatures."""
+    """A key that checks signatures of digests, and may be able to sign."""
 
     @property
     def kind(self) -> str: ...
 
     @property
     def can_sign(self) -> bool:
-        """Whether it can sign."""
+        """Whether it can sign, and not only check."""
         ...
 
     def sign_digest(self, digest: bytes) -> bytes: ...
@@ -41,7 +41,7 @@ class SignatureKey(Protocol):
 
 @dataclass(frozen=True)
 class SharedSecretKey:
-    """A secret that those who sign and those who check have in common."""
+    """A secret that those who sign and those who check share."""
 
     value: bytes = field(repr=False)
     kind: str = "hmac-sha256"
@@ -56,7 +56,7 @@ class SharedSecretKey:
 
 @dataclass(frozen=True)
 class Ed25519Key:
-    """A public key, and the private one where it is there."""
+    """A public key, and the private one if it was given."""
 
     public: Any
     private: Any = field(default=None, repr=False)
@@ -69,7 +69,9 @@ class Ed25519Key:
 
     def sign_digest(self, digest: bytes) -> bytes:
         if not self.can_sign:
-            raise DataError(f"{self.path}: is a public key, which can only check; sign with the private one.")
+            raise DataError(
+                f"{self.path}: this is a public key, which can only check signatures; sign with the private one."
+            )
         signature: bytes = self.private.sign(SIGNATURE_PREFIX + digest)
         return signature
 
@@ -84,14 +86,14 @@ class Ed25519Key:
 
 
 def load_signature_key(path: str | os.PathLike[str]) -> SignatureKey:
-    """The key of a file."""
+    """The key that a file holds."""
     with open(path, "rb") as file:
         content = file.read(MAX_KEY_BYTES + 1)
     if content.lstrip().startswith(b"-----BEGIN"):
         return _load_pem_key(content, os.fspath(path))
     if not MIN_KEY_BYTES <= len(content) <= MAX_KEY_BYTES:
         raise DataError(
-            f"{path}: has {len(content):,} bytes; a secret key has {MIN_KEY_BYTES} to {MAX_KEY_BYTES:,}, drawn at random."
+            f"{path}: it has {len(content):,} bytes; a secret has {MIN_KEY_BYTES} to {MAX_KEY_BYTES:,} random ones."
         )
     return SharedSecretKey(content)
 
@@ -110,19 +112,17 @@ def _load_pem_key(pem: bytes, path: str) -> Ed25519Key:
             private = serialization.load_pem_private_key(pem, password=None)
             public = private.public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise DataError(f"{path}: is no key in PEM without a password: {' '.join(str(error).split())}.") from None
+        raise DataError(f"{path}: it is not a PEM key without a password: {' '.join(str(error).split())}.") from None
     if not isinstance(public, ed25519.Ed25519PublicKey):
-        raise DataError(f"{path}: is no Ed25519 key; make one with openssl genpkey -algorithm ed25519.")
+        raise DataError(f"{path}: it is not an Ed25519 key; make one with openssl genpkey -algorithm ed25519.")
     return Ed25519Key(public, private, path)
 
 
 def check_signature(key: SignatureKey, kind: str | None, digest: bytes, signature: bytes) -> None:
-    """Raise BadModel unless whoever has the key signed the digest."""
+    """Raise ModelFileError unless the digest was signed with the key."""
     if kind is None:
-        raise ModelFileError("it is not signed; sign it with priory sign, or get a signed one.")
+        raise ModelFileError("it is not signed; sign it with `priory sign`, or get a signed file.")
     if kind != key.kind:
-        raise ModelFileError(
-            f"it is signed with {kind}, and the key is for {key.kind}; give the key that goes with it."
-        )
+        raise ModelFileError(f"it is signed with {kind}, but the key is for {key.kind}; give the matching key.")
     if not key.verify_signature(digest, signature):
-        raise ModelFileError("the signature is of another key or another file; do not trust it, get the file again.")
+        raise ModelFileError("the signature belongs to another key or another file; do not trust this file.")

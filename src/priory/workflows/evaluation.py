@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,7 @@ from priory.sources.prefetch import peek_first
 from priory.workflows.callbacks import SILENT, Callbacks
 from priory.workflows.model_files import (
     choose_columns,
+    describe_source,
     fill_target,
     get_model_columns,
     join_labelled_rows,
@@ -93,9 +95,7 @@ def evaluate(
     ]
     _check_any_labelled(answers)
     log_proba, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
-    unknown = sorted(set(labels.tolist()) - set(trained.classes_.tolist()))
-    if unknown:
-        raise DataError(f"the model has no class {unknown[0]!r}; it has {format_names(trained.classes_.tolist())}")
+    _check_known_labels(trained, labels)
     return Evaluation(Scores.of(labels, log_proba, trained.classes_, logs=True), len(labels))
 
 
@@ -103,6 +103,7 @@ def report(
     model: ModelOrPath,
     paths: Paths,
     *,
+    learned: bool = False,
     target: str | None = None,
     columns: ColumnOptions | None = None,
     read: ReadOptions | None = None,
@@ -115,6 +116,8 @@ def report(
     ----------
     model : a model file, or a model
     paths : one path or several
+    learned : bool
+        Whether the model has learned these rows. Then each row is predicted by the model without it (leave-one-out).
     target : str, optional
         The column of the labels; by default the one that the model was trained for.
     columns : ColumnOptions, optional
@@ -128,12 +131,17 @@ def report(
     ReportResult
         The page, and the number of rows.
     """
-    import priory
+    from priory.export.report import ReportSubject
+    from priory.export.report import report as make_report
 
     trained, rows = load_classifier(model, key), open_paths(paths, read, callbacks)
-    table, labels = _read_all_labelled_rows(trained, rows, fill_target(trained, choose_columns(columns, target)))
+    column_options = fill_target(trained, choose_columns(columns, target))
+    table, labels = _read_all_labelled_rows(trained, rows, column_options)
+    _check_known_labels(trained, labels)
+    file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
+    subject = ReportSubject(describe_source(rows), str(column_options.target), file)
     with callbacks.activity("writing the report"):
-        return ReportResult(priory.report(trained, table, labels), len(labels))
+        return ReportResult(make_report(trained, table, labels, learned=learned, subject=subject), len(labels))
 
 
 def audit(
@@ -182,6 +190,12 @@ def _read_all_labelled_rows(
     parts = join_labelled_rows(read_labelled_rows(rows, get_model_columns(model), column_options))
     _check_any_labelled(parts)
     return parts[0]
+
+
+def _check_known_labels(model: TableOrTextClassifier, labels: Array) -> None:
+    unknown = sorted(set(labels.tolist()) - set(model.classes_.tolist()))
+    if unknown:
+        raise DataError(f"the model has no class {unknown[0]!r}; it has {format_names(model.classes_.tolist())}")
 
 
 def _check_any_labelled(parts: Sequence[object]) -> None:

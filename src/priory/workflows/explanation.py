@@ -161,6 +161,7 @@ def convert_ledger_to_dict(ledger: Ledger) -> dict[str, JSONValue]:
         "decibans": _round_decibans(ledger.log_odds()),
         "no_evidence": ledger.no_evidence,
         "prior": prior,
+        "prior_name": ledger.prior.name,
         "evidence": lines[:MAX_LINES_IN_JSON],
     }
 

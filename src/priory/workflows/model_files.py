@@ -20,7 +20,7 @@ from priory.sources.discovery import make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, TEXT_COLUMN
 from priory.sources.prefetch import read_ahead
 from priory.storage import load
-from priory.workflows.callbacks import SILENT, Callbacks, note_coerced_cells
+from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
 from priory.workflows.out_of_core import RowSample
 
 if TYPE_CHECKING:
@@ -37,6 +37,13 @@ def open_paths(paths: Paths, read: ReadOptions | None, callbacks: Callbacks) -> 
     """The rows of one path or of several."""
     named = [paths] if isinstance(paths, str | os.PathLike) else paths
     return open_files([os.fspath(path) for path in named], read or ReadOptions(), callbacks.progress)
+
+
+def describe_source(rows: FileRows) -> str:
+    """The name of the file for the title of a report; of several, the first and the number of the others."""
+    first, *others = [os.path.basename(str(file.path).rstrip("/")) for file in rows.files]
+    name = "standard input" if first == "-" else first
+    return f"{name} and {format_count(len(others), 'more file')}" if others else name
 
 
 def open_paths_for_model(

@@ -28,7 +28,13 @@ from priory.sources.discovery import format_names
 from priory.sources.mail import MAIL_FLAG_MESSAGES
 from priory.sources.prefetch import peek_first, read_ahead
 from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
-from priory.workflows.model_files import choose_columns, open_paths, read_sample_rows, set_training_columns
+from priory.workflows.model_files import (
+    choose_columns,
+    describe_source,
+    open_paths,
+    read_sample_rows,
+    set_training_columns,
+)
 from priory.workflows.out_of_core import (
     LabelledBatch,
     RowSample,
@@ -106,7 +112,9 @@ def train_on_rows(
     _check_classes(model, rows, callbacks)
     set_training_columns(model, columns, target)
     unreadable = [path for file in rows.files for path in getattr(file, "unreadable", [])]
-    result = TrainingResult(model, sample.rows, describe_families(model), empty, unreadable)
+    result = TrainingResult(
+        model, sample.rows, describe_families(model), empty, unreadable, source=describe_source(rows)
+    )
     if not options.plain:
         sampled = read_sample_rows(sample, columns, replace(column_options, target=target), rows)
         evaluate_on_sample(result, *sampled, options, callbacks)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from priory.core.typing import Array
-from priory.models.explanation import DECIBANS_PER_NAT, Ledgers
+from priory.errors import DataError
 from priory.sources.column_types import InputRows
 from priory.workflows.callbacks import Callbacks
 from priory.workflows.out_of_core import DEFAULT_SAMPLE_ROWS
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
     from priory.workflows.model_files import TableOrTextClassifier
 
 MAX_AUDIT_BYTES = 1 << 20  # of the sample: an audit takes a hundred times the memory of its rows
-ROWS_TO_FIND_EVIDENCE = 500  # rows of the sample over which the evidence of columns is averaged
-MAX_EVIDENCE_PER_CLASS = 6
-MAX_EVIDENCE_DECIBANS = 999.0
+MAX_EVIDENCE_SHOWN = 6  # of each class
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,9 @@ class TrainingResult:
     findings : Findings or None
         What the leakage audit found in the sample.
     evidence : dict of str to list of (str, float)
-        For each class the words or columns that speak most for it, and their weight in decibans.
+        For each class the words or columns that speak most for it, and their weight in decibans, as in the report.
+    source : str
+        The names of the files.
     """
 
     model: TableOrTextClassifier
@@ -100,6 +99,7 @@ class TrainingResult:
     scores: Scores | None = None
     findings: Findings | None = None
     evidence: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    source: str = ""
 
     @property
     def classes(self) -> dict[str, float]:
@@ -121,10 +121,15 @@ class TrainingResult:
         }
 
     def report(self) -> Report:
-        """The HTML report about the model on the sample."""
-        import priory
+        """The HTML report about the model on the sample; after a plain training there is none."""
+        from priory.export.report import ReportSubject, report
 
-        return priory.report(self.model, self.sample, self.labels, findings=self.findings)
+        if self.sample is None or self.labels is None:
+            raise DataError(
+                "a plain training keeps no rows to report on; train without plain, or call report(model, X, y)"
+            )
+        subject = ReportSubject(self.source, str(self.model.target_), rows_learned=self.n_rows)
+        return report(self.model, self.sample, self.labels, self.findings, scores=self.scores, subject=subject)
 
 
 def evaluate_on_sample(
@@ -135,8 +140,11 @@ def evaluate_on_sample(
     model, result.sample, result.labels = result.model, sample, labels
     with callbacks.activity(f"leaving out each of {len(labels):,} rows in turn"):
         model.set_params(calibrate="loo").refresh(sample, labels)
-        result.scores = model.evaluate() if hasattr(model, "corrections_") else model.evaluate(sample, labels)
-    result.evidence = find_strongest_evidence(model, sample, labels)
+        if hasattr(model, "corrections_"):
+            result.scores = replace(model.evaluate(), positions=model.find_scored_rows(sample))
+        else:
+            result.scores = model.evaluate(sample, labels)
+    result.evidence = list_strongest_evidence(model, sample, labels)
     if options.audit:
         with callbacks.activity("looking for leakage"):
             result.findings = _audit_sample(sample, labels)
@@ -155,31 +163,13 @@ def take_first_rows(rows: InputRows, count: int) -> InputRows:
     return rows[:count] if isinstance(rows, list) else rows.slice(0, count)
 
 
-def find_strongest_evidence(
+def list_strongest_evidence(
     model: TableOrTextClassifier, rows: InputRows, labels: Array
 ) -> dict[str, list[tuple[str, float]]]:
-    """For each class the words that speak most for it, or the columns on average over the rows of the class."""
-    from priory.estimators.text_classifier import TextClassifier
+    """For each class the words or columns that speak most for it, as the report shows them, in decibans."""
+    from priory.export.strongest_evidence import find_strongest_evidence
 
-    if isinstance(model, TextClassifier):
-        return {
-            str(label): [(e.token, round(e.decibans, 1)) for e in model.evidence(label, MAX_EVIDENCE_PER_CLASS)]
-            for label in model.classes_
-        }
-    return _average_column_evidence(model.explain(take_first_rows(rows, ROWS_TO_FIND_EVIDENCE)), labels)
-
-
-def _average_column_evidence(ledgers: Ledgers, labels: Array) -> dict[str, list[tuple[str, float]]]:
-    """For each class its columns by their weight, on average over its rows, against the mean of the other classes."""
-    names, classes = [line.name for line in ledgers[0].lines], ledgers[0].classes
-    terms = np.array([[line.log_likelihood for line in ledger.lines] for ledger in ledgers])  # (rows, columns, classes)
-    found = {}
-    for c, label in enumerate(classes):
-        own = terms[labels[: len(terms)] == label]
-        if len(own):
-            others = (own.sum(axis=2) - own[:, :, c]) / (len(classes) - 1)
-            decibans = (own[:, :, c] - others).mean(axis=0) * DECIBANS_PER_NAT
-            weight = np.nan_to_num(decibans, posinf=MAX_EVIDENCE_DECIBANS, neginf=-MAX_EVIDENCE_DECIBANS)
-            best = np.argsort(-weight, kind="stable")[:MAX_EVIDENCE_PER_CLASS]
-            found[str(label)] = [(names[j], round(float(weight[j]), 1)) for j in best if weight[j] > 0]
-    return found
+    return {
+        str(label): [(one.name, round(one.decibans, 1)) for one in evidence[:MAX_EVIDENCE_SHOWN]]
+        for label, evidence in find_strongest_evidence(model, rows, labels).items()
+    }

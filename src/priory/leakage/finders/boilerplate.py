@@ -1,7 +1,7 @@
-"""Boilerplate that identifies the class: mail headers, repeated lines, single tokens that answer alone.
+"""Boilerplate that gives the class away: mail headers, repeated lines, single tokens.
 
-A text's *head* is the lines `Name: value` before its first blank line. Where most texts have one, the score of the
-whole text is compared with the score of the body; fields and lines that go with a class are named.
+The *header* of a text is the lines `Name: value` before its first blank line. If most texts have one, the score of the
+whole texts is compared with the score of their bodies. Header fields and lines that go with a class are listed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from priory.leakage.audit_tables import AuditData
 from priory.leakage.finders.columns import CERTAIN_COPY_SKILL, STRONG_SKILL, skill_p_value
 from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
 from priory.leakage.significance import clopper_pearson_interval, mcnemar_p_value, measure_presence_association
-from priory.leakage.text_scores import MAX_DOCUMENTS_SCORED, mark_correct_documents
+from priory.leakage.text_scores import mark_correct_documents, sample_documents
 
 HEADER_LINE_PATTERN = re.compile(r"^([A-Za-z][\w-]*):", re.MULTILINE)
-MIN_SHARE_WITH_HEADER = 0.5  # of the texts have a head, where heads are looked at
-MIN_DOCUMENTS_SHARING_LINE = 10  # documents that share a line, at least
-MIN_LINE_CLASS_SHARE = 0.9  # of the documents with a line are of one class
+MIN_SHARE_WITH_HEADER = 0.5  # of the texts must have a header
+MIN_DOCUMENTS_SHARING_LINE = 10
+MIN_LINE_CLASS_SHARE = 0.9  # of the documents with a repeated line belong to one class
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
@@ -32,51 +32,49 @@ def find(data: AuditData) -> Iterator[Suspicion]:
     for name, texts in data.texts.items():
         documents = [text.replace("\r\n", "\n") for text in texts[: data.n_train]]
         yield from _find_label_token(data, name, documents, data.labels)
-        heads = [extract_header(text) for text in documents]
-        if np.mean([bool(lines) for lines in heads]) >= MIN_SHARE_WITH_HEADER:
-            yield from _find_header_leaks(data, name, documents, heads, data.labels)
+        headers = [extract_header(text) for text in documents]
+        if np.mean([bool(header) for header in headers]) >= MIN_SHARE_WITH_HEADER:
+            yield from _find_header_leaks(data, name, documents, headers, data.labels)
         yield from _find_repeated_lines(data, name, documents, data.labels)
 
 
 def extract_header(text: str) -> str:
-    """The header of a text, empty where there is none: two fields or more, and nothing else but what continues them.
+    """The header of a text, empty if there is none: at least two fields, and nothing but continuation lines.
 
     >>> extract_header("From: a@b.c\\nSubject: hello\\n there\\n\\nFrom: here on it is body")
     'From: a@b.c\\nSubject: hello\\n there'
     """
     first = text.partition("\n\n")[0]
     lines = first.split("\n")
-    fitting = [line.startswith((" ", "\t", "From ")) or HEADER_LINE_PATTERN.match(line) for line in lines]
-    return first if all(fitting) and len(HEADER_LINE_PATTERN.findall(first)) >= 2 else ""
+    is_header = [line.startswith((" ", "\t", "From ")) or HEADER_LINE_PATTERN.match(line) for line in lines]
+    return first if all(is_header) and len(HEADER_LINE_PATTERN.findall(first)) >= 2 else ""
 
 
 def _find_header_leaks(
     data: AuditData, name: str, documents: list[str], headers: list[str], labels: Array
 ) -> Iterator[Suspicion]:
-    step = max(1, len(documents) // MAX_DOCUMENTS_SCORED)
-    some, top, y = documents[::step], headers[::step], labels[::step]
-    bodies = [text[len(lines) :] for text, lines in zip(some, top, strict=True)]
-    whole, inside, outside = (
-        mark_correct_documents(some, y),
-        mark_correct_documents(bodies, y),
-        mark_correct_documents(top, y),
-    )
-    errors = float(len(y) - outside.sum())
+    sample, y = sample_documents(documents, labels)
+    sampled_headers, _ = sample_documents(headers, labels)
+    sampled_bodies = [text[len(header) :] for text, header in zip(sample, sampled_headers, strict=True)]
+    by_text = mark_correct_documents(sample, y)
+    by_body = mark_correct_documents(sampled_bodies, y)
+    by_header = mark_correct_documents(sampled_headers, y)
+    errors = float(len(y) - by_header.sum())
     strong = skill_p_value(errors, len(y), data.base_rate, STRONG_SKILL) <= FALSE_ALARM_LEVEL
     fields = _find_informative_fields(headers, labels, len(data.classes))
     shown = [_format_class_shares(data, field, counts) for field, counts, _ in fields]
 
     def finding() -> Finding:
         return Finding(
-            Severity.HIGH if strong or mcnemar_p_value(whole, inside) <= FALSE_ALARM_LEVEL else Severity.MEDIUM,
+            Severity.HIGH if strong or mcnemar_p_value(by_text, by_body) <= FALSE_ALARM_LEVEL else Severity.MEDIUM,
             "boilerplate",
-            f"the headers of {name!r} know the class: alone they are right in {outside.mean():.1%} of the texts, "
-            f"bodies in {inside.mean():.1%}",
-            "Train and test on the bodies; what identifies a sender or a list will not be there next time.",
+            f"the headers of {name!r} predict the class: alone they are right in {by_header.mean():.1%} of the texts, "
+            f"the bodies in {by_body.mean():.1%}",
+            "Train and test on the bodies: senders and mailing lists will be different when the model is used.",
             columns=(name, *(field for field, _, _ in fields)),
             examples=tuple(shown),
-            interval=clopper_pearson_interval(float(outside.sum()), len(y)),
-            effect=Effect(float(whole.mean()), float(inside.mean()), len(y)),
+            interval=clopper_pearson_interval(float(by_header.sum()), len(y)),
+            effect=Effect(float(by_text.mean()), float(by_body.mean()), len(y)),
         )
 
     yield Suspicion(skill_p_value(errors, len(y), data.base_rate, 0.0), finding)
@@ -105,58 +103,60 @@ def _format_class_shares(data: AuditData, field: str, counts: Array) -> str:
 
 
 def _find_repeated_lines(data: AuditData, name: str, documents: list[str], labels: Array) -> Iterator[Suspicion]:
-    """Lines repeated word for word in many documents, nearly all of one class."""
-    seen = [{line.strip() for line in text.split("\n")} - {""} for text in documents]
-    if max(map(len, seen), default=0) < 2:
+    """Lines that are repeated literally in many documents, nearly all of one class."""
+    lines_of = [{line.strip() for line in text.split("\n")} - {""} for text in documents]
+    if max(map(len, lines_of), default=0) < 2:
         return
-    times = Counter(line for lines in seen for line in lines)
+    times = Counter(line for lines in lines_of for line in lines)
     index = {line: k for k, line in enumerate(line for line, n in times.items() if n >= MIN_DOCUMENTS_SHARING_LINE)}
     if not index:
         return
     groups = len(data.classes)
     flat = [
-        index[line] * groups + int(c) for lines, c in zip(seen, labels, strict=True) for line in lines if line in index
+        index[line] * groups + int(c)
+        for lines, c in zip(lines_of, labels, strict=True)
+        for line in lines
+        if line in index
     ]
     counts = np.bincount(np.array(flat, dtype=np.int64), minlength=len(index) * groups).reshape(-1, groups)
     _, p = measure_presence_association(counts, np.bincount(labels, minlength=groups))
-    telling = (counts.max(axis=1) >= MIN_LINE_CLASS_SHARE * counts.sum(axis=1)) & (p * len(p) <= FALSE_ALARM_LEVEL)
-    if not telling.any():
+    gives_away = (counts.max(axis=1) >= MIN_LINE_CLASS_SHARE * counts.sum(axis=1)) & (p * len(p) <= FALSE_ALARM_LEVEL)
+    if not gives_away.any():
         return
-    spelt = list(index)
-    order = [int(k) for k in np.argsort(-counts.max(axis=1), kind="stable") if telling[k]]
-    wanted = {spelt[k] for k in order}
-    hit = np.array([bool(lines & wanted) for lines in seen])
+    all_lines = list(index)
+    order = [int(k) for k in np.argsort(-counts.max(axis=1), kind="stable") if gives_away[k]]
+    leaking = {all_lines[k] for k in order}
+    hit = np.array([bool(lines & leaking) for lines in lines_of])
 
     def finding() -> Finding:
-        step = max(1, len(documents) // MAX_DOCUMENTS_SCORED)
-        some, y = documents[::step], labels[::step]
-        stripped = ["\n".join(line for line in text.split("\n") if line.strip() not in wanted) for text in some]
-        before, after = mark_correct_documents(some, y), mark_correct_documents(stripped, y)
+        sample, y = sample_documents(documents, labels)
+        stripped = ["\n".join(line for line in text.split("\n") if line.strip() not in leaking) for text in sample]
+        before, after = mark_correct_documents(sample, y), mark_correct_documents(stripped, y)
         return Finding(
             Severity.HIGH if mcnemar_p_value(before, after) <= FALSE_ALARM_LEVEL else Severity.MEDIUM,
             "boilerplate",
-            f"{len(order):,} lines of {name!r} are repeated word for word in texts of one class; {hit.mean():.1%} of "
+            f"{len(order):,} lines of {name!r} are repeated literally in texts of one class; {hit.mean():.1%} of "
             "the texts have one",
-            "Remove them: signatures, footers and templates identify the source, not what is said.",
+            "Remove them: signatures, footers and templates identify the source, not the content.",
             columns=(name,),
             rows=tuple(np.flatnonzero(hit).tolist()),
             examples=tuple(
-                f"{spelt[k][:80]} ({counts[k].max()} of {counts[k].sum()} in {data.classes[counts[k].argmax()]})"
+                f"{all_lines[k][:80]} ({counts[k].max()} of {counts[k].sum()} in {data.classes[counts[k].argmax()]})"
                 for k in order[:5]
             ),
             interval=clopper_pearson_interval(float(hit.sum()), len(hit)),
             effect=Effect(float(before.mean()), float(after.mean()), len(before)),
         )
 
-    yield Suspicion(float(min(1.0, p[telling].min() * len(p))), finding)
+    yield Suspicion(float(min(1.0, p[gives_away].min() * len(p))), finding)
 
 
 def _find_label_token(data: AuditData, name: str, documents: list[str], labels: Array) -> Iterator[Suspicion]:
-    """Single tokens that answer nearly every text by being there or not."""
+    """A single token whose presence or absence predicts the class of nearly every text."""
     counted = words.count_tokens(documents, labels, len(data.classes))
     total = np.bincount(labels, minlength=len(data.classes))
-    there = counted.counts
-    correct = there.max(axis=1) + (total - there).max(axis=1)
+    present = counted.counts  # (tokens, classes)
+    correct = present.max(axis=1) + (total - present).max(axis=1)
     if not len(correct):
         return
     k, n = int(correct.argmax()), len(documents)
@@ -167,17 +167,16 @@ def _find_label_token(data: AuditData, name: str, documents: list[str], labels: 
     )
 
     def finding() -> Finding:
-        step = max(1, n // MAX_DOCUMENTS_SCORED)
-        some, y = documents[::step], labels[::step]
-        before, after = mark_correct_documents(some, y), mark_correct_documents(some, y, [token])
+        sample, y = sample_documents(documents, labels)
+        before, after = mark_correct_documents(sample, y), mark_correct_documents(sample, y, [token])
         return Finding(
             Severity.HIGH if copy <= FALSE_ALARM_LEVEL else Severity.MEDIUM,
             "boilerplate",
-            f"the token {token!r} of {name!r} is nearly the label: alone it is right in {correct[k] / n:.1%} "
+            f"the token {token!r} of {name!r} is nearly a copy of the label: alone it is right in {correct[k] / n:.1%} "
             "of the texts",
-            "Remove it, and what it came with: it is the label in another form.",
+            "Remove it and the text around it: it is the label in another form.",
             columns=(name,),
-            examples=(_format_class_shares(data, token, there[k]),),
+            examples=(_format_class_shares(data, token, present[k]),),
             interval=clopper_pearson_interval(float(correct[k]), n),
             effect=Effect(float(before.mean()), float(after.mean()), len(y)),
         )

@@ -1,8 +1,9 @@
-"""Columns that know the label: alone, all of a sudden, or by what is missing in them; and columns that know nothing.
+"""Columns that predict the label too well: alone, by a jump in the score, or by which of their cells are missing.
 
-*Skill* is the share of the base rate's errors that a column avoids: 0 for guessing the commonest class, 1 for a copy of
-the target. Every score is leave-one-out in closed form. A strong column may be a good one: severity says how strong,
-and the advice is to ask whether it is known when the model is used.
+*Skill* is the share of the base rate's errors that a column avoids: 0 for always answering the most common class, 1 for
+a copy of the target. All scores are leave-one-out in closed form. A strong column may simply be a good one: the
+severity says how strong it is, and the advice is to ask whether it is known when the model is used. Constant columns
+are found as well.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from priory.leakage.column_votes import BinnedNaiveBayes, ColumnVote
 from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
 from priory.leakage.significance import binomial_tail, clopper_pearson_interval, mcnemar_p_value, measure_association
 
-OBSERVED_COPY_SKILL = 0.99  # skill that a column shows if it is taken for a form of the label,
-CERTAIN_COPY_SKILL = 0.9  # and that it has for sure
-STRONG_SKILL = 0.5  # skill of a column that is worth a question
-ERROR_JUMP_FACTOR = 2  # times fewer errors with a column than without it: a sudden jump
-MAX_SUBSET_SHARE = 0.25  # of the columns: so few that do as well as all are worth a question
-SUBSET_WORSE_P_VALUE = 0.05  # p-value below which some columns do worse than all
+OBSERVED_COPY_SKILL = 0.99  # the skill that a column must show to be taken for a form of the label,
+CERTAIN_COPY_SKILL = 0.9  # and the skill that it must have beyond doubt
+STRONG_SKILL = 0.5  # of a column that deserves a question
+ERROR_JUMP_FACTOR = 2  # a column jumps if there are this many times fewer errors with it than without it
+MAX_SUBSET_SHARE = 0.25  # of the columns: if so few do as well as all, they deserve a question
+SUBSET_WORSE_P_VALUE = 0.05  # below this p-value a subset of the columns does worse than all
 
 AVAILABILITY_ADVICE = "Is it known before the outcome, when the model is used? If not, leave it out."
 
@@ -42,12 +43,12 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 
 def skill_p_value(errors: float, n_rows: int, base_rate: float, skill: float) -> float:
-    """The chance of so few errors if the skill were no more than this."""
+    """The probability of this number of errors or fewer if the skill is at most ``skill``."""
     return binomial_tail(n_rows - errors, n_rows, 1 - (1 - skill) * (1 - base_rate))
 
 
 def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_correct: Array) -> Iterator[Suspicion]:
-    """A column that alone is right nearly always, or better than all others together, or halves their errors."""
+    """A column that alone is nearly always right, is better than all others together, or halves their errors."""
     name, n, base = data.columns[j].name, data.n_train, data.base_rate
     alone = votes.mark_correct_by_column(j)
     errors = int(n - alone.sum())
@@ -56,12 +57,12 @@ def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_co
     wrong, wrong_together = float((~rest).sum()), float((~all_correct).sum())
     chances = {
         "is nearly a copy of the label": skill_p_value(errors, n, base, CERTAIN_COPY_SKILL),
-        "knows more of the label than the rest": max(strong, mcnemar_p_value(alone, rest)),
+        "predicts the label better than all others together": max(strong, mcnemar_p_value(alone, rest)),
         "makes the score jump": max(
             strong, binomial_tail(wrong, wrong + wrong_together, ERROR_JUMP_FACTOR / (1 + ERROR_JUMP_FACTOR))
         ),
     }
-    what = min(chances, key=lambda reason: chances[reason])
+    strength = min(chances, key=lambda reason: chances[reason])
     sure = len(chances) * len(votes.votes) * next(iter(chances.values())) <= FALSE_ALARM_LEVEL
 
     def finding() -> Finding:
@@ -69,7 +70,7 @@ def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_co
         return Finding(
             Severity.HIGH if sure and errors <= (1 - OBSERVED_COPY_SKILL) * n * (1 - base) else Severity.MEDIUM,
             "column",
-            f"column {name!r} {what}: alone it is right in {alone.mean():.1%} of the rows (base rate {base:.1%}, "
+            f"column {name!r} {strength}: alone it is right in {alone.mean():.1%} of the rows (base rate {base:.1%}, "
             f"{bits:.2f} bits), all other columns together in {rest.mean():.1%}",
             AVAILABILITY_ADVICE,
             columns=(name,),
@@ -78,11 +79,11 @@ def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_co
             effect=Effect(float(all_correct.mean()), float(rest.mean()), n),
         )
 
-    yield Suspicion(min(1.0, len(chances) * chances[what]), finding)
+    yield Suspicion(min(1.0, len(chances) * chances[strength]), finding)
 
 
 def _format_largest_bins(data: AuditData, votes: BinnedNaiveBayes, j: int) -> tuple[str, ...]:
-    """The fullest bins: what the column shows, and the class it goes with."""
+    """The largest bins of a column: a value, and the most common class of its rows."""
     counts = votes.votes[j].counts
     shown = []
     for b in np.argsort(-counts.sum(axis=0), kind="stable")[:3]:
@@ -99,7 +100,7 @@ def _format_largest_bins(data: AuditData, votes: BinnedNaiveBayes, j: int) -> tu
 def _find_informative_gaps(
     data: AuditData, votes: BinnedNaiveBayes, column_indices: list[int], labels: Array, all_correct: Array
 ) -> Iterator[Suspicion]:
-    """Cells that are filled for one class and not for another: filled after the outcome?"""
+    """Cells that are filled for one class and missing for another: perhaps filled in after the outcome."""
     gaps = data.columns[column_indices[0]].is_missing[: data.n_train]
     vote = ColumnVote.of(gaps.astype(np.int64), 2, labels, votes.prior)
     bits, p = measure_association(vote.counts)
@@ -109,13 +110,13 @@ def _find_informative_gaps(
     def finding() -> Finding:
         most, least = int(np.argmax(filled)), int(np.argmin(filled))
         sure = [_separation_p_value(vote.counts, skill) <= FALSE_ALARM_LEVEL for skill in (STRONG_SKILL, 0.0)]
-        after = "; filled after the outcome?" if filled[least] == 0 else ""
+        after = "; perhaps filled in after the outcome" if filled[least] == 0 else ""
         return Finding(
             Severity.HIGH if sure[0] else Severity.MEDIUM if sure[1] else Severity.LOW,
             "missing",
-            f"what is missing in {_format_names(names)} knows the label ({bits:.2f} bits): filled in {filled[most]:.1%} of "
-            f"class {data.classes[most]!r}, in {filled[least]:.1%} of class {data.classes[least]!r}{after}",
-            "Find out why it is missing. " + AVAILABILITY_ADVICE,
+            f"missing cells of {_format_names(names)} predict the label ({bits:.2f} bits): {filled[most]:.1%} are "
+            f"filled in class {data.classes[most]!r}, {filled[least]:.1%} in class {data.classes[least]!r}{after}",
+            "Find out why they are missing. " + AVAILABILITY_ADVICE,
             columns=names,
             interval=clopper_pearson_interval(vote.counts[most, 0], vote.counts[most].sum()),
             effect=Effect(float(all_correct.mean()), float(votes.mark_correct_rows(column_indices).mean()), len(gaps)),
@@ -125,7 +126,7 @@ def _find_informative_gaps(
 
 
 def _separation_p_value(counts: Array, skill: float) -> float:
-    """The chance that the bins tell a class from the others as well as they do, if the skill were no more than this."""
+    """The p-value of the bins separating any class from the others with no more than this skill."""
     n, rest = counts.sum(), counts.sum(axis=0) - counts
     right = np.maximum(counts, rest).sum(axis=1)
     base = np.maximum(counts.sum(axis=1), rest.sum(axis=1)) / n
@@ -134,7 +135,7 @@ def _separation_p_value(counts: Array, skill: float) -> float:
 
 
 def _group_columns_by_gaps(data: AuditData) -> Iterator[list[int]]:
-    """Columns with missing cells, those missing in the same rows together."""
+    """Columns with missing cells; those that are missing in the same rows form one group."""
     alike: dict[bytes, list[int]] = {}
     for j, column in enumerate(data.columns):
         gaps = column.is_missing[: data.n_train]
@@ -148,7 +149,7 @@ def _format_names(names: tuple[str, ...]) -> str:
 
 
 def _find_sufficient_subset(data: AuditData, votes: BinnedNaiveBayes, all_correct: Array) -> Iterator[Suspicion]:
-    """Columns added one by one, the best alone first: do a few do as well as all, and is there a jump?"""
+    """A few columns that do as well as all; columns are added one by one, those that are best alone first."""
     d, n = len(votes.votes), len(all_correct)
     if (
         d < 1 / MAX_SUBSET_SHARE
@@ -173,9 +174,9 @@ def _find_sufficient_subset(data: AuditData, votes: BinnedNaiveBayes, all_correc
         lambda: Finding(
             Severity.LOW,
             "subset",
-            f"{len(names)} of {d} columns do as well as all: accuracy {scores[-1]:.3f} against {all_correct.mean():.3f} "
-            f"(added one by one: {', '.join(f'{score:.3f}' for score in scores)})",
-            "High quality, or leakage: look at these first. " + AVAILABILITY_ADVICE,
+            f"{len(names)} of {d} columns do as well as all: accuracy {scores[-1]:.3f}, all {all_correct.mean():.3f} "
+            f"(adding one at a time: {', '.join(f'{score:.3f}' for score in scores)})",
+            "They are very good, or they leak: look at them first. " + AVAILABILITY_ADVICE,
             columns=names,
             interval=clopper_pearson_interval(float(right.sum()), n),
             effect=Effect(
@@ -191,10 +192,10 @@ def _find_constant_column(data: AuditData, column: AuditColumn) -> Iterator[Susp
     cells = (column.numbers if column.numbers is not None else column.codes_and_values[0])[: data.n_train]
     if not gaps.all() and (gaps.any() or (cells != cells[0]).any()):
         return
-    what = "is empty" if gaps.all() else f"holds {column.format_cell(0)!r} in every row"
+    content = "is empty" if gaps.all() else f"holds {column.format_cell(0)!r} in every row"
     yield Suspicion(
         None,
         lambda: Finding(
-            Severity.LOW, "constant", f"column {column.name!r} {what}", "Leave it out.", columns=(column.name,)
+            Severity.LOW, "constant", f"column {column.name!r} {content}", "Leave it out.", columns=(column.name,)
         ),
     )

@@ -1,4 +1,4 @@
-"""Train and test told apart, by a naive Bayes that leaves each row out, and by what."""
+"""Drift: whether naive Bayes, with each row left out, can distinguish training rows from test rows, and by what."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from priory.leakage.column_votes import BinnedNaiveBayes
 from priory.leakage.finders.identifiers import explain_identifier
 from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
 from priory.leakage.significance import auc_with_error, measure_association, measure_presence_association
-from priory.leakage.text_scores import MAX_DOCUMENTS_SCORED, log_joint_leave_one_out, mark_correct_documents
+from priory.leakage.text_scores import log_joint_leave_one_out, mark_correct_documents, sample_documents
 
-MEDIUM_DRIFT_AUC, HIGH_DRIFT_AUC = 0.6, 0.8  # the area under the curve of telling the tables apart
+MEDIUM_DRIFT_AUC, HIGH_DRIFT_AUC = 0.6, 0.8  # area under the ROC curve of distinguishing the tables
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
@@ -41,12 +41,12 @@ def _find_column_drift(data: AuditData, column_indices: list[int]) -> Iterator[S
         names = tuple(data.columns[column_indices[k]].name for k in order)
         right, after = votes.mark_correct_rows(), votes.mark_correct_rows(order)
         auc, error = auc_with_error(votes.log_joint[:, 1] - votes.log_joint[:, 0], side == 1)
-        said = ", ".join(f"{data.columns[column_indices[k]].name!r} {tests[k][0]:.3f} bits" for k in order[:5])
+        strongest = ", ".join(f"{data.columns[column_indices[k]].name!r} {tests[k][0]:.3f} bits" for k in order[:5])
         return Finding(
             _rate_drift(auc - 2 * error),
             "drift",
-            f"train and test can be told apart (AUC {auc:.2f}), by {said}",
-            "The test score is of another population: find out why, and leave out or mend what gives the tables away.",
+            f"training and test rows can be distinguished (AUC {auc:.2f}) by {strongest}",
+            "The test score describes another population: find out why, and leave out or correct these columns.",
             columns=names,
             interval=(auc - 2 * error, min(auc + 2 * error, 1.0)),
             effect=Effect(float(right.mean()), float(after.mean()), len(side)),
@@ -60,7 +60,7 @@ def _rate_drift(auc: float) -> Severity:
 
 
 def _find_token_drift(data: AuditData, name: str, texts: list[str]) -> Iterator[Suspicion]:
-    """Tokens that one table has more often than the other."""
+    """Tokens that are more frequent in one table than in the other."""
     side = np.repeat([0, 1], [data.n_train, data.n_test]).astype(np.int32)
     counted = words.count_tokens(texts, side, 2)
     if not len(counted):
@@ -70,22 +70,21 @@ def _find_token_drift(data: AuditData, name: str, texts: list[str]) -> Iterator[
     def finding() -> Finding:
         order = np.argsort(-bits, kind="stable")
         order = order[p[order] * len(p) <= FALSE_ALARM_LEVEL]
-        telling = counted.take_tokens(order).tokens()
-        step = max(1, len(texts) // MAX_DOCUMENTS_SCORED)
-        some, y = texts[::step], side[::step]
-        joint = log_joint_leave_one_out(some, y)
+        tokens = counted.take_tokens(order).tokens()
+        sample, y = sample_documents(texts, side)
+        joint = log_joint_leave_one_out(sample, y)
         auc, error = auc_with_error(joint[:, 1] - joint[:, 0], y == 1)
-        before, after = joint.argmax(axis=1) == y, mark_correct_documents(some, y, telling)
+        before, after = joint.argmax(axis=1) == y, mark_correct_documents(sample, y, tokens)
         share = counted.counts[order] / np.array([data.n_train, data.n_test])
         return Finding(
             _rate_drift(auc - 2 * error),
             "drift",
-            f"train and test can be told apart by {name!r} (AUC {auc:.2f}): {len(telling):,} tokens differ",
-            "The test score is of another population: find out where the texts come from.",
+            f"training and test rows can be distinguished by {name!r} (AUC {auc:.2f}): {len(tokens):,} tokens differ",
+            "The test score describes another population: find out where the texts come from.",
             columns=(name,),
             examples=tuple(
                 f"{token}: in {a:.1%} of train, {b:.1%} of test"
-                for token, (a, b) in zip(telling[:5], share, strict=False)
+                for token, (a, b) in zip(tokens[:5], share, strict=False)
             ),
             interval=(auc - 2 * error, min(auc + 2 * error, 1.0)),
             effect=Effect(float(before.mean()), float(after.mean()), len(y)),

@@ -1,8 +1,8 @@
-"""Rows that are there twice: in train and test, or in one table that will be split; and copies with other labels.
+"""Duplicate rows: in train and test, or in one table that will be split; and copies with different labels.
 
-Copies are counted. Whether they are more than chance is a test: rows of a few labels coincide by chance. If they do,
-many more agree in all columns but one. So for the column that explains the copies best, the audit asks whether rows
-that agree everywhere else agree there more often than rows do.
+Copies are counted. Whether there are more of them than chance explains is tested, because rows of a few labels coincide
+by chance. If they do, many more rows agree in all columns but one. So, for the column that explains the copies best,
+the test is whether rows that agree everywhere else also agree there more often than other rows do.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity
 from priory.leakage.row_hashes import RowHashes, mix_bits
 from priory.leakage.significance import binomial_tail, clopper_pearson_interval
 
-COPY_TEST_FACTOR = 10  # one test speaks for all copies; it takes a tenth of the audit's chance of a false alarm
-HIGH_COPY_SHARE = 0.01  # of the rows: with fewer copies the score is hardly moved
-MAX_MAJORITY_COPY_SHARE = 0.1  # of the copies are of the largest class, at most, where the others were oversampled
+COPY_TEST_FACTOR = 10  # the one test of all copies gets a tenth of the audit's probability of a false alarm
+HIGH_COPY_SHARE = 0.01  # of the rows: fewer copies hardly change the score
+MAX_MAJORITY_COPY_SHARE = 0.1  # of the copies belong to the largest class if the others were oversampled
 LOOSE_MATCH_TEXT = "case, spacing or rounding"
-MAX_COLUMN_AGREEMENT = 0.9  # a column in which so many pairs of rows agree cannot tell copies from chance
-MAX_ROWS_PER_DISTINCT = 5  # times as many rows as different ones: a table of a few kinds of rows
-MAX_COLUMNS_TESTED = 64  # columns that are asked whether chance explains the copies
+MAX_COLUMN_AGREEMENT = 0.9  # of the pairs of rows: a column that agrees in more cannot tell copies from chance
+MAX_ROWS_PER_DISTINCT = 5  # more rows for each distinct one: a table of few kinds of rows
+MAX_COLUMNS_TESTED = 64  # for whether chance explains the copies
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
-    """Copies across the tables, or within the one there is; copies of one class; copies with other labels."""
+    """Copies across both tables and within the training table, oversampled classes, and copies with other labels."""
     if not data.columns and not data.texts:
         return
     exact, loose = RowHashes.of(data, False), RowHashes.of(data, True)
@@ -54,8 +54,8 @@ def _find_copies_across(data: AuditData, exact: Array, loose: Array, p: float | 
         return Finding(
             _rate_copies(share, p),
             "duplicates",
-            f"{share:.1%} of the test rows ({len(test_rows):,}) are in the training table too: {int(same.sum()):,} "
-            f"exactly ({kinds:,} different), {more:,} up to {LOOSE_MATCH_TEXT}{_format_chance_note(p)}",
+            f"{share:.1%} of the test rows ({len(test_rows):,}) are also in the training table: {int(same.sum()):,} "
+            f"exactly ({kinds:,} distinct), {more:,} up to {LOOSE_MATCH_TEXT}{_format_chance_note(p)}",
             "Remove the copies from one side, then split by distinct rows.",
             rows=tuple(rows.tolist()),
             test_rows=tuple(test_rows.tolist()),
@@ -75,7 +75,7 @@ def _rate_copies(share: float, p: float | None) -> Severity:
 
 
 def _format_chance_note(p: float | None) -> str:
-    return "; chance may explain them" if p is not None and p > FALSE_ALARM_LEVEL else ""
+    return "; this may be chance" if p is not None and p > FALSE_ALARM_LEVEL else ""
 
 
 def _find_copies_within(data: AuditData, exact: Array, loose: Array, p: float | None) -> Iterator[Suspicion]:
@@ -99,7 +99,7 @@ def _find_copies_within(data: AuditData, exact: Array, loose: Array, p: float | 
             "duplicates",
             f"{len(extra) / len(loose):.1%} of the rows are copies: {copies:,} exactly{agreeing}, {more:,} up to "
             f"{LOOSE_MATCH_TEXT}{_format_chance_note(p) or split}",
-            "Keep one of each before splitting, or keep copies together (groups).",
+            "Remove the copies before splitting, or keep them together when splitting (groups).",
             rows=tuple(extra.tolist()),
             examples=tuple(data.format_row(int(i)) for i in extra[:5]),
             p=p,
@@ -114,7 +114,7 @@ def _find_copies_within(data: AuditData, exact: Array, loose: Array, p: float | 
 
 
 def _measure_copy_effect(data: AuditData, kept_rows: Array) -> Effect | None:
-    """Leave-one-out over all rows, and over one of each."""
+    """The leave-one-out accuracy over all rows, and over one row of each set of copies."""
     if data.votes is None:
         return None
     before = data.votes.mark_correct_rows()
@@ -149,7 +149,7 @@ def _find_oversampling(
 def _find_label_conflicts(
     data: AuditData, labels: Array, inverse: Array, is_copied: Array, p: float | None
 ) -> Iterator[Suspicion]:
-    """Copies that do not agree on the label: no model can be right about all of them."""
+    """Copies with different labels: no model can predict all of them correctly."""
     cells = np.unique(inverse[is_copied].astype(np.int64) * len(data.classes) + labels[is_copied], return_counts=True)
     owner, times = cells[0] // len(data.classes), cells[1]
     clusters, starts, labels_of = np.unique(owner, return_index=True, return_counts=True)
@@ -163,8 +163,9 @@ def _find_label_conflicts(
         return Finding(
             min(_rate_copies(len(rows) / data.n_train, p), Severity.MEDIUM),
             "conflicts",
-            f"{len(rows):,} rows are alike in all columns but not in their label: {lost:,} no model can get right",
-            "Look at them: one of the labels is wrong, or a column is missing that tells them apart.",
+            f"{len(rows):,} rows are equal in all columns but have different labels: "
+            f"no model can predict {lost:,} of them",
+            "Look at them: some labels are wrong, or a column is missing that distinguishes them.",
             rows=tuple(rows.tolist()),
             examples=tuple(f"{data.format_row(int(i))} → {data.classes[labels[i]]}" for i in rows[:5]),
             p=p,
@@ -175,24 +176,27 @@ def _find_label_conflicts(
 
 
 def coincidence_p_value(hashes: RowHashes) -> float:
-    """The chance of so many copies, by the column that explains them best (1 where there is one column only).
+    """The probability of this number of copies by chance, by the column that explains them best; 1 for one column.
 
-    Columns in which nearly all rows agree cannot tell, and are not asked.
+    Columns in which nearly all rows agree are not used: they show nothing.
     """
-    every, n = count_equal_pairs(hashes.rows), len(hashes.rows)
-    if not every or len(hashes.columns) < 2 or MAX_ROWS_PER_DISTINCT * len(np.unique(hashes.rows)) < n:
+    equal_pairs, n = count_equal_pairs(hashes.rows), len(hashes.rows)
+    if not equal_pairs or len(hashes.columns) < 2 or MAX_ROWS_PER_DISTINCT * len(np.unique(hashes.rows)) < n:
         return 1.0
-    usual = [2 * count_equal_pairs(column) / (n * (n - 1.0)) for column in hashes.columns]
-    least = np.argsort(usual, kind="stable")[:MAX_COLUMNS_TESTED]
-    telling = [j for j in least if usual[j] <= max(MAX_COLUMN_AGREEMENT, usual[least[0]])]
-    looks = [_column_coincidence(hashes.rows - hashes.columns[j], hashes.columns[j], every, usual[j]) for j in telling]
-    return -max((by_chance, -p) for by_chance, p in looks)[1]
+    agreement = [2 * count_equal_pairs(column) / (n * (n - 1.0)) for column in hashes.columns]
+    order = np.argsort(agreement, kind="stable")[:MAX_COLUMNS_TESTED]
+    used = [j for j in order if agreement[j] <= max(MAX_COLUMN_AGREEMENT, agreement[order[0]])]
+    tests = [
+        _column_coincidence(hashes.rows - hashes.columns[j], hashes.columns[j], equal_pairs, agreement[j]) for j in used
+    ]
+    return -max((expected, -p) for expected, p in tests)[1]
 
 
 def _column_coincidence(rest: Array, column: Array, n_equal_pairs: float, agreement_rate: float) -> tuple[float, float]:
-    """For one column: the copies to be expected by chance, and the chance of so many.
+    """For one column: the number of copies expected by chance, and the probability of the number found.
 
-    How often rows agree in it by chance is read off the rows that agree in the rest with another one, paired across.
+    ``rest`` are the hashes of the rows without this column. How often rows agree in the column by chance is estimated
+    from rows that agree with another row in all other columns, paired with rows with which they do not.
     """
     _, back, times = np.unique(rest, return_inverse=True, return_counts=True)
     twins = times[back] > 1
@@ -208,6 +212,6 @@ def _column_coincidence(rest: Array, column: Array, n_equal_pairs: float, agreem
 
 
 def count_equal_pairs(hashes: Array) -> float:
-    """How many pairs of rows are equal."""
+    """The number of pairs of rows that are equal."""
     _, times = np.unique(hashes, return_counts=True)
     return float((times * (times - 1.0)).sum() / 2)

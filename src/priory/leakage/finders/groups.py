@@ -1,5 +1,7 @@
-"""Groups on both sides: a patient with one scan in train and one in test. Where no groups are given, columns that look
-like groups are suggested: labels or whole numbers that repeat a little, whose rows are more alike than other rows are.
+"""Groups in both tables, such as a patient with one scan in train and one in test.
+
+If no groups are given, columns that look like groups are suggested: labels or whole numbers with several rows for a
+value, where rows with the same value are more similar than other rows.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from priory.leakage.audit_tables import AuditColumn, AuditData
 from priory.leakage.findings import Finding, Severity, Suspicion
 from priory.leakage.significance import clopper_pearson_interval, mcnemar_p_value
 
-MIN_GROUPS = 20  # different values, of a column that may be a group
-MIN_ROWS_PER_GROUP = 1.1  # rows for each value, at least
+MIN_GROUPS = 20  # distinct values of a column that may be groups
+MIN_ROWS_PER_GROUP = 1.1
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
@@ -28,7 +30,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 
 def _find_shared_groups(data: AuditData, column: AuditColumn, p: float | None) -> Iterator[Suspicion]:
-    """Rows whose group is on the other side too, or, with one table, has more than one row."""
+    """Rows whose group is also in the other table or, with one table, has more than one row."""
     codes, values = column.codes_and_values
     train, test = codes[: data.n_train], codes[data.n_train :]
     if data.n_test:
@@ -42,9 +44,11 @@ def _find_shared_groups(data: AuditData, column: AuditColumn, p: float | None) -
     if not hit.any():
         return
     kinds = len(np.unique((test if data.n_test else train)[hit]))
-    looks = "" if p is None else "; rows that share a value are more alike than others, so it looks like a group"
+    reason = "" if p is None else "; rows with the same value are more similar than others, so it looks like a group"
     where = (
-        "of the test rows are of a group that is in the training table" if data.n_test else "of the rows share a group"
+        "of the test rows belong to a group that is also in the training table"
+        if data.n_test
+        else "of the rows belong to a group of several rows"
     )
     severity = Severity.HIGH if data.n_test and p is None else Severity.MEDIUM if data.n_test else Severity.LOW
     yield Suspicion(
@@ -52,8 +56,8 @@ def _find_shared_groups(data: AuditData, column: AuditColumn, p: float | None) -
         lambda: Finding(
             severity,
             "groups",
-            f"{hit.mean():.1%} {where} by {column.name!r} ({kinds:,} values){looks}",
-            f"Keep each group on one side: GroupKFold, or groups={column.name!r}.",
+            f"{hit.mean():.1%} {where} by {column.name!r} ({kinds:,} values){reason}",
+            f"Keep each group on one side of the split: use GroupKFold, and audit with groups={column.name!r}.",
             columns=(column.name,),
             rows=tuple(rows.tolist()),
             test_rows=tuple(test_rows.tolist()),
@@ -73,10 +77,11 @@ def _may_be_groups(column: AuditColumn, n_train: int) -> bool:
 
 
 def group_similarity_p_value(data: AuditData, j: int) -> float | None:
-    """The chance that rows which share a value are as alike in the other columns as here, if sharing meant nothing.
+    """The p-value of rows with the same value being no more similar in the other columns than other rows.
 
-    One row of each value is compared with another of its value and with one of the next value, so that a measurement,
-    whose neighbours are alike too, is not taken for a group; the sign of the difference is a coin's.
+    One row of each value is compared with another row of its value and with a row of the next value, so that a
+    measurement, whose neighbouring values are similar too, is not taken for a group. By chance, either is as likely to
+    be the more similar one.
     """
     codes = data.columns[j].codes_and_values[0][: data.n_train]
     shuffled = np.random.default_rng(0).permutation(np.flatnonzero(codes >= 0))

@@ -1,4 +1,4 @@
-"""Columns that name rows instead of describing them: row numbers, sorted ids, keys; and rows sorted by their class."""
+"""Columns that identify rows instead of describing them (row numbers, sorted ids, keys), and rows sorted by class."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from priory.leakage.column_votes import bin_cells, count_class_bins
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion
 from priory.leakage.significance import measure_association
 
-MIN_ROWS_FOR_IDENTIFIER = 20  # rows, before distinct values mean anything
-MIN_DISTINCT_SHARE = 0.9  # of the values, of a column that names rows
+MIN_ROWS_FOR_IDENTIFIER = 20  # with fewer rows, distinct values show nothing
+MIN_DISTINCT_SHARE = 0.9  # of the values of an identifier are distinct
 IDENTIFIER_NAME_PATTERN = re.compile(
     r"(?:^|[_\W])(?:id|ids|uuid|guid|key|index|idx|rownum|row)$|[a-z](?:Id|ID)$|^unnamed", re.IGNORECASE
 )
 
 
 def explain_identifier(column: AuditColumn, n_train: int) -> str | None:
-    """Why a column is taken for an identifier, or None."""
+    """Why a column looks like an identifier; None if it does not."""
     present = ~column.is_missing
     rows = int(present.sum())
     if rows < MIN_ROWS_FOR_IDENTIFIER or not column.is_discrete:
@@ -37,7 +37,7 @@ def explain_identifier(column: AuditColumn, n_train: int) -> str | None:
     if len(values) == rows and values[-1] - values[0] < 1.1 * rows:
         return "it numbers the rows, shuffled"
     return (
-        "its name says so, and nearly every row has a number of its own"
+        "it is named like one, and nearly every row has a number of its own"
         if IDENTIFIER_NAME_PATTERN.search(column.name)
         else None
     )
@@ -45,9 +45,9 @@ def explain_identifier(column: AuditColumn, n_train: int) -> str | None:
 
 def find(data: AuditData) -> Iterator[Suspicion]:
     for j, column in enumerate(data.columns):
-        why = explain_identifier(column, data.n_train)
-        if why is not None:
-            yield from _find_identifier(data, j, column, why)
+        reason = explain_identifier(column, data.n_train)
+        if reason is not None:
+            yield from _find_identifier(data, j, column, reason)
     if data.labels is not None:
         yield from _find_sorted_classes(data, data.labels)
 
@@ -70,17 +70,17 @@ def _find_identifier(data: AuditData, j: int, column: AuditColumn, reason: str) 
         return
     bits, p = measure_association(votes.votes[j].counts)
 
-    def telling() -> Finding:
+    def informative_finding() -> Finding:
         effect = Effect(
             float(votes.mark_correct_rows().mean()), float(votes.mark_correct_rows([j]).mean()), data.n_train
         )
-        return finding(Severity.MEDIUM, f", and it knows the label ({bits:.2f} bits)", effect)
+        return finding(Severity.MEDIUM, f", and it predicts the label ({bits:.2f} bits)", effect)
 
-    yield Suspicion(p, telling)
+    yield Suspicion(p, informative_finding)
 
 
 def _find_sorted_classes(data: AuditData, labels: Array) -> Iterator[Suspicion]:
-    """Classes that come in blocks: the place of a row knows its label."""
+    """Classes that come in blocks, so that the position of a row predicts its label."""
     places, size = bin_cells(np.arange(len(labels), dtype=float), len(labels))
     bits, p = measure_association(count_class_bins(places, size, labels, len(data.classes)))
     yield Suspicion(
@@ -88,7 +88,7 @@ def _find_sorted_classes(data: AuditData, labels: Array) -> Iterator[Suspicion]:
         lambda: Finding(
             Severity.LOW,
             "order",
-            f"the rows are not in random order: a row's place holds {bits:.2f} bits about its label",
-            "Shuffle before splitting, unless the order is time.",
+            f"the rows are not in random order: their position has {bits:.2f} bits of information about the label",
+            "Shuffle the rows before splitting, unless they are in order of time.",
         ),
     )

@@ -1,4 +1,4 @@
-"""Texts that are nearly the same: on both sides, or in one table with other labels."""
+"""Texts that are nearly the same: in both tables, or in one table, perhaps with different labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from priory.leakage.significance import clopper_pearson_interval
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
-    """Near-duplicates that are not duplicates: those the other finder has counted."""
+    """Near-duplicates; exact duplicates are left to the finder of duplicates."""
     for name, texts in data.texts.items():
         distinct, back = _take_distinct_texts(texts)
         cluster = cluster_texts(distinct)[back]
@@ -26,7 +26,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 
 def _take_distinct_texts(texts: list[str]) -> tuple[list[str], Array]:
-    """One of each text, duplicates counting as one, and which of them each text is."""
+    """The distinct texts, and the position of each text among them."""
     number: dict[int, int] = {}
     back = np.array([number.setdefault(hash(keep_alphanumerics(text)), len(number)) for text in texts])
     _, first = np.unique(back, return_index=True)
@@ -46,9 +46,9 @@ def _find_near_copies_across(data: AuditData, name: str, cluster: Array, inverse
         lambda: Finding(
             Severity.HIGH if share >= HIGH_COPY_SHARE else Severity.MEDIUM,
             "near-duplicates",
-            f"{share:.1%} of the test rows ({len(test_rows):,}) have a {name!r} that shares {MIN_SHINGLE_OVERLAP:.0%} or more of its "
-            "shingles with one in the training table",
-            "Keep near-duplicates on one side: split by clusters.",
+            f"{share:.1%} of the test rows ({len(test_rows):,}) have a {name!r} that is nearly a copy of one in the "
+            f"training table ({MIN_SHINGLE_OVERLAP:.0%} or more of their 9-byte pieces are the same)",
+            "Keep near-duplicates on one side of the split: split by clusters.",
             columns=(name,),
             rows=tuple(rows.tolist()),
             test_rows=tuple(test_rows.tolist()),
@@ -75,15 +75,16 @@ def _find_near_copies_within(data: AuditData, name: str, cluster: Array, inverse
         mixed_up = kept[np.bincount(np.searchsorted(kept, of // len(data.classes))) > 1]
         where = np.flatnonzero(np.isin(cluster, mixed_up))
         torn = len(mixed_up)
-    grave = Severity.HIGH if share >= HIGH_COPY_SHARE else Severity.MEDIUM
+    severity = Severity.HIGH if share >= HIGH_COPY_SHARE else Severity.MEDIUM
     yield Suspicion(
         None,
         lambda: Finding(
-            Severity.LOW if data.n_test and not torn else grave,
+            Severity.LOW if data.n_test and not torn else severity,
             "near-duplicates",
-            f"{share:.1%} of the rows ({len(extra):,}) have a {name!r} that shares {MIN_SHINGLE_OVERLAP:.0%} or more of its shingles "
-            "with an earlier one" + (f"; {torn:,} clusters do not agree on the label" if torn else ""),
-            "Keep near-duplicates together when splitting (groups)" + ("; look at the labels." if torn else "."),
+            f"{share:.1%} of the rows ({len(extra):,}) have a {name!r} that is nearly a copy of an earlier one "
+            f"({MIN_SHINGLE_OVERLAP:.0%} or more of their 9-byte pieces are the same)"
+            + (f"; {torn:,} clusters have different labels" if torn else ""),
+            "Keep near-duplicates together when splitting (groups)" + (", and check the labels." if torn else "."),
             columns=(name,),
             rows=tuple((where if torn else extra).tolist()),
             examples=_format_text_pair(

@@ -1,12 +1,12 @@
-"""Preparation leakage: whether anything a pipeline has fitted depends on the test rows.
+"""Preparation leakage: whether anything that a pipeline has fitted depends on the test rows.
 
-Each step is fitted anew twice, to the training rows and to both tables. What the given step holds and the first does
-not, but the second does, it has from the test rows: a vocabulary, a mean, a maximum, a choice of columns.
+Each step is fitted again twice, to the training rows and to both tables. Whatever the given step has in common with the
+second fit but not with the first comes from the test rows: a vocabulary, a mean, a maximum, a choice of columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from scipy.sparse import vstack
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
+from priory.core.typing import Array
 from priory.errors import DataError
 from priory.leakage.audit_tables import AuditData
 from priory.leakage.findings import Finding, Severity, Suspicion
@@ -43,69 +44,82 @@ def _build_finding(name: str, leaked: dict[str, str]) -> Finding:
     return Finding(
         Severity.HIGH,
         "preparation",
-        f"step {name!r} was fitted to the test rows too: {', '.join(leaked)}",
-        "Fit the whole pipeline to the training rows alone: pipeline.fit(train).",
+        f"step {name!r} was also fitted to the test rows: {', '.join(leaked)}",
+        "Fit the whole pipeline to the training rows only: pipeline.fit(train).",
         columns=(name,),
-        examples=tuple(f"{attribute}: {what}" for attribute, what in leaked.items()),
+        examples=tuple(f"{attribute}: {reason}" for attribute, reason in leaked.items()),
     )
 
 
-def _take_features(data: AuditData, side: int) -> Any:
-    given = data.raw_features[side]
+def _take_features(data: AuditData, side: int) -> object:
+    """The training (0) or test (1) table, with the columns that the pipeline was fitted on."""
+    table = data.raw_features[side]
     names = getattr(data.pipeline, "feature_names_in_", None)
-    frame = nw.from_native(given, eager_only=True, pass_through=True)
-    return frame[list(names)].to_native() if isinstance(frame, nw.DataFrame) and names is not None else given
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame) or names is None:
+        return table
+    features: object = frame[list(names)].to_native()
+    return features
 
 
-def _decode_target(data: AuditData) -> Any:
-    """The target as it came, of the training rows alone where the test table has none."""
+def _decode_target(data: AuditData) -> Array | None:
+    """The target as it was given; only that of the training rows if the test table has none."""
     if data.target is None:
         return None
     codes, values = data.target.codes_and_values
     return values[codes] if (codes >= 0).all() else values[codes[: data.n_train]]
 
 
-def _list_steps(pipeline: Any) -> Iterator[tuple[str, Any]]:
-    """The steps of a pipeline in order; a lone transformer is its own step."""
+def _list_steps(pipeline: BaseEstimator) -> Iterator[tuple[str, Any]]:
+    """The steps of a pipeline in order; a single transformer is its own step."""
     for name, step in getattr(pipeline, "steps", [(type(pipeline).__name__, pipeline)]):
         if step is not None and step != "passthrough":
             yield name, step
 
 
-def _find_leaked_attributes(step: Any, train: Any, test: Any, labels: Any, n_train: int) -> dict[str, str]:
-    """What the step holds that only both tables together explain, attribute by attribute."""
-    here = collect_fitted_attributes(clone(step).fit(train, None if labels is None else labels[:n_train]))
-    every = labels if labels is not None and len(labels) > n_train else None
-    told = every is not None or not get_tags(step).target_tags.required
-    both = collect_fitted_attributes(clone(step).fit(stack_tables(train, test), every)) if told else {}
+def _find_leaked_attributes(
+    step: BaseEstimator, train: object, test: object, labels: Array | None, n_train: int
+) -> dict[str, str]:
+    """The fitted attributes of the step that only both tables together explain, and why."""
+    from_train = collect_fitted_attributes(clone(step).fit(train, None if labels is None else labels[:n_train]))
+    all_labels = labels if labels is not None and len(labels) > n_train else None
+    can_fit_both = all_labels is not None or not get_tags(step).target_tags.required
+    from_both = (
+        collect_fitted_attributes(clone(step).fit(stack_tables(train, test), all_labels)) if can_fit_both else {}
+    )
     leaked = {}
     for attribute, value in collect_fitted_attributes(step).items():
-        if attribute in here and not is_same_fitted_value(value, here[attribute]):
-            beyond = _format_extra_entries(value, here[attribute])
-            if beyond or (attribute in both and is_same_fitted_value(value, both[attribute])):
-                leaked[attribute] = beyond or "as fitted to train and test together"
+        if attribute in from_train and not is_same_fitted_value(value, from_train[attribute]):
+            extra = _format_extra_entries(value, from_train[attribute])
+            if extra or (attribute in from_both and is_same_fitted_value(value, from_both[attribute])):
+                leaked[attribute] = extra or "as fitted to train and test together"
     return leaked
 
 
-def stack_tables(train: Any, test: Any) -> Any:
+def stack_tables(train: Any, test: Any) -> object:
+    """Two tables of the same kind as one."""
     frame = nw.from_native(train, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return nw.concat([frame, nw.from_native(test, eager_only=True)]).to_native()
+        joined: object = nw.concat([frame, nw.from_native(test, eager_only=True)]).to_native()
+        return joined
     if hasattr(train, "tocsr"):
         return vstack([train, test]).tocsr()
-    return [*train, *test] if isinstance(train, list) else np.concatenate([np.asarray(train), np.asarray(test)])
+    if isinstance(train, list) and isinstance(test, list):
+        return [*train, *test]
+    return np.concatenate([np.asarray(train), np.asarray(test)])
 
 
-def collect_fitted_attributes(estimator: Any, path: str = "") -> dict[str, Any]:
+def collect_fitted_attributes(estimator: BaseEstimator, path: str = "") -> dict[str, object]:
     """The fitted attributes of an estimator and of those inside it, by their path."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, value in vars(estimator).items():
         if name.endswith("_") and not name.startswith("_"):
             found.update(_walk_fitted_values(value, f"{path}{name}"))
     return found
 
 
-def _walk_fitted_values(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _walk_fitted_values(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """A fitted value with its path, or those of the estimators inside of it."""
     if isinstance(value, BaseEstimator):
         yield from collect_fitted_attributes(value, f"{path}.").items()
     elif isinstance(value, list | tuple) and any(isinstance(v, BaseEstimator | list | tuple) for v in value):
@@ -116,13 +130,15 @@ def _walk_fitted_values(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def is_same_fitted_value(a: Any, b: Any) -> bool:
-    """Whether two fitted attributes are equal, up to rounding."""
+def is_same_fitted_value(a: object, b: object) -> bool:
+    """Whether two fitted attributes are equal up to rounding; of mappings only the keys are compared."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys()
     try:
         x, y = np.asarray(a), np.asarray(b)
-    except ValueError:
+    except ValueError:  # lists of arrays of different lengths
+        if not isinstance(a, Sequence) or not isinstance(b, Sequence):
+            return False
         return len(a) == len(b) and all(is_same_fitted_value(p, q) for p, q in zip(a, b, strict=True))
     if x.shape != y.shape:
         return False
@@ -131,11 +147,10 @@ def is_same_fitted_value(a: Any, b: Any) -> bool:
     return bool((x == y).all())
 
 
-def _format_extra_entries(value: Any, train_value: Any) -> str:
-    """What is in a vocabulary, or among categories, that the training rows do not have."""
-    if isinstance(value, Mapping) and isinstance(train_value, Mapping):
-        more = [str(key) for key in value if key not in train_value]
-        return (
-            f"{len(more):,} entries that no training row has, such as {', '.join(map(repr, more[:3]))}" if more else ""
-        )
-    return ""
+def _format_extra_entries(value: object, train_value: object) -> str:
+    """The entries of a vocabulary that the training rows do not have, in words; empty if there are none."""
+    if not isinstance(value, Mapping) or not isinstance(train_value, Mapping):
+        return ""
+    extra = [str(key) for key in value if key not in train_value]
+    examples = ", ".join(map(repr, extra[:3]))
+    return f"{len(extra):,} entries that no training row has, such as {examples}" if extra else ""

@@ -1,8 +1,8 @@
-"""Shortcuts: what a column knows that does not last.
+"""Shortcuts: columns that predict the label in the training table but not in the test table.
 
-At hospital I the suspected patients are sent to the better scanner, so the scanner knows the diagnosis; at hospital II
-it does not. The column's answers, learned from the training rows, are worse in the test table than in the training
-table itself, where each tenth of the rows is answered by the others (counts subtracted).
+Example: at hospital I the suspected patients are sent to the better scanner, so the scanner predicts the diagnosis; at
+hospital II it does not. The predictions of such a column are worse in the test table than in the training table, where
+each tenth of the rows is predicted by the others (counts subtracted).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from priory.leakage.audit_tables import AuditData
 from priory.leakage.column_votes import BinnedNaiveBayes
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion
 
-HIGH_ACCURACY_DROP = 0.1  # in accuracy, of a column whose answers do not last
+HIGH_ACCURACY_DROP = 0.1  # from the training table to the test table
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
@@ -29,7 +29,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 
 def _find_accuracy_drop(data: AuditData, votes: BinnedNaiveBayes, j: int, truth: Array) -> Iterator[Suspicion]:
-    """Class by class, so that other shares of the classes in the test table do not count."""
+    """A drop in the accuracy of one column, measured class by class: the classes may have other frequencies in test."""
     name, known = data.columns[j].name, truth >= 0
     vote, classes = votes.votes[j], len(data.classes)
     there = (vote.predict_classes(vote.counts)[vote.codes[data.n_train :]] == truth)[known]
@@ -50,9 +50,9 @@ def _find_accuracy_drop(data: AuditData, votes: BinnedNaiveBayes, j: int, truth:
         return Finding(
             Severity.HIGH if lost - 2 * spread > HIGH_ACCURACY_DROP else Severity.MEDIUM,
             "shortcut",
-            f"what column {name!r} knows does not last: by what the training rows say of each other it alone should be "
-            f"right in {expected:.1%} of the test rows, and is in {there.mean():.1%}",
-            "It is a shortcut of the place or time where the training rows were collected: leave it out.",
+            f"column {name!r} predicts the test rows worse than expected: alone it should be right in {expected:.1%} "
+            f"of them, judging by the training rows, and is right in {there.mean():.1%}",
+            "It is a shortcut that works only where or when the training rows were collected: leave it out.",
             columns=(name,),
             interval=(lost - 2 * spread, lost + 2 * spread),
             effect=Effect(float(effect[0]), float(effect[1]), int(known.sum())),

@@ -1,6 +1,6 @@
-"""Time leakage: training rows that are later than test rows, and a target that moves with time.
+"""Time leakage: training rows that are later than test rows, and a target that changes with time.
 
-Where no time is given, columns of dates are looked at, and spoken of softly.
+If no time is given, columns of dates are examined, and findings about them have low severity.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 
 def encode_times(time: AuditColumn) -> Array:
-    """Numbers that stand in the order of time; labels (2021-03-04) stand in their own."""
+    """Numbers in the order of time; labels such as 2021-03-04 are sorted as text."""
     if time.numbers is not None:
         return time.numbers
     codes = time.codes_and_values[0].astype(float)
@@ -52,9 +52,9 @@ def _find_later_rows(data: AuditData, time: AuditColumn, time_values: Array) -> 
         return Finding(
             Severity.LOW if guessed else Severity.HIGH,
             "time",
-            f"{late.mean():.1%} of the training rows ({len(rows):,}) are, by {time.name!r}, later than a test row",
-            "Train on the past: cut at one moment, training rows before it, test rows after it."
-            + (f" If that is what the model is for, say time={time.name!r}." if guessed else ""),
+            f"{late.mean():.1%} of the training rows ({len(rows):,}) are later than a test row, by {time.name!r}",
+            "Train on the past: split at one time, with training rows before it and test rows after it."
+            + (f" If the model will predict the future, audit with time={time.name!r}." if guessed else ""),
             columns=(time.name,),
             rows=tuple(rows.tolist()),
             examples=(f"first test row: {time.format_cell(first)}", f"last training row: {time.format_cell(last)}"),
@@ -73,7 +73,7 @@ def _find_label_trend(data: AuditData, time: AuditColumn, time_values: Array, la
         lambda: Finding(
             Severity.LOW,
             "time",
-            f"the label moves with {time.name!r}: it holds {bits:.2f} bits about it",
+            f"the label changes with {time.name!r}, which has {bits:.2f} bits of information about it",
             "A random split would mix past and future: split by time.",
             columns=(time.name,),
         ),

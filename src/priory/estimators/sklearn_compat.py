@@ -1,0 +1,28 @@
+"""The private parts of scikit-learn that priory needs, in one place, each with the public function that is missing.
+
+Everything else imports from scikit-learn's public modules. When scikit-learn moves one of these names, this is the only
+file to change.
+"""
+
+# No public function says which array library and device an array belongs to, or moves it to NumPy, and follows
+# `sklearn.set_config(array_api_dispatch=...)` while doing so.
+from sklearn.utils._array_api import _convert_to_numpy as convert_array_to_numpy
+from sklearn.utils._array_api import device, get_namespace
+
+# No public function takes rows out of any kind of table (array, DataFrame, sparse matrix, list); `resample` copies all.
+from sklearn.utils._indexing import _safe_indexing as take_table_rows
+
+# No public base class gives a meta-estimator with a list of named estimators its nested `get_params` and `set_params`.
+from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
+
+# No public function checks ``sample_weight`` in the way, and with the messages, that `check_estimator` expects.
+from sklearn.utils.validation import _check_sample_weight as check_sklearn_sample_weight
+
+__all__ = [
+    "BaseComposition",
+    "check_sklearn_sample_weight",
+    "convert_array_to_numpy",
+    "device",
+    "get_namespace",
+    "take_table_rows",
+]

@@ -1,0 +1,47 @@
+"""Scores in one sentence: whether a model beats the base rate, or that there are too few rows to judge it by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from priory.core.typing import Array
+from priory.models.explanation import format_value
+
+if TYPE_CHECKING:
+    from priory.evaluation.scores import Scores
+
+# With fewer rows not even answers that are all right differ from tossing a coin: 2 * 0.5**5 > 5 % (a sign test).
+MIN_ROWS_TO_SCORE = 6
+MIN_ROWS_OF_LARGEST_CLASS = 2  # if each row is the only one of its class, leaving it out leaves nothing of the class
+
+
+def explain_too_few_rows(rows: float, rows_per_class: Array) -> str:
+    """Return why a model cannot be judged by these rows, as a sentence; an empty string if it can.
+
+    ``rows`` is the effective number of rows, ``rows_per_class`` has one entry per class.
+
+    >>> explain_too_few_rows(2, [1, 1])
+    'Too few rows to judge the model: 2 rows are scored, and at least 6 are needed.'
+    >>> explain_too_few_rows(6, [3, 3])
+    ''
+    """
+    if round(rows, 6) < MIN_ROWS_TO_SCORE:
+        number = "1 row is" if rows == 1 else f"{rows:.3g} rows are"
+        return f"Too few rows to judge the model: {number} scored, and at least {MIN_ROWS_TO_SCORE} are needed."
+    if max(rows_per_class) < MIN_ROWS_OF_LARGEST_CLASS:
+        return "Too few rows to judge the model: no two of the scored rows have the same class."
+    return ""
+
+
+def format_verdict(scores: Scores) -> str:
+    """Return one sentence: whether the model beats the base rate by more than chance."""
+    base = f"always answering {format_value(scores.base.label)}: {scores.base.accuracy:.1%} right"
+    match scores.gain["accuracy"].low > 0, scores.gain["log_loss"].low > 0:
+        case True, True:
+            return f"Beats the base rate ({base}), in accuracy and in log loss."
+        case True, False:
+            return f"More accurate than the base rate ({base}), but its probabilities are no better."
+        case False, True:
+            return f"No more accurate than the base rate ({base}), but its probabilities are better."
+        case _:
+            return f"Does not beat the base rate ({base}): it may not be worth using."

@@ -1,0 +1,101 @@
+"""The scores that a report is about: of rows that a model has learned, or of rows that it has not."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, runtime_checkable
+
+import numpy as np
+
+from priory.calibration.calibration_maps import fit_calibration_map
+from priory.core.logspace import log
+from priory.core.typing import Array, Classifier
+from priory.estimators.calibrated import predict_out_of_fold
+from priory.evaluation.scores import Scores
+from priory.export.strongest_evidence import take_input_rows
+
+if TYPE_CHECKING:
+    from priory.core.typing import MatrixLike
+
+UNCORRECTED, ANSWERS, ONE_TEMPERATURE = "plain", "as it answers", "with one temperature"
+
+
+@runtime_checkable
+class SelfEvaluatingModel(Protocol):
+    """A model that scores itself on rows it has learned."""
+
+    def evaluate(self, X: object, y: Array) -> Scores: ...
+
+
+@runtime_checkable
+class LeavingOutModel(Protocol):
+    """A model that predicts each row as if it had not learned it."""
+
+    @property
+    def classes_(self) -> Array: ...
+
+    def leave_one_out(self, X: object, y: Array) -> Array: ...
+
+
+class ReportScores(NamedTuple):
+    """The scores of the model as it answers, how its rows were predicted, and another model to compare it with.
+
+    ``compared`` has two entries: the model without its corrections and the model as it answers; or, where there are no
+    corrections, the model as it answers and with one temperature.
+    """
+
+    scores: Scores
+    method: str
+    compared: dict[str, Scores]
+
+
+def score_learned_rows(model: Classifier, X: object, y: Array, known: Scores | None = None) -> ReportScores:
+    """The scores of rows that the model has learned, each predicted by a model that has not.
+
+    ``known`` are the scores of ``model.evaluate``, if they have been computed already.
+    """
+    if not isinstance(model, SelfEvaluatingModel | LeavingOutModel):
+        scores = Scores.of(y, predict_out_of_fold(model, cast("MatrixLike", X), y), model.classes_, logs=True)
+        return ReportScores(scores, "each fifth judged by a model of the other four", _compare(scores, None))
+    if not isinstance(model, SelfEvaluatingModel):
+        scores, plain = _score_leave_one_out(model, X, y), None
+    else:
+        scores = model.evaluate(X, y) if known is None else known
+        plain = _score_leave_one_out(model, X, y, scores.positions) if isinstance(model, LeavingOutModel) else None
+    return ReportScores(scores, "each judged by the model without it", _compare(scores, plain))
+
+
+def score_held_out_rows(model: Classifier, X: object, y: Array) -> ReportScores:
+    """The scores of rows that the model has not learned."""
+    scores, plain = Scores.of(y, _predict_log_proba(model, X), model.classes_, logs=True), None
+    if "corrections_" in vars(model):
+        uncorrected = copy.copy(model)
+        del vars(uncorrected)["corrections_"]
+        plain = Scores.of(y, _predict_log_proba(uncorrected, X), model.classes_, logs=True)
+    return ReportScores(scores, "none of them learned by the model", _compare(scores, plain))
+
+
+def cross_fit_temperature(scores: Scores) -> Scores:
+    """Each half of the rows with the temperature that fits the other half."""
+    log_p, half = scores.log_probabilities.copy(), np.arange(len(scores.truth)) % 2 == 0
+    for part in (half, ~half):
+        fitted = fit_calibration_map("temperature", scores.log_probabilities[~part], scores.truth[~part])
+        log_p[part] = fitted(log_p[part])
+    return Scores(scores.classes, scores.truth, log_p, scores.weight, scores.positions)
+
+
+def _compare(scores: Scores, plain: Scores | None) -> dict[str, Scores]:
+    if plain is not None and not np.allclose(plain.log_probabilities, scores.log_probabilities):
+        return {UNCORRECTED: plain, ANSWERS: scores}
+    return {ANSWERS: scores, ONE_TEMPERATURE: cross_fit_temperature(scores)}
+
+
+def _score_leave_one_out(model: LeavingOutModel, X: object, y: Array, positions: Array | None = None) -> Scores:
+    rows, labels = (X, y) if positions is None else (take_input_rows(X, positions), y[positions])
+    return Scores.of(labels, model.leave_one_out(rows, labels), model.classes_, logs=True)
+
+
+def _predict_log_proba(model: Classifier, X: object) -> Array:
+    if hasattr(model, "predict_log_proba"):
+        return np.asarray(model.predict_log_proba(X))
+    return log(np.asarray(model.predict_proba(X)))

@@ -1,0 +1,213 @@
+"""Trees of plain values back into models; see `value_encoding` for what a tree looks like.
+
+Whatever a tree holds, only registered classes are built, only arrays that the file declares are read, and everything
+that is widened counts against the memory of the machine before it is allocated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from priory.core.registration import EstimatorRegistration, Registration
+from priory.core.typing import Array
+from priory.errors import ModelFileError
+from priory.storage.container import ARRAY_DTYPES, MAX_AXIS_LENGTH, FileContents, Json
+from priory.storage.registry import find_class
+from priory.storage.validation import list_fields
+from priory.storage.value_encoding import COLLECTION_TYPES
+
+STRING_BYTES = 64  # what a short string takes in memory, besides its characters
+
+
+class ModelDecoder:
+    """Turns the nodes of a file's tree into values, taking the arrays in the order in which they were stored."""
+
+    def __init__(self, contents: FileContents) -> None:
+        self.contents = contents
+
+    def decode_node(self, node: Json) -> Any:
+        """The value of a node and of everything inside of it."""
+        if node is None or isinstance(node, (bool, int, float, str)):
+            return node
+        if not isinstance(node, dict) or len(node) != 1:
+            raise ModelFileError("a part of it is neither a plain value nor an object with one name.")
+        [(name, inside)] = node.items()
+        if name in VALUE_DECODERS:
+            return VALUE_DECODERS[name](self, inside)
+        if name in COLLECTION_TYPES:
+            return self._decode_collection(name, inside)
+        return self.decode_object(name, check_object(inside))
+
+    def decode_object(self, name: str, inside: Mapping[str, Json]) -> Any:
+        """The record or estimator of this name."""
+        found = _find_known_class(name)
+        if not isinstance(found, EstimatorRegistration):
+            return build_record(found, self.decode_fields(inside, found))
+        if set(inside) != {"parameters", "learned"}:
+            raise ModelFileError(f"{name} lacks its parameters or what it learned.")
+        parts = {part: self.decode_fields(check_object(values), found) for part, values in inside.items()}
+        return build_estimator(found, parts["parameters"], parts["learned"])
+
+    def decode_fields(self, inside: Mapping[str, Json], declared: Registration) -> dict[str, Any]:
+        """The values of an object under the names that their fields have today."""
+        current = declared.former_names
+        return {current.get(name, name): self.decode_node(value) for name, value in inside.items()}
+
+    def decode_class(self, name: Json) -> object:
+        """The class of records or families that is stored by its name."""
+        found = _find_known_class(name)
+        if isinstance(found, EstimatorRegistration):
+            raise ModelFileError(f"this version does not know {name!r}.")
+        return found.cls
+
+    def _decode_collection(self, name: str, inside: Json) -> object:
+        if isinstance(inside, dict):  # many strings, stored as an array
+            return COLLECTION_TYPES[name](self.decode_node(inside).tolist())  # type: ignore[call-arg]
+        return COLLECTION_TYPES[name](map(self.decode_node, _check_list(inside)))  # type: ignore[call-arg]
+
+    def _decode_dict(self, pairs: Json) -> dict[Any, Any]:
+        return {self.decode_node(key): self.decode_node(value) for key, value in map(_check_pair, _check_list(pairs))}
+
+    def _decode_float(self, text: Json) -> float:
+        return {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[str(text)]
+
+    def _decode_scalar(self, node: Json) -> object:
+        return self.decode_node(node)[()]
+
+    def _decode_array(self, inside: Json) -> Array:
+        kind, shape, *axes = _check_list(inside)
+        lengths = _check_shape(shape)
+        order = _check_shape(axes[0]) if axes else list(range(len(lengths)))
+        if not isinstance(kind, str) or sorted(order) != list(range(len(lengths))):
+            raise ModelFileError(f"an array has the axes {order}.")
+        array = self.contents.take_array(kind, [lengths[axis] for axis in order])
+        return array.transpose(np.argsort(order)) if axes else array
+
+    def _decode_narrow(self, inside: Json) -> Array:
+        kind, node = _check_pair(inside)
+        narrow = self._decode_unsigned(node)
+        if not isinstance(kind, str) or kind not in ARRAY_DTYPES or not np.can_cast(narrow.dtype, kind):
+            raise ModelFileError(f"{narrow.dtype} cannot be widened to {kind!r}.")
+        self.contents.reserve_memory(narrow.size * np.dtype(kind).itemsize)
+        return narrow.astype(kind)
+
+    def _decode_steps(self, inside: Json) -> Array:
+        steps = self._decode_unsigned(inside)
+        if steps.ndim != 1:
+            raise ModelFileError(f"an array of steps has the shape {list(steps.shape)}.")
+        self.contents.reserve_memory(steps.size * 8)
+        return np.cumsum(steps, dtype=np.int64)
+
+    def _decode_unsigned(self, node: Json) -> Array:
+        array = self.decode_node(node)
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "u" or array.dtype.itemsize > 4:
+            raise ModelFileError("what is to be widened is not an array of narrow integers.")
+        return array
+
+    def _decode_strings(self, inside: Json) -> Array:
+        kind, shape, node = _check_list(inside)
+        ends = self.decode_node(node)
+        lengths = _check_shape(shape)
+        if not isinstance(ends, np.ndarray) or ends.dtype != np.int64 or ends.shape != (math.prod(lengths),):
+            raise ModelFileError("the ends of the strings of an array are missing.")
+        arena = self.contents.take_array("|u1", [int(ends[-1]) if len(ends) else 0])
+        starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
+        if (ends < starts).any():
+            raise ModelFileError("the strings of an array overlap.")
+        longest = int((ends - starts).max(initial=0)) if kind == "U" else 0
+        self.contents.reserve_memory(2 * arena.size + len(ends) * (STRING_BYTES + 4 * longest))
+        joined = arena.tobytes()
+        strings = [joined[a:b].decode() for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+        if kind not in ("O", "U"):
+            raise ModelFileError(f"this version does not know strings of kind {kind!r}.")
+        return np.array(strings, dtype=object if kind == "O" else str).reshape(lengths)
+
+    def _decode_objects(self, inside: Json) -> Array:
+        shape, items = _check_pair(inside)
+        array = np.empty(len(_check_list(items)), dtype=object)
+        for i, item in enumerate(_check_list(items)):
+            array[i] = self.decode_node(item)
+        return array.reshape(_check_shape(shape))
+
+
+VALUE_DECODERS: dict[str, Callable[[ModelDecoder, Json], object]] = {
+    "array": ModelDecoder._decode_array,
+    "class": lambda decoder, name: decoder.decode_class(name),
+    "dict": ModelDecoder._decode_dict,
+    "float": ModelDecoder._decode_float,
+    "narrow": ModelDecoder._decode_narrow,
+    "objects": ModelDecoder._decode_objects,
+    "scalar": ModelDecoder._decode_scalar,
+    "steps": ModelDecoder._decode_steps,
+    "strings": ModelDecoder._decode_strings,
+}
+
+
+def build_record(declared: Registration, values: Mapping[str, Any]) -> object:
+    """A record with these fields; fields that a later version added take their defaults."""
+    cls: Any = declared.cls
+    known = set(list_fields(cls))
+    if is_dataclass(cls):
+        needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
+    else:
+        needed = known - set(cls._field_defaults)
+    if not needed <= set(values) <= known:
+        raise ModelFileError(
+            f"a record {declared.name} has the fields {sorted(values)}; this version knows {sorted(known)}."
+        )
+    return cls(**values)
+
+
+def build_estimator(
+    declared: EstimatorRegistration, parameters: Mapping[str, object], learned: Mapping[str, object]
+) -> object:
+    """An estimator with its parameters and what it learned."""
+    cls: Any = declared.cls
+    model = cls()
+    unknown = sorted(set(parameters) - set(model.get_params(deep=False)))
+    if unknown:
+        raise ModelFileError(f"{declared.name} has no parameters {unknown}.")
+    for attribute in learned:
+        fitted = attribute.isidentifier() and (attribute.endswith("_") or attribute.startswith("_"))
+        if not fitted or attribute.startswith("__") or callable(getattr(cls, attribute, None)):
+            raise ModelFileError(f"{declared.name} does not learn an attribute {attribute!r}.")
+    vars(model).update(parameters)
+    vars(model).update(learned)
+    return model
+
+
+def _find_known_class(name: Json) -> Registration:
+    found = find_class(name) if isinstance(name, str) else None
+    if found is None:
+        raise ModelFileError(f"this version does not know {name!r}; if it is a class of your own, import it first.")
+    return found
+
+
+def check_object(node: Json) -> dict[str, Json]:
+    if not isinstance(node, dict):
+        raise ModelFileError("a record has no fields.")
+    return node
+
+
+def _check_list(node: Json) -> list[Json]:
+    if not isinstance(node, list):
+        raise ModelFileError("a list is missing.")
+    return node
+
+
+def _check_pair(node: Json) -> list[Json]:
+    if len(_check_list(node)) != 2:
+        raise ModelFileError("a pair is missing.")
+    return _check_list(node)
+
+
+def _check_shape(node: Json) -> list[int]:
+    shape = [n for n in _check_list(node) if type(n) is int and 0 <= n < MAX_AXIS_LENGTH]
+    if len(shape) != len(_check_list(node)):
+        raise ModelFileError(f"an array has the shape {node}.")
+    return shape
