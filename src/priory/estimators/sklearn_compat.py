@@ -15,12 +15,8 @@ from sklearn.utils._indexing import _safe_indexing as take_table_rows
 # No public base class gives a meta-estimator with a list of named estimators its nested `get_params` and `set_params`.
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 
-# No public function checks ``sample_weight`` in the way, and with the messages, that `check_estimator` expects.
-from sklearn.utils.validation import _check_sample_weight as check_sklearn_sample_weight
-
 __all__ = [
     "BaseComposition",
-    "check_sklearn_sample_weight",
     "convert_array_to_numpy",
     "device",
     "get_namespace",
