@@ -392,3 +392,13 @@ def test_the_form_of_a_text_changes_nothing(refine):
         np.testing.assert_array_equal(model.predict_proba(form), models[0].predict_proba(texts))
         np.testing.assert_array_equal(model.leave_one_out(form, LABELS), models[0].leave_one_out(texts, LABELS))
         assert str(model.explain(form[:1])[0]) == str(models[0].explain(texts[:1])[0])
+
+
+@pytest.mark.parametrize("calibrate", ["loo", False])
+@pytest.mark.parametrize("model", ["binary", "multinomial", "bernoulli", "poisson", "complement"])
+@pytest.mark.parametrize("texts", [["1", "caf xe", "", "win cash"], ["one two", "caf xe", "two", "win cash"]])
+def test_without_smoothing_probabilities_are_never_nan(texts, model, calibrate):
+    classifier = TextClassifier(model, alpha=0.0, calibrate=calibrate).fit(texts, list("xyxy"))
+    found = classifier.predict_proba(["caf", "new", "win two"])
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert found[0, 1] > 0.99

@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
 import priory as pr
 from priory.errors import DataError, KindError, ModelTooLargeError
@@ -233,3 +234,9 @@ def test_more_buckets_than_memory_are_refused(model, monkeypatch):
         "buckets=1,000,000,000,000 with 2 classes need about 44,703 GiB, and this machine has 16; use fewer buckets, "
         "such as 262,144."
     )
+
+
+@pytest.mark.parametrize("table", [sparse.csr_array(np.eye(3)), np.array(3)])
+def test_the_audit_refuses_what_is_not_a_table(table):
+    with pytest.raises((DataError, KindError), match=r"X is a sparse matrix|Expected 2D array, got 0D array"):
+        pr.audit(table, target=["a", "b", "a"])

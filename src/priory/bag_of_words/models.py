@@ -109,8 +109,8 @@ class TokenDrawBag(BagOfWords):
     """Tokens drawn one by one from the class's distribution: θ = (count + alpha) / (total + alpha V)."""
 
     def compute_weights(self, words: BagCounts) -> TokenWeights:
-        total = words.counts.sum(axis=0) + self.alpha * len(words)
-        return TokenWeights(log(words.counts + self.alpha) - log(total), np.zeros(words.counts.shape[1]))
+        total = words.counts.sum(axis=0) + self.alpha * len(words)  # zero for a class without tokens and smoothing
+        return TokenWeights(log(words.counts + self.alpha) - _log_or_zero(total), np.zeros(words.counts.shape[1]))
 
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         scores = _score_own_tokens_left_out(self.alpha, words, rows)
@@ -190,7 +190,9 @@ class ComplementBag(BagOfWords):
 
     def compute_weights(self, words: BagCounts) -> TokenWeights:
         others = words.counts.sum(axis=1, keepdims=True) - words.counts + self.alpha
-        return TokenWeights(log(others.sum(axis=0)) - log(others), np.zeros(words.counts.shape[1]))
+        # Without smoothing, a token that no other class shows rules them all out: a large number instead of infinity.
+        fit = np.maximum(log(others), MIN_LOG_PROBABILITY)  # (tokens, classes)
+        return TokenWeights(_log_or_zero(others.sum(axis=0)) - fit, np.zeros(words.counts.shape[1]))
 
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         counts, a = words.counts, self.alpha

@@ -98,7 +98,7 @@ def _is_text_list(source: TableLike) -> TypeGuard[Sequence[str]]:
         return False
     if not isinstance(source, Sequence | np.ndarray) and not hasattr(source, "__iter__"):
         return False
-    if not hasattr(source, "__len__") or not len(source) or getattr(source, "ndim", 1) != 1:
+    if getattr(source, "ndim", 1) != 1 or not hasattr(source, "__len__") or not len(source):
         return False
     return all(isinstance(text, str) for text in source)
 

@@ -70,7 +70,7 @@ def take_text_column(X: object) -> object:
             f"X is a table with {len(frame.columns)} columns ({names}); give one column of texts, such as "
             f"X[{next(iter(frame.columns), 'text')!r}], or use NaiveBayes, which learns from all columns."
         )
-    texts = frame[frame.columns[0]]
+    texts = next(frame.iter_columns())  # by position: a name may be any object
     return texts.to_native() if hasattr(type(X), "column_names") else texts.to_list()  # Arrow's may not be UTF-8
 
 
