@@ -3,9 +3,9 @@
 import subprocess
 import sys
 
-import fuzz_inputs
 import pytest
 
+import fuzz_inputs
 from paths import ROOT
 
 

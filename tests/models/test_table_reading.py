@@ -143,7 +143,7 @@ def test_arrow_text_that_is_not_utf8_is_refused_with_its_row(column):
 
 
 def test_arrow_texts_and_labels_that_are_not_utf8_are_refused():
-    with pytest.raises(DataError, match=f"^document 1 {NOT_UTF8}$"):
+    with pytest.raises(DataError, match=f"^row 1 {NOT_UTF8}$"):
         pr.TextClassifier().fit(BAD_UTF8, ["x", "y", "x"])
     with pytest.raises(DataError, match=rf"^y\[1\] {NOT_UTF8}$"):
         pr.NaiveBayes().fit({"a": [1, 2, 3]}, BAD_UTF8)
