@@ -14,7 +14,6 @@ from scipy.sparse import csr_array
 
 from priory.bag_of_words.averaged_models import get_averaged_bag
 from priory.bag_of_words.bag_counts import BagCounts
-from priory.bag_of_words.documents import DocumentBatch
 from priory.bag_of_words.models import (
     BAG_MODELS,
     BagOfWords,
@@ -23,6 +22,7 @@ from priory.bag_of_words.models import (
     build_unit_rows,
     log_dirichlet_evidence,
 )
+from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
 from priory.bag_of_words.vocabulary import Vocabulary
 from priory.core.statistics import ROW_SUM_TOLERANCE
 from priory.core.typing import Array
@@ -90,9 +90,13 @@ class TextModel:
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def count(self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None = None) -> TextRecords:
+    def count(self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None = None) -> TextRecords:
         """The records of some documents; ``group`` is the class of each, 0 .. groups - 1."""
         return self.vocabulary.count(documents, group, groups, weight, self.binary)
+
+    def read_bags(self, documents: AnyDocuments) -> TokenBags:
+        """The documents as bags of tokens, which can be learned, forgotten and scored in their place."""
+        return self.vocabulary.read_bags(documents)
 
     def select_counts(self, records: TextRecords) -> BagCounts:
         """The counts of the tokens in use."""
@@ -135,12 +139,12 @@ class TextModel:
 
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def score(self, records: TextRecords, documents: DocumentBatch) -> Array:
+    def score(self, records: TextRecords, documents: AnyDocuments) -> Array:
         """log p(document | class) up to what all classes share: (documents, classes)."""
         table, constant = self.token_weights(records)
         return self.vocabulary.score(documents, self.select_counts(records), table, self.binary) + constant
 
-    def encode(self, records: TextRecords, documents: DocumentBatch) -> csr_array:
+    def encode(self, records: TextRecords, documents: AnyDocuments) -> csr_array:
         """The documents as sparse rows of unit length over the tokens in use."""
         counts = self.select_counts(records)
         indptr, ids, _ = self.vocabulary.encode(documents, counts)
@@ -151,7 +155,7 @@ class TextModel:
         """Whether leaving a document out touches the counts of its own tokens only."""
         return self.vocabulary.leaves_out_in_closed_form and self.alpha != "evidence" and self.alpha > 0
 
-    def leave_one_out(self, records: TextRecords, documents: DocumentBatch, group: Array) -> Array:
+    def leave_one_out(self, records: TextRecords, documents: AnyDocuments, group: Array) -> Array:
         """The scores of learned documents, each from the records without it: (documents, classes)."""
         if not self.leaves_out_in_closed_form:
             return self._leave_one_out_by_subtraction(records, documents, group)
@@ -160,7 +164,7 @@ class TextModel:
         x = np.ones(len(ids)) if bag.binary else occurrences
         return bag.leave_one_out(counts, DocumentRows(indptr, ids, x, group, counts, self.vocabulary.grows))
 
-    def _leave_one_out_by_subtraction(self, records: TextRecords, documents: DocumentBatch, group: Array) -> Array:
+    def _leave_one_out_by_subtraction(self, records: TextRecords, documents: AnyDocuments, group: Array) -> Array:
         """Where a document may change the vocabulary or the smoothing: ``records - document``, one by one."""
         classes = len(records[0].n)
         scores = np.empty((len(documents), classes))

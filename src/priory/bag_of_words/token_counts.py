@@ -11,6 +11,7 @@ import numpy as np
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document
+from priory.bag_of_words.token_bags import TokenBags
 from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer, is_valid_vocabulary
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics, subtract_counts
@@ -173,6 +174,13 @@ def count_tokens(
     arena, ends, counts, missed = counter.result()
     n = np.bincount(classes, None if weight is None else np.asarray(weight, dtype=float), groups).astype(float)
     return TokenCounts(n, arena, ends, counts, missed)
+
+
+def count_bags(bags: TokenBags, group: Array, groups: int, weight: Array | None, *, binary: bool = True) -> TokenCounts:
+    """The statistics of labelled texts that were read already."""
+    n = np.bincount(group, weight, groups).astype(float)
+    counts = bags.count_by_class(group, groups, weight, binary, len(bags.ends))
+    return TokenCounts(n, bags.arena, bags.ends, counts).drop_absent_tokens()
 
 
 def make_empty_token_counts(groups: int) -> TokenCounts:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import final
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words import token_counts as counting
@@ -20,6 +21,7 @@ from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import DocumentBatch
 from priory.bag_of_words.hashed_counts import HashedCounts
+from priory.bag_of_words.token_bags import AnyDocuments, TokenBags, count_letters
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer
 from priory.core.typing import Array
@@ -36,7 +38,7 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def count(
-        self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None, binary: bool
+        self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[BagCounts, ...]:
         """The records of some documents: the counts, and whatever else is needed to know which tokens are in use."""
 
@@ -44,13 +46,43 @@ class Vocabulary(ABC):
     def select_counts(self, records: tuple[BagCounts, ...]) -> BagCounts:
         """The counts of the tokens in use."""
 
-    @abstractmethod
-    def score(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
+    def score(self, documents: AnyDocuments, counts: BagCounts, table: Array, binary: bool) -> Array:
         """The sum of ``table[token]`` over the tokens in use of each document: (documents, classes)."""
+        if not isinstance(documents, TokenBags):
+            return self.score_texts(documents, counts, table, binary)
+        indptr, ids, occurrences = self.encode(documents, counts)
+        values = np.ones(len(ids)) if binary else occurrences
+        return np.asarray(csr_array((values, ids, indptr), shape=(len(documents), len(table))) @ table)
+
+    def encode(self, documents: AnyDocuments, counts: BagCounts) -> tuple[Array, Array, Array]:
+        """The documents as sparse rows ``(indptr, tokens, occurrences)`` over the tokens in use."""
+        if not isinstance(documents, TokenBags):
+            return self.encode_texts(documents, counts)
+        return documents.place_tokens(self.place_tokens(documents, counts))
 
     @abstractmethod
-    def encode(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
-        """The documents as sparse rows ``(indptr, tokens, occurrences)`` over the tokens in use."""
+    def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
+        """`score` of texts."""
+
+    @abstractmethod
+    def encode_texts(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
+        """`encode` of texts."""
+
+    @abstractmethod
+    def place_tokens(self, bags: TokenBags, counts: BagCounts) -> Array:
+        """The row of each token of some bags among the tokens in use; -1 where it is not one of them."""
+
+    def read_bags(self, documents: AnyDocuments) -> TokenBags:
+        """The documents as bags of all tokens that can matter."""
+        if isinstance(documents, TokenBags):
+            return documents
+        arena, ends, (indptr, ids, occurrences) = self.read_tokens(documents)
+        rows = indptr.astype(np.int64), ids.astype(np.int64), occurrences.astype(float)
+        return TokenBags(arena, ends, *rows, count_letters(documents)).drop_absent_tokens()
+
+    @abstractmethod
+    def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
+        """The tokens of some texts, and the texts as sparse rows of them."""
 
     def find_fault(self, records: tuple[object, ...], binary: bool) -> str | None:
         """What is wrong with records that ``count`` is said to have returned; None if nothing is."""
@@ -117,10 +149,12 @@ class GrowingVocabulary(Vocabulary):
         return 1 if binary or self.keeps_all_tokens else 2
 
     def count(
-        self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None, binary: bool
+        self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[TokenCounts, ...]:
         """Occurrences do not say in how many documents a token was: if tokens are dropped, presence is counted too."""
         kinds = (binary, True)[: self.count_records(binary)]
+        if isinstance(documents, TokenBags):
+            return tuple(counting.count_bags(documents, group, groups, weight, binary=kind) for kind in kinds)
         return tuple(
             counting.count_tokens(
                 documents, group, groups, self.tokenizer, weight, binary=kind, max_tokens=self.max_tokens
@@ -151,11 +185,18 @@ class GrowingVocabulary(Vocabulary):
     def sort_counts(self, counts: BagCounts) -> TokenCounts:
         return check_words_kept(counts).sort_tokens()
 
-    def score(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
+    def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
         return reading.score_documents(documents, self._index(counts), table, self.tokenizer, binary=binary)
 
-    def encode(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
+    def encode_texts(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
         return reading.encode_documents(documents, self._index(counts), self.tokenizer)
+
+    def place_tokens(self, bags: TokenBags, counts: BagCounts) -> Array:
+        return check_words_kept(counts).index("whole").find_columns(bags.arena, bags.ends)
+
+    def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
+        counts = counting.count_tokens(documents, np.zeros(len(documents)), 1, self.tokenizer)
+        return counts.arena, counts.ends, self.encode_texts(documents, counts)
 
     def _index(self, counts: BagCounts) -> TokenIndex:
         return check_words_kept(counts).index(self.tokenizer.analyzer)
@@ -183,10 +224,10 @@ class FixedVocabulary(Vocabulary):
         return TokenCounts(np.zeros(groups), arena, ends, np.zeros((len(ends), groups)))
 
     def count(
-        self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None, binary: bool
+        self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[TokenCounts]:
         empty = self._make_empty_counts(groups)
-        indptr, ids, times = reading.encode_documents(documents, self.index, self.tokenizer, unknown=self.unknown)
+        indptr, ids, times = self.encode(documents, empty)
         row = np.repeat(np.arange(len(documents)), np.diff(indptr))
         value = np.ones(len(ids)) if binary else times
         counts = np.zeros((len(empty), groups))
@@ -199,12 +240,19 @@ class FixedVocabulary(Vocabulary):
         counts = check_words_kept(records[0])
         return counts.derive("in use", lambda c: self._make_empty_counts(c.counts.shape[1]) + c, self)
 
-    def score(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
+    def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
         known, slot = table[: len(self.dictionary)], table[-1] if self.unknown else None
         return reading.score_documents(documents, self.index, known, self.tokenizer, binary=binary, unknown=slot)
 
-    def encode(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
+    def encode_texts(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
         return reading.encode_documents(documents, self.index, self.tokenizer, unknown=self.unknown)
+
+    def place_tokens(self, bags: TokenBags, counts: BagCounts) -> Array:
+        return self._make_empty_counts(1).index("whole").find_columns(bags.arena, bags.ends)
+
+    def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
+        empty = self._make_empty_counts(1)
+        return empty.arena, empty.ends, self.encode_texts(documents, empty)
 
 
 @lru_cache(maxsize=8)
@@ -231,9 +279,11 @@ class HashedVocabulary(Vocabulary):
         return None if is_counted else "there is not one count for each bucket"
 
     def count(
-        self, documents: DocumentBatch, group: Array, groups: int, weight: Array | None, binary: bool
+        self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[HashedCounts]:
         n = np.bincount(group, weight, minlength=groups).astype(float)
+        if isinstance(documents, TokenBags):
+            return (HashedCounts(n, documents.count_by_class(group, groups, weight, binary, self.buckets)),)
         counts = hashing.count_hashed_tokens(
             documents, group, groups, self.tokenizer, self.buckets, self.salt, weight, binary=binary
         )
@@ -246,11 +296,18 @@ class HashedVocabulary(Vocabulary):
         """The buckets by their numbers: the words are not kept."""
         return [f"bucket {number}" for number in range(self.buckets)]
 
-    def score(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
+    def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
         return hashing.score_hashed_tokens(documents, table, self.tokenizer, self.salt, binary=binary)
 
-    def encode(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
+    def encode_texts(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
         return hashing.encode_hashed_documents(documents, self.tokenizer, self.buckets, self.salt)
+
+    def place_tokens(self, bags: TokenBags, counts: BagCounts) -> Array:
+        return np.arange(self.buckets)
+
+    def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
+        rows = hashing.encode_hashed_documents(documents, self.tokenizer, self.buckets, self.salt)
+        return np.zeros(0, np.uint8), np.zeros(0, np.int64), rows
 
 
 def build_vocabulary(

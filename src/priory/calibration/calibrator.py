@@ -7,7 +7,7 @@ answers. `CalibratedModel` is a model with such corrections. Both are given any 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.models.cells import Cells, take_rows
 from priory.models.evidence_terms import EvidenceTerms
+from priory.models.model_statistics import ModelStatistics
 
 CALIBRATION_FOLDS = 5
 MIN_ROWS_TO_CALIBRATE = 50
@@ -47,6 +48,13 @@ class CalibratableModel(Protocol):
     @property
     def can_leave_one_out(self) -> bool:
         """Whether rows are left out one by one; otherwise a whole fold at a time."""
+
+    def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
+        """The statistics of rows, over the classes of this model."""
+
+    @property
+    def encoded_widths(self) -> Sequence[int]:
+        """The number of columns of each block that are read as codes: not of texts."""
 
     def log_prior(self) -> Array:
         """log p(c), as declared."""
@@ -132,20 +140,18 @@ class Calibrator:
     def update(
         self,
         model: CalibratableModel,
-        corrections: Corrections | None,
+        corrections: Corrections,
         cells: Sequence[Cells],
         group: Array,
         weight: Array | None,
     ) -> Corrections:
-        """The tempering after it has learned from the model's answers to a batch that the model has not learned yet."""
+        """Corrections whose tempering has learned from the model's answers to a batch before the model learns it."""
         used = space_evenly(len(group), MAX_BATCH_ROWS_TO_TEMPER)
         terms = model.evidence_terms(take_rows(cells, used))
         parts = terms.values.shape[2]
-        belief = corrections.tempering if corrections is not None else Tempering.prior(parts)
-        if len(belief.weights) != parts:
-            belief = Tempering.prior(parts)
+        belief = corrections.tempering if len(corrections.tempering.weights) == parts else Tempering.prior(parts)
         counts = np.ones(len(used)) if weight is None else weight[used]
-        return Corrections(belief.update_belief(terms, group[used], counts))
+        return replace(corrections, tempering=belief.update_belief(terms, group[used], counts))
 
 
 @dataclass(frozen=True)

@@ -123,9 +123,10 @@ class Statistics:
     def derive(self, name: str, function: Callable[[Self], DerivedT], *depends_on: object) -> DerivedT:
         """Return ``function(self)``, computed once and cached for as long as ``depends_on`` stays the same."""
         memo: dict[str, tuple[tuple[object, ...], Any]] = self.__dict__.setdefault("_memo", {})
-        if name not in memo or memo[name][0] != depends_on:
-            memo[name] = (depends_on, function(self))
-        value: DerivedT = memo[name][1]
+        known = memo.get(name)
+        if known is None or known[0] != depends_on:
+            known = memo[name] = (depends_on, function(self))  # two threads may both compute it: the same value
+        value: DerivedT = known[1]
         return value
 
     def __getstate__(self) -> dict[str, Any]:
@@ -162,6 +163,8 @@ def subtract_counts(total: Array, part: Array) -> Array:
 
 
 def _combine_values(op: Callable[[Array, Array], Array], a: object, b: object) -> object:
+    if a is None or b is None:  # what only one of them has is not known of both together
+        return None
     if isinstance(a, tuple) and isinstance(b, tuple):
         return tuple(_combine_parts(op, x, y, place) for place, (x, y) in enumerate(zip(a, b, strict=True)))
     if isinstance(a, Statistics) and isinstance(b, Statistics):
@@ -179,6 +182,8 @@ def _combine_parts(op: Callable[[Array, Array], Array], a: object, b: object, pl
 
 
 def _map_value(array: Callable[[Array], Array], record: Callable[[Statistics], Statistics], value: object) -> object:
+    if value is None:
+        return None
     if isinstance(value, tuple):
         return tuple(_map_value(array, record, x) for x in value)
     return record(value) if isinstance(value, Statistics) else array(cast(Array, value))

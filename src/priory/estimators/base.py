@@ -11,11 +11,8 @@ A classifier defines how to read a table, the statistics of its rows, and log p(
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import wraps
+from collections.abc import Callable
 from typing import Generic, Self, TypeVar
 
 import numpy as np
@@ -23,12 +20,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from priory.core.atomic_state import copy_state, read_state, replace_state
 from priory.core.logspace import log_normalise, normalise
 from priory.core.machine import total_memory_bytes
 from priory.core.model_matching import check_same_columns, check_same_type
 from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
-from priory.core.typing import Array, P, ReturnT
+from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.estimators.labels import convert_to_numpy, encode_labels
 from priory.models.model_statistics import ModelStatistics
@@ -36,30 +34,11 @@ from priory.models.model_statistics import ModelStatistics
 TableT = TypeVar("TableT")  # what a classifier reads its input into
 
 
-def undo_on_error(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
-    """A method that leaves the estimator unchanged if it raises."""
-
-    @wraps(method)
-    def call_or_undo(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
-        with _restore_state_on_error(args[0]):
-            return method(*args, **kwargs)
-
-    return call_or_undo
-
-
-@contextmanager
-def _restore_state_on_error(estimator: object) -> Iterator[None]:
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-
-
 class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
-    """The methods of every Priory classifier. ``statistics_`` is all it has learned."""
+    """The methods of every Priory classifier. ``statistics_`` is all it has learned.
+
+    A classifier may be used by several threads at once: see `priory.core.atomic_state`.
+    """
 
     statistics_: ModelStatistics
 
@@ -83,7 +62,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    @undo_on_error
+    @replace_state
     def fit(self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from all rows, forgetting whatever was learned before."""
         self.__dict__.pop("clock_", None)
@@ -93,7 +72,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         self._finish_fit(table, group, check_sample_weight(convert_to_numpy(sample_weight), len(group)))
         return self
 
-    @undo_on_error
+    @replace_state
     def partial_fit(
         self, X: object, y: ArrayLike | None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -111,7 +90,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
             self._prepare_partial_fit(
                 table, labels, group, check_sample_weight(convert_to_numpy(sample_weight), len(group))
             )
-        self.statistics_ = more if is_first else self.statistics_ + more
+        self._replace_statistics(more if is_first else self.statistics_ + more)
         return self
 
     def _finish_fit(self, table: TableT, group: Array, weight: Array | None) -> None:
@@ -119,6 +98,13 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
 
     def _prepare_partial_fit(self, table: TableT, labels: Array, group: Array, weight: Array | None) -> None:
         """Further steps of ``partial_fit``, before the rows are learned."""
+
+    def _replace_statistics(self, statistics: ModelStatistics) -> None:
+        """Make these the statistics after more rows were learned."""
+        self.statistics_ = statistics
+
+    def _drop_derived(self) -> None:
+        """Forget whatever may depend on rows that are no longer in the statistics."""
 
     _requires_all_classes = True  # whether all classes have to be declared before their first row is learned
 
@@ -132,7 +118,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
             raise DataError(f"`classes={classes}` is not the same as on last call to partial_fit, was: {self.classes_}")
         return self.classes_
 
-    @undo_on_error
+    @replace_state
     def forget(
         self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None, learned_at: float | None = None
     ) -> Self:
@@ -161,6 +147,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         except NotLearnedError as error:
             weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
             raise self._locate_unlearned_row(error, table, labels, group, weight, scale) from None
+        self._drop_derived()
         return self
 
     def _locate_unlearned_row(
@@ -177,7 +164,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         while n_failing - n_possible > 1:
             n_tried = (n_possible + n_failing) // 2
             weights = None if weight is None else weight[:n_tried]
-            part = self._observe(_take_first_rows(table, n_tried), labels, group[:n_tried], weights)
+            part = self._compute_statistics(_take_first_rows(table, n_tried), labels, group[:n_tried], weights)
             try:
                 self.statistics_ - scale * part  # only whether it is possible
                 n_possible = n_tried
@@ -196,7 +183,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         """What of a row was not learned."""
         return error.subject or "it"
 
-    @undo_on_error
+    @replace_state
     def decay(self, factor: float) -> Self:
         """Multiply the weight of everything learned so far by ``factor``: old rows fade."""
         check_is_fitted(self, "statistics_")
@@ -214,10 +201,11 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
     def merge(self, *others: Self) -> Self:
         """A new model with the statistics of all models added up: as if it had learned all their rows."""
         check_is_fitted(self, "statistics_")
-        merged = copy.copy(self)
-        for other in others:
+        merged = copy_state(self)
+        for other in map(copy_state, others):
             merged._check_mergeable(other)
             merged.statistics_ = merged.statistics_ + other.statistics_
+        merged._drop_derived()
         return merged
 
     def __add__(self, other: Self) -> Self:
@@ -262,18 +250,22 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
             raise AttributeError(f"{type(self).__name__!r} object has learned nothing yet; call fit first.")
         return self.statistics_
 
+    @read_state
     def predict_joint_log_proba(self, X: object) -> Array:
         """log p(c, x) for each row and class."""
         return self._convert_output(self._predict_joint(X), X)
 
+    @read_state
     def predict_log_proba(self, X: object) -> Array:
         """log p(c | x) for each row and class; the probabilities of a row sum to one."""
         return self._convert_output(self._predict_posterior(X), X)
 
+    @read_state
     def predict_proba(self, X: object) -> Array:
         """p(c | x) for each row and class."""
         return self._convert_output(self._predict_posterior(X, normalise), X)
 
+    @read_state
     def predict(self, X: object) -> Array:
         """The most probable class of each row."""
         best = np.argmax(self._predict_posterior(X), axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -17,13 +17,14 @@ from priory.calibration.calibrator import CalibratableModel, Calibrator
 from priory.calibration.feature_encoding import TableEncoding
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
+from priory.core.atomic_state import read_state
 from priory.core.logspace import log_normalise
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import count_columns, list_record_types, register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
-from priory.estimators.self_calibrating import SelfCalibratingClassifier
+from priory.estimators.self_calibrating import MEMORY_TO_REFINE, SelfCalibratingClassifier
 from priory.families import Text
 from priory.families.base import ESTIMATES
 from priory.models.cells import Cells
@@ -92,6 +93,11 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         "naive": columns are independent given the class. "aode": each column also depends on one other column, averaged
         over all choices of that column (averaged one-dependence estimators). "auto" uses what predicts better, on
         tables of up to 50,000 rows.
+    memory : int, optional
+        The number of rows that the model keeps a fair sample of, to derive corrections from whenever it has learned,
+        forgotten or merged; 5,000 by default (50,000 if ``refine`` is true). With 0 it keeps none.
+    refresh_after : float
+        Derive the corrections anew when ``partial_fit`` has changed this share of the kept rows.
 
     Attributes
     ----------
@@ -108,9 +114,13 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     token_inclusion_ : dict
         For each column of texts and each of its tokens, the probability that the token depends on the class.
     corrections_ : Corrections
-        The corrections, if they were fitted.
+        The corrections in use, if there are any.
+    corrections_version_ : str
+        A name of the corrections in use; equal names are equal corrections.
+    sample_changes_ : int
+        The number of kept rows that came or went since the corrections were derived.
     stale_ : tuple of str
-        The corrections that were dropped since; ``refresh`` fits them again.
+        Corrections that were lost because no rows are kept to derive them from.
     alpha_ : float
         The pseudo-count that ``alpha="loo"`` chose.
     clock_ : float
@@ -150,6 +160,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         calibrate: Literal["loo", False] = "loo",
         refine: bool | Literal["auto"] = "auto",
         structure: str = "auto",
+        memory: int | None = None,
+        refresh_after: float = 0.1,
     ) -> None:
         self.families = families
         self.estimate = estimate
@@ -160,6 +172,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         self.calibrate = calibrate
         self.refine = refine
         self.structure = structure
+        self.memory = memory
+        self.refresh_after = refresh_after
 
     def _is_consistent(self) -> bool:
         """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
@@ -174,7 +188,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             and (not hasattr(self, "feature_names_in_") or tuple(self.feature_names_in_) == schema.names)
             and list_record_types(empty.parts) == list_record_types(parts)
             and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
-            and self._has_fitting_corrections([0 if b.kind == "text" else len(b.names) for b in schema.blocks])
+            and self._has_fitting_corrections()
         )
 
     # -- what was declared ---------------------------------------------------------------------------------------
@@ -210,6 +224,9 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         if refine == "auto":  # naive Bayes may be no help at all: also refine the class prior alone
             refined += [MemberSpec("base", spec.features) for spec in refined]
         return (plain if refine is not True else []) + (refined if refine else [])
+
+    def _default_memory(self) -> int:
+        return MEMORY_TO_REFINE if self.refine is True else super()._default_memory()
 
     def _effective_alpha(self) -> float | None:
         """The pseudo-count that the schema is declared with."""
@@ -284,6 +301,12 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def _read_cells(self, table: Table) -> list[Cells]:
         return self._schema.read_cells(table)
 
+    def _column_names(self) -> list[tuple[str, ...]]:
+        return [block.names for block in self._schema.blocks]
+
+    def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
+        return [block.keep_cells(x) for block, x in zip(self._schema.blocks, cells, strict=False)]
+
     def _resolve_classes(self, classes: ArrayLike | None, is_first_call: bool) -> Array | None:
         if classes is not None:
             given = np.unique(np.asarray(classes))
@@ -345,6 +368,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     # -- answering -----------------------------------------------------------------------------------------------
 
+    @read_state
     def explain(self, X: object) -> Ledgers:
         """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds.
 

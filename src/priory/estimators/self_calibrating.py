@@ -1,16 +1,22 @@
 """Classifiers that correct themselves by their own answers to rows they have not learned.
 
-Statistics are exact whatever happens. Corrections were fitted to rows, so they change with the statistics:
+    corrections = f(statistics)
 
-    fit, refresh    corrections are fitted
-    partial_fit     the tempering learns from the answers to each batch before it is learned; the rest is dropped
-    decay           the tempering stays, the rest is dropped
-    forget, merge   all corrections are dropped: the model answers from the statistics alone
+The statistics include a fair sample of the rows (`priory.models.row_sample`), so corrections are a function of the
+record, as the choice of families is:
+
+    fit, refresh    corrections are derived from the record
+    partial_fit     they stay in use, and their tempering learns from the answers to each batch before it is learned;
+                    once the sample has changed by the share ``refresh_after`` they are derived anew
+    forget, merge   nothing that has seen a forgotten row is used: they are derived anew when they are needed
+    decay           they stay in use
+
+With ``memory=0`` no row is kept. Then corrections are fitted by ``fit`` or by ``refresh`` with rows; ``forget`` and
+``merge`` drop them, and ``stale_`` says so.
 """
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -23,30 +29,38 @@ from sklearn.utils.validation import check_is_fitted
 
 from priory.calibration.calibrator import (
     CALIBRATION_FOLDS,
-    MIN_ROWS_TO_CALIBRATE,
     CalibratableModel,
     CalibratedModel,
     Calibrator,
 )
 from priory.calibration.stacking import Corrections
+from priory.core.atomic_state import copy_state, read_state, replace_state
+from priory.core.content_hash import hash_content
 from priory.core.logspace import log_normalise
+from priory.core.optional_attribute import optional_attribute
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array
-from priory.errors import DataError, StaleModelError
-from priory.estimators.base import BaseClassifier, TableT, check_row_counts, undo_on_error
+from priory.errors import DataError, NotAvailableError, StaleModelError
+from priory.estimators.base import BaseClassifier, TableT, check_row_counts
 from priory.estimators.labels import convert_to_numpy, encode_labels
 from priory.evaluation.scores import Scores
 from priory.models.cells import Cells, take_rows
 from priory.models.model_statistics import ModelStatistics
+from priory.models.row_sample import RowSample, split_weights
 
-Folds: TypeAlias = "str | int | BaseCrossValidator"  # "loo", a number, or one of scikit-learn's splitters
+DEFAULT_MEMORY = 5000  # rows that are kept
+MEMORY_TO_REFINE = 50_000  # rows that are kept where a refinement was asked for
+MAX_ROWS_FOR_TEN_FOLDS = 1000  # `evaluate` judges by ten folds up to here, and by five beyond
+
+Folds: TypeAlias = "str | int | BaseCrossValidator"  # "auto", a number, or one of scikit-learn's splitters
 
 
 class SelfCalibratingClassifier(BaseClassifier[TableT]):
-    """A classifier with corrections: ``corrections_`` if they were fitted; ``stale_`` names those that were dropped."""
+    """A classifier with corrections: ``corrections_`` are those in use, ``stale_`` names those that were lost."""
 
     calibrate: Literal["loo", False]
-    corrections_: Corrections
+    memory: int | None
+    refresh_after: float
     target_: str  # the column of the labels, where the model was trained from files
     missing_: tuple[str, ...]  # the cells that counted as missing in these files
 
@@ -64,6 +78,18 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     def _calibrator(self) -> Calibrator:
         """How corrections are fitted, as declared."""
 
+    @abstractmethod
+    def _column_names(self) -> Sequence[Sequence[str]]:
+        """The names of the columns of each block of cells."""
+
+    @abstractmethod
+    def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
+        """Cells as a sample of rows keeps them: texts as bags of tokens."""
+
+    def _default_memory(self) -> int:
+        """The number of rows to keep if ``memory`` is None."""
+        return DEFAULT_MEMORY
+
     def _log_joint(self, table: TableT) -> Array:
         return self._model().log_joint(self._read_cells(table))
 
@@ -72,91 +98,155 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    @property
-    def stale_(self) -> tuple[str, ...]:
-        """The corrections that were dropped because the model has changed since; ``refresh`` fits them again."""
-        names: tuple[str, ...] = self.__dict__.get("stale_", ())
-        return names
+    def _check_calibration_parameters(self) -> None:
+        if self.calibrate not in ("loo", False):
+            raise DataError(f"calibrate is {self.calibrate!r}; use 'loo' or False.")
+        if self.memory is not None and not 0 <= self.memory < 1 << 31:
+            raise DataError(f"memory is {self.memory!r}; use a number of rows from 0, or None.")
+        if not self.refresh_after > 0:
+            raise DataError(f"refresh_after is {self.refresh_after!r}; use a share of the rows above 0.")
+
+    def _memory(self) -> int:
+        return self._default_memory() if self.memory is None else self.memory
+
+    def _compute_statistics(
+        self, table: TableT, classes: Array, group: Array, sample_weight: ArrayLike | None
+    ) -> ModelStatistics:
+        self._check_calibration_parameters()
+        part = super()._compute_statistics(table, classes, group, sample_weight)
+        if not self.calibrate or not self._memory():
+            return part
+        weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+        return replace(
+            part, sample=self._sample_rows(self._read_cells(table), classes, group, weight, self._memory())[0]
+        )
+
+    def _sample_rows(
+        self, cells: Sequence[Cells], classes: Array, group: Array, weight: Array | None, memory: int
+    ) -> tuple[RowSample, Array]:
+        """A sample of at most ``memory`` rows, and the position of each of them."""
+        return RowSample.of(self._column_names(), cells, classes, group, weight, memory, self._keep_cells)
+
+    def _sample_learned_rows(self, table: TableT, group: Array, weight: Array | None) -> tuple[RowSample, Array]:
+        """A sample of rows that the model has learned but does not keep, and the position of each of them."""
+        return self._sample_rows(self._read_cells(table), self.classes_, group, weight, self._default_memory())
+
+    def _finish_fit(self, table: TableT, group: Array, weight: Array | None) -> None:
+        self._check_calibration_parameters()
+        self._forget_corrections()
+        self.__dict__.pop("stale_", None)
+        if self.calibrate and self.statistics_.sample is None:  # nothing is kept: all that can be had is had now
+            sample, _ = self._sample_learned_rows(table, group, weight)
+            self._use_corrections(self._fit_corrections(self.statistics_, sample))
+        else:
+            self._use_corrections(self._derive_corrections(self.statistics_))
+
+    def _derive_corrections(self, statistics: ModelStatistics) -> Corrections | None:
+        """The corrections that follow from the record; None if it keeps no rows, or too few."""
+        sample = statistics.sample
+        if not self.calibrate or sample is None:
+            return None
+        declared = repr(self.get_params(deep=False))
+        return statistics.derive("corrections", lambda record: self._fit_corrections(record, sample), declared)
+
+    def _fit_corrections(self, statistics: ModelStatistics, sample: RowSample) -> Corrections | None:
+        return self._calibrator().fit(self._model(statistics), sample.blocks, sample.group, sample.weight)
 
     @property
     def _corrections(self) -> Corrections | None:
-        return self.__dict__.get("corrections_")
+        """The corrections in use: those that were kept, or those that follow from the record."""
+        kept: Corrections | None = self.__dict__.get("corrections_")
+        return self._derive_corrections(self._fitted_statistics()) if kept is None else kept
 
-    def _finish_fit(self, table: TableT, group: Array, weight: Array | None) -> None:
+    @property
+    @optional_attribute
+    def corrections_(self) -> Corrections:
+        """The corrections in use."""
+        corrections = self._corrections
+        if corrections is None:
+            raise NotAvailableError("the model has no corrections: they were switched off, or it has too few rows.")
+        return corrections
+
+    @property
+    @optional_attribute
+    def corrections_version_(self) -> str:
+        """A name of the corrections in use that is as good as their content: equal names are equal corrections."""
+        return hash_content(self.corrections_)
+
+    @property
+    def sample_changes_(self) -> int:
+        """The number of kept rows that came or went since the corrections were derived."""
+        return int(self.__dict__.get("sample_changes_", 0))
+
+    @property
+    def stale_(self) -> tuple[str, ...]:
+        """The corrections that were dropped because no rows are kept to derive them from; see ``refresh``."""
+        names: tuple[str, ...] = self.__dict__.get("stale_", ())
+        return names
+
+    def _use_corrections(self, corrections: Corrections | None) -> None:
+        self._forget_corrections()
+        if corrections is not None:
+            self.__dict__["corrections_"] = corrections
+
+    def _forget_corrections(self) -> None:
         self.__dict__.pop("corrections_", None)
-        self.__dict__.pop("stale_", None)
-        if self.calibrate not in ("loo", False):
-            raise DataError(f"calibrate is {self.calibrate!r}; use 'loo' or False.")
-        if self.calibrate:
-            corrections = self._calibrator().fit(self._model(), self._read_cells(table), group, weight)
-            if corrections is not None:
-                self.corrections_ = corrections
+        self.__dict__.pop("sample_changes_", None)
 
     def _prepare_partial_fit(self, table: TableT, labels: Array, group: Array, weight: Array | None) -> None:
         """Predict, then learn: the tempering learns from the answers to the new batch."""
         corrections = self._corrections
-        self._keep_tempering()
         known = np.isin(labels, self.classes_)[group] & (weight is None or weight > 0)
         used = np.flatnonzero(known)
-        if not self.calibrate or not len(used) or self.statistics_.n.sum() < MIN_ROWS_TO_CALIBRATE:
+        if corrections is None or not len(used):
             return
         own = np.searchsorted(self.classes_, labels[group[used]])
         cells = take_rows(self._read_cells(table), used)
         counts = None if weight is None else weight[used]
-        self.corrections_ = self._calibrator().update(self._model(), corrections, cells, own, counts)
+        self.__dict__["corrections_"] = self._calibrator().update(self._model(), corrections, cells, own, counts)
 
-    def _keep_tempering(self) -> None:
-        """Drop all corrections but the tempering: its weights of the parts do not depend on classes, words or codes."""
-        corrections = self._corrections
-        self._drop_corrections()
-        if corrections is not None:
-            self.corrections_ = Corrections(corrections.tempering)
-            self.__dict__["stale_"] = tuple(name for name in self.stale_ if name != "tempering")
+    def _replace_statistics(self, statistics: ModelStatistics) -> None:
+        before = self.__dict__.get("statistics_")
+        super()._replace_statistics(statistics)
+        if not self.calibrate:
+            return
+        changes, rows = self.sample_changes_, 0
+        if statistics.sample is not None:
+            rows = len(statistics.sample)
+            changes += rows if before is None else statistics.sample.count_changes(before.sample)
+        if not self._has_fitting_corrections() or changes > self.refresh_after * rows:
+            self._drop_derived()
+            self._use_corrections(self._derive_corrections(statistics))
+        elif changes:
+            self.__dict__["sample_changes_"] = changes
 
-    @undo_on_error
-    def decay(self, factor: float) -> Self:
-        """Multiply the weight of everything learned so far by ``factor``: old rows fade.
+    def _drop_derived(self) -> None:
+        """Derive corrections anew when they are needed; name them if they cannot be."""
+        lost: Corrections | None = self.__dict__.get("corrections_")
+        self._forget_corrections()
+        if lost is not None and self.statistics_.sample is None:
+            self.__dict__["stale_"] = tuple(dict.fromkeys((*self.stale_, *lost.names)))
 
-        Of the corrections the tempering stays. The others depend on which words are frequent, and are dropped.
+    @replace_state
+    def refresh(self, X: object = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Derive the corrections anew from the rows that the model keeps.
+
+        Parameters
+        ----------
+        X, y, sample_weight : rows that the model has learned, optional
+            For a model that keeps none (``memory=0``): all of them, or a fair sample.
         """
-        super().decay(factor)
-        self._keep_tempering()
-        return self
-
-    @undo_on_error
-    def forget(
-        self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None, learned_at: float | None = None
-    ) -> Self:
-        """Unlearn rows that were learned: the model is as if it had never seen them.
-
-        Corrections may have seen them, so they are dropped, and the model answers from its statistics; ``refresh`` with
-        rows that are still learned fits them again. After ``decay`` a row weighs less than when it was learned: pass
-        ``learned_at``, the value of ``clock_`` at that time.
-        """
-        super().forget(X, y, sample_weight, learned_at)
-        self._drop_corrections()
-        return self
-
-    def merge(self, *others: Self) -> Self:
-        """A new model with the statistics of all models added up; ``refresh`` fits its corrections."""
-        merged = super().merge(*others)
-        merged._drop_corrections()
-        return merged
-
-    def _drop_corrections(self) -> None:
-        dropped = self.__dict__.pop("corrections_", None)
-        if dropped is not None:
-            self.__dict__["stale_"] = tuple(dict.fromkeys((*self.stale_, *dropped.names)))
-
-    @undo_on_error
-    def refresh(self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the corrections again, to rows that the model has learned (all of them, or a fair sample)."""
-        table, group, weight = self._read_learned_rows(X, y, sample_weight)
-        if self.clock_ != 1.0:
-            raise StaleModelError(
-                f"the model has decayed (clock_ is {self.clock_:g}), so no row counts fully any more; fit it again."
-            )
-        self._finish_fit(table, group, weight)
+        check_is_fitted(self, "statistics_")
+        if X is not None:
+            table, group, weight = self._read_learned_rows(X, y, sample_weight)
+            sample, _ = self._sample_learned_rows(table, group, weight)
+            corrections = self._fit_corrections(self.statistics_, sample)
+        elif self.statistics_.sample is None:
+            raise StaleModelError("the model keeps no rows; call refresh(X, y) with rows that it has learned.")
+        else:
+            corrections = self._derive_corrections(self.statistics_)
+        self._use_corrections(corrections)
+        self.__dict__.pop("stale_", None)
         return self
 
     def _read_learned_rows(
@@ -171,40 +261,55 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     # -- answering -----------------------------------------------------------------------------------------------
 
     def _predict_posterior(self, X: object, normaliser: Callable[[Array, Array], Array] = log_normalise) -> Array:
-        if self._corrections is None:
+        check_is_fitted(self, "statistics_")
+        calibrated = self._calibrated()
+        if calibrated.corrections is None:
             return super()._predict_posterior(X, normaliser)
-        answers = self._calibrated().log_probabilities(self._read_cells(self._read(X, reset=False)))
+        answers = calibrated.log_probabilities(self._read_cells(self._read(X, reset=False)))
         return normaliser(answers, self._log_prior())
 
     def _calibrated(self) -> CalibratedModel:
         return CalibratedModel(self._model(), self._corrections)
 
-    def _has_fitting_corrections(self, columns: Sequence[int]) -> bool:
-        """Whether the corrections, if there are any, are for this model; ``columns`` are those of each block."""
-        corrections, model = self._corrections, self._model()
-        if corrections is None:
+    def _without_corrections(self) -> Self:
+        """The same model as naive Bayes has it."""
+        plain = copy_state(self)
+        plain._forget_corrections()
+        plain.calibrate = False
+        return plain
+
+    def _has_fitting_corrections(self) -> bool:
+        """Whether the corrections in the model's own state, if there are any, are for this model."""
+        kept: Corrections | None = self.__dict__.get("corrections_")
+        if kept is None:
             return True
-        n_tokens = model.count_token_features() if any(member.features for member in corrections.members) else 0
-        return corrections.fits_model(len(model.classes), model.n_parts, columns, n_tokens)
+        model = self._model()
+        n_tokens = model.count_token_features() if any(member.features for member in kept.members) else 0
+        return kept.fits_model(len(model.classes), model.n_parts, model.encoded_widths, n_tokens)
 
     # -- judging -------------------------------------------------------------------------------------------------
 
+    @read_state
     def evaluate(
         self,
         X: object = None,
         y: ArrayLike | None = None,
-        folds: Folds = "loo",
+        folds: Folds = "auto",
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
     ) -> Scores:
-        """Scores of the model's probabilities on rows judged as if it had not learned them. No refit.
+        """Scores of the model's probabilities on rows that what judges them has not seen in any way.
+
+        The rows of a fold are subtracted from the record, and everything is derived from the rest: families, bins,
+        vocabulary, smoothing and corrections.
 
         Parameters
         ----------
         X, y : rows that the model has learned, and their labels, optional
-            Without them: the scores that ``fit`` found.
-        folds : "loo", int or a scikit-learn splitter
-            Leave-one-out, or cross-validation.
+            Without them: the rows that the model keeps.
+        folds : "auto", "loo", int or a scikit-learn splitter
+            The folds of cross-validation. "auto" is ten, five for more than 1,000 rows, and leave-one-out ("loo") for a
+            model without corrections.
         groups : array-like, optional
             Rows of one group are left out together.
         time : array-like, optional
@@ -214,47 +319,65 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         -------
         Scores
         """
-        if X is None:
-            kept = None if self._corrections is None else self._corrections.out_of_fold
-            if kept is None:
-                raise StaleModelError("the model keeps no scores; call evaluate(X, y) with rows it has learned.")
-            return Scores.of(self.classes_[kept.truth], kept.answers, self.classes_, kept.weight, logs=True)
-        table, group, _ = self._read_learned_rows(X, y, None)
-        if isinstance(folds, str) and groups is None and time is None:
-            if folds != "loo":
-                raise DataError(f"folds is {folds!r}; use 'loo', a number or a scikit-learn splitter.")
-            twin = copy.copy(self)
-            twin._finish_fit(table, group, None)
-            if twin._corrections is not None:
-                return replace(twin.evaluate(), positions=self._find_scored_rows(table))
-            return Scores.of(self.classes_[group], self._predict_left_out(table, group), self.classes_, logs=True)
-        return self._cross_validate(self._read_cells(table), group, _split_rows(folds, group, groups, time))
-
-    def find_scored_rows(self, X: object) -> Array:
-        """The positions of the rows of ``X`` that ``evaluate`` scores: evenly spaced ones if there are many."""
         check_is_fitted(self, "statistics_")
-        return self._find_scored_rows(self._read(X, reset=False))
+        if X is None:
+            if self.statistics_.sample is None:
+                raise StaleModelError("the model keeps no rows; call evaluate(X, y) with rows that it has learned.")
+            return self._judge_sample(self.statistics_.sample, folds)
+        table, group, _ = self._read_learned_rows(X, y, None)
+        if groups is not None or time is not None or not isinstance(folds, str | int):
+            return self._judge_splits(table, group, _split_rows(folds, group, groups, time))
+        if not self.calibrate and isinstance(folds, str):
+            return Scores.of(self.classes_[group], self._predict_left_out(table, group), self.classes_, logs=True)
+        sample, positions = self._sample_learned_rows(table, group, None)
+        return self._judge_sample(sample, folds, positions)
 
-    def _find_scored_rows(self, table: TableT) -> Array:
-        return self._calibrator().find_scored_rows(self._model(), self._read_cells(table))
+    def _judge_sample(self, sample: RowSample, folds: Folds, positions: Array | None = None) -> Scores:
+        """Each row of a sample judged by the model without its fold; a row that occurs often is in several folds."""
+        if folds == "auto":
+            folds = 10 if len(sample) <= MAX_ROWS_FOR_TEN_FOLDS else 5
+        if not isinstance(folds, int) or folds < 2:
+            raise DataError(
+                f"folds is {folds!r}; use 'auto', a number from 2, or a scikit-learn splitter with X and y."
+            )
+        rows, weights, answers = [], [], []
+        for fold_weight in split_weights(sample, folds):
+            fold = np.flatnonzero(fold_weight)
+            if len(fold):
+                out = sample.take(fold, fold_weight[fold])
+                part = replace(self._model().observe(out.blocks, out.group, out.weight), sample=out)
+                answers.append(self._judge(part, out.blocks))
+                rows.append(fold)
+                weights.append(out.weight)
+        judged, weight = np.concatenate(rows), np.concatenate(weights)
+        truth = self.classes_[sample.group[judged]]
+        scores = Scores.of(truth, np.concatenate(answers), self.classes_, weight, logs=True)
+        return scores if positions is None else replace(scores, positions=positions[judged])
 
-    def _cross_validate(self, cells: Sequence[Cells], group: Array, splits: Iterator[tuple[Array, Array]]) -> Scores:
-        """Each fold judged by the model without it, corrections included."""
-        tested, answers = [], []
+    def _judge_splits(self, table: TableT, group: Array, splits: Iterator[tuple[Array, Array]]) -> Scores:
+        """Each fold judged by the model without it, and without whatever else its split leaves out."""
+        cells, tested, answers = self._read_cells(table), [], []
+        model = self._model()
         for train, test in splits:
             out = np.setdiff1d(np.arange(len(group)), train)
-            model = self._model().forget(take_rows(cells, out), group[out], None)
-            corrections = None
-            if self.calibrate:
-                corrections = self._calibrator().fit(model, take_rows(cells, train), group[train], None)
-            answers.append(CalibratedModel(model, corrections).log_probabilities(take_rows(cells, test)))
+            left_out, own = take_rows(cells, out), group[out]
+            part = model.observe(left_out, own, None)
+            if self.statistics_.sample is not None:
+                part = replace(part, sample=self._sample_rows(left_out, self.classes_, own, None, len(out))[0])
+            answers.append(self._judge(part, take_rows(cells, test)))
             tested.append(test)
         rows = np.concatenate(tested)
         scores = Scores.of(self.classes_[group[rows]], np.concatenate(answers), self.classes_, logs=True)
         return replace(scores, positions=rows)
 
+    def _judge(self, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
+        """log p(c | x) of rows, by the model without ``part`` and the corrections that follow from what is left."""
+        rest = self.statistics_ - part
+        return CalibratedModel(self._model(rest), self._derive_corrections(rest)).log_probabilities(cells)
+
+    @read_state
     def leave_one_out(self, X: object, y: ArrayLike | None) -> Array:
-        """log p(c | x) of every learned row, from the model without that row: ``total - row``, no refit."""
+        """log p(c | x) of every learned row, from the model without that row and without corrections."""
         check_is_fitted(self, "statistics_")
         return self._predict_left_out(self._read(X, reset=False), encode_labels(y, self.classes_)[1])
 

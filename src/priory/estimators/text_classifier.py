@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -23,6 +23,7 @@ from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, check_w
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
+from priory.core.atomic_state import read_state
 from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.model_matching import describe_difference
 from priory.core.optional_attribute import optional_attribute
@@ -30,12 +31,13 @@ from priory.core.registration import register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
 from priory.errors import DataError, StaleModelError
-from priory.estimators.self_calibrating import SelfCalibratingClassifier
+from priory.estimators.self_calibrating import MEMORY_TO_REFINE, SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers
 from priory.models.model_statistics import ModelStatistics
+from priory.models.row_sample import TEXT_COLUMN
 from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines
 
@@ -126,7 +128,12 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     calibrate : "loo" or False
         Correct the probabilities by the model's own answers to texts left out, or leave them as naive Bayes has them.
     refine : bool
-        Let a logistic regression over the tokens, centred on naive Bayes, correct it. Uses all texts, and takes longer.
+        Let a logistic regression over the tokens, centred on naive Bayes, correct it. Takes longer.
+    memory : int, optional
+        The number of texts that the model keeps a fair sample of, as bags of tokens, to derive corrections from whenever
+        it has learned, forgotten or merged; 5,000 by default (50,000 with ``refine``). With 0 it keeps none.
+    refresh_after : float
+        Derive the corrections anew when ``partial_fit`` has changed this share of the kept texts.
 
     Attributes
     ----------
@@ -147,9 +154,13 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     statistics_ : ModelStatistics
         Everything that was learned; it adds, subtracts and scales.
     corrections_ : Corrections
-        What was fitted to correct the probabilities, if anything was.
+        The corrections in use, if there are any.
+    corrections_version_ : str
+        A name of the corrections in use; equal names are equal corrections.
+    sample_changes_ : int
+        The number of kept texts that came or went since the corrections were derived.
     stale_ : tuple of str
-        Corrections that were dropped because the model has changed since; ``refresh`` fits them again.
+        Corrections that were lost because no texts are kept to derive them from.
     clock_ : float
         The product of all decays so far.
     n_features_in_ : int
@@ -198,6 +209,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         class_prior: ClassPrior = "estimated",
         calibrate: Literal["loo", False] = "loo",
         refine: bool = False,
+        memory: int | None = None,
+        refresh_after: float = 0.1,
     ) -> None:
         self.model = model
         self.average = average
@@ -221,16 +234,21 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.class_prior = class_prior
         self.calibrate = calibrate
         self.refine = refine
+        self.memory = memory
+        self.refresh_after = refresh_after
 
     def _is_consistent(self) -> bool:
         """Whether the records can be those of the text model that was declared."""
         return (
             self.n_features_in_ == 1
             and self._build_text_model().find_fault(self.statistics_.parts) is None
-            and self._has_fitting_corrections([0])
+            and self._has_fitting_corrections()
         )
 
     # -- what was declared ---------------------------------------------------------------------------------------
+
+    def _default_memory(self) -> int:
+        return MEMORY_TO_REFINE if self.refine else super()._default_memory()
 
     def _build_vocabulary(self) -> Vocabulary:
         """Which tokens are used, as declared."""
@@ -381,12 +399,23 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     def _read_cells(self, table: TextTable) -> list[Cells]:
         return [TextCells(table.documents)]
 
+    def _column_names(self) -> list[tuple[str, ...]]:
+        return [TEXT_COLUMN]
+
+    def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
+        return [
+            TextCells(self._build_text_model().read_bags(column.data))
+            for column in cells
+            if isinstance(column, TextCells)
+        ]
+
     def _calibrator(self) -> Calibrator:
         members = [MemberSpec("naive", "columns" if self.refine else "")]
         return Calibrator(sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE, lambda *_: members)
 
     # -- explaining ----------------------------------------------------------------------------------------------
 
+    @read_state
     def explain(self, X: object) -> Ledgers:
         """For each text the ledger of its tokens: how much each counts for every class, how often, and where."""
         check_is_fitted(self, "statistics_")

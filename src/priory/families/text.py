@@ -9,9 +9,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from priory.bag_of_words.bag_counts import BagCounts
-from priory.bag_of_words.documents import DocumentBatch, find_nonempty_documents
 from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords
+from priory.bag_of_words.token_bags import AnyDocuments, find_nonempty_texts
 from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import build_vocabulary
@@ -28,7 +28,7 @@ TextStatistics = BagCounts | OccurrencesAndPresence
 @final
 @rename_parameters(tokens="tokenizer")
 @dataclass(frozen=True)
-class Text(ColumnFamily[TextStatistics, DocumentBatch]):
+class Text(ColumnFamily[TextStatistics, AnyDocuments]):
     """One column of texts, explained by a bag of words.
 
     Parameters
@@ -127,7 +127,7 @@ class Text(ColumnFamily[TextStatistics, DocumentBatch]):
     # -- learning ------------------------------------------------------------------------------------------------
 
     def observe(
-        self, x: DocumentBatch, group: Array | None = None, groups: int = 1, weight: Array | None = None
+        self, x: AnyDocuments, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> TextStatistics:
         classes = np.zeros(len(x), dtype=np.int32) if group is None else group
         return _join_records(self.build_model().count(x, classes, groups, weight))
@@ -153,10 +153,10 @@ class Text(ColumnFamily[TextStatistics, DocumentBatch]):
 
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def log_likelihood(self, statistics: TextStatistics, x: DocumentBatch, estimate: str) -> Array:
+    def log_likelihood(self, statistics: TextStatistics, x: AnyDocuments, estimate: str) -> Array:
         return self.score(statistics, x, estimate)[:, :, None]
 
-    def score(self, statistics: TextStatistics, x: DocumentBatch, estimate: str) -> Array:
+    def score(self, statistics: TextStatistics, x: AnyDocuments, estimate: str) -> Array:
         """log p(text | class): (texts, classes). An empty text is a missing one, and says nothing."""
         return _zero_where_empty(self.build_model(estimate).score(_split_record(statistics), x), x)
 
@@ -164,12 +164,12 @@ class Text(ColumnFamily[TextStatistics, DocumentBatch]):
         """Whether leaving a text out is quick: it touches the counts of its own tokens only."""
         return self.build_model(estimate).leaves_out_in_closed_form
 
-    def leave_one_out(self, statistics: TextStatistics, x: DocumentBatch, group: Array, estimate: str) -> Array:
+    def leave_one_out(self, statistics: TextStatistics, x: AnyDocuments, group: Array, estimate: str) -> Array:
         """The terms (texts, classes, 1) of learned texts, each from the record without it."""
         scores = self.build_model(estimate).leave_one_out(_split_record(statistics), x, group)
         return _zero_where_empty(scores, x)[:, :, None]
 
-    def rows(self, statistics: TextStatistics, x: DocumentBatch) -> csr_array:
+    def rows(self, statistics: TextStatistics, x: AnyDocuments) -> csr_array:
         """The texts as sparse rows of unit length over their tokens."""
         return self.build_model().encode(_split_record(statistics), x)
 
@@ -194,6 +194,6 @@ def _split_record(statistics: TextStatistics) -> TextRecords:
     return (statistics,)
 
 
-def _zero_where_empty(scores: Array, x: DocumentBatch) -> Array:
+def _zero_where_empty(scores: Array, x: AnyDocuments) -> Array:
     """The scores (texts, classes), zero for the texts that are empty."""
-    return np.where(find_nonempty_documents(x)[:, None], scores, 0.0)
+    return np.where(find_nonempty_texts(x)[:, None], scores, 0.0)

@@ -82,12 +82,19 @@ def _holds_text(values: Array) -> bool:
     return values.dtype.kind in "OUS" and isinstance(values[0], str)
 
 
+@register_record("CategoricalCells", axes={"codes": "rd"}, dtypes={"codes": "i4"})
 @dataclass(frozen=True)
 class CategoricalCells:
     """Columns of labels: an integer for each cell (negative where missing), and the sorted labels of each column."""
 
     codes: Array  # (rows, columns), int32
     values: tuple[Array, ...]
+
+    def find_fault(self) -> str | None:
+        if len(self.values) != self.codes.shape[1] or not all(map(is_increasing, self.values)):
+            return "there are not sorted values for each column"
+        sizes = np.array([len(values) for values in self.values], dtype=int)
+        return None if ((self.codes >= -1) & (self.codes < sizes)).all() else "a cell holds a value that is not there"
 
     @classmethod
     def of(cls, x: ArrayLike) -> CategoricalCells:

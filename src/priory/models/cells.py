@@ -1,24 +1,30 @@
 """The cells of a block of columns: numbers, labels or texts behind one interface.
 
 A model moves cells around (some rows, some columns, a hash of each cell) without asking what they hold; only the family
-that reads ``data`` knows.
+that reads ``data`` knows. Cells of two tables with the same columns can be put one after the other (``append``), and
+what no cell holds can be dropped (``drop_absent_values``), so that equal rows are equal bytes in a model file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Protocol, Self
-from zlib import crc32
 
 import numpy as np
 
-from priory.bag_of_words.documents import Document, DocumentBatch, PackedDocuments
+from priory.bag_of_words.documents import Document, PackedDocuments
+from priory.bag_of_words.token_bags import AnyDocuments, TokenBags, find_nonempty_texts
+from priory.core.registration import register_record
 from priory.core.sharding import ColumnSubset
 from priory.core.typing import Array
 from priory.families.value_counts import CategoricalCells
 
-CellData = Array | ColumnSubset | CategoricalCells | DocumentBatch  # what families read
+CellData = Array | ColumnSubset | CategoricalCells | AnyDocuments  # what families read
+
+
+ZERO_HASH = np.uint64(0x9E3779B97F4A7C15)  # what the bits of a number are crossed with, so that zero is not missing
 
 
 class Cells(Protocol):
@@ -47,9 +53,16 @@ class Cells(Protocol):
         """(rows,): equal numbers for equal cells of one column, -inf where a cell is missing."""
 
     def hash_columns(self) -> Sequence[Array]:
-        """For each column a 64-bit hash of every cell, the same on every machine."""
+        """For each column a 64-bit number for every cell, the same on every machine; zero where it is missing."""
+
+    def append(self, other: Self) -> Self:
+        """The rows of both."""
+
+    def drop_absent_values(self) -> Self:
+        """The same cells without values (or tokens) that none of them holds."""
 
 
+@register_record("NumberCells", axes={"data": "rd"}, finite=False)
 @dataclass(frozen=True)
 class NumberCells:
     """Columns of numbers; NaN is missing."""
@@ -75,10 +88,20 @@ class NumberCells:
         return np.nan_to_num(self.data[:, column].astype(float), nan=-np.inf)
 
     def hash_columns(self) -> Sequence[Array]:
-        numbers = np.asarray(self.data, dtype=np.float64).T + 0.0  # -0.0 becomes 0.0
-        return list(np.ascontiguousarray(numbers).view(np.uint64))
+        numbers = np.ascontiguousarray(np.asarray(self.data, dtype=np.float64).T) + 0.0  # -0.0 becomes 0.0
+        bits = numbers.view(np.uint64) ^ ZERO_HASH
+        if np.isnan(numbers).any():
+            bits[np.isnan(numbers)] = 0
+        return list(bits)
+
+    def append(self, other: NumberCells) -> NumberCells:
+        return NumberCells(np.concatenate([self.data, other.data]))
+
+    def drop_absent_values(self) -> NumberCells:
+        return NumberCells(np.ascontiguousarray(np.asarray(self.data, dtype=np.float64) + 0.0))
 
 
+@register_record("LabelCells")
 @dataclass(frozen=True)
 class LabelCells:
     """Columns of labels, as codes; a negative code is missing."""
@@ -107,39 +130,87 @@ class LabelCells:
 
     def hash_columns(self) -> Sequence[Array]:
         # one hash for each value, and a last one where the code of a missing cell (-1) points
-        hashes = [np.array([crc32(str(v).encode()) for v in values] + [0], np.uint64) for values in self.data.values]
+        hashes = [np.array([*map(hash_value, values.tolist()), 0], np.uint64) for values in self.data.values]
         return [values[codes] for values, codes in zip(hashes, self.data.codes.T, strict=True)]
 
+    def append(self, other: LabelCells) -> LabelCells:
+        columns = []
+        for j, (own, others) in enumerate(zip(self.data.values, other.data.values, strict=True)):
+            values = np.union1d(own, others) if len(own) and len(others) else (own if len(own) else others)
+            # the place of each value, and -1 at the end, where the code of a missing cell (-1) points
+            places = [np.append(np.searchsorted(values, part), -1) for part in (own, others)]
+            codes = np.append(places[0][self.data.codes[:, j]], places[1][other.data.codes[:, j]])
+            columns.append((codes, values))
+        return LabelCells(CategoricalCells.from_encoded_columns(columns, len(self) + len(other)))
 
+    def drop_absent_values(self) -> LabelCells:
+        columns = []
+        for codes, values in zip(self.data.codes.T, self.data.values, strict=True):
+            shown = np.unique(codes[codes >= 0])
+            place = np.full(len(values) + 1, -1)
+            place[shown] = np.arange(len(shown))
+            columns.append((place[codes], values[shown]))
+        return LabelCells(CategoricalCells.from_encoded_columns(columns, len(self)))
+
+
+@register_record("TextCells")
 @dataclass(frozen=True)
 class TextCells:
     """One column of documents; an empty document is missing."""
 
-    data: list[Document] | PackedDocuments
+    data: list[Document] | PackedDocuments | TokenBags
 
     def __len__(self) -> int:
         return len(self.data)
 
     def take_rows(self, rows: Array | slice) -> TextCells:
-        if isinstance(rows, slice):
+        if isinstance(rows, slice) or isinstance(self.data, TokenBags):
             return TextCells(self.data[rows])
         return TextCells([self.data[i] for i in rows.tolist()])
 
     def take_columns(self, columns: Array) -> TextCells:
         return self
 
-    def view_columns(self, columns: Array) -> DocumentBatch:
+    def view_columns(self, columns: Array) -> AnyDocuments:
         return self.data
 
     def find_missing(self) -> Array:
-        return np.array([[not document] for document in self.data]).reshape(len(self), 1)
+        return ~find_nonempty_texts(self.data)[:, None]
 
     def rank_column(self, column: int) -> Array:
-        return np.unique(np.array([str(document) for document in self.data]), return_inverse=True)[1].astype(float)
+        return np.unique(self.hash_columns()[0], return_inverse=True)[1].astype(float)
 
     def hash_columns(self) -> Sequence[Array]:
-        encoded = (d if isinstance(d, bytes) else d.encode(errors="replace") for d in self.data)
-        return [np.fromiter((crc32(document) for document in encoded), np.uint64, len(self))]
+        if isinstance(self.data, TokenBags):
+            return [self.data.hash_documents()]
+        encoded = (d if isinstance(d, bytes) else d.encode(errors="surrogatepass") for d in self.data)
+        return [np.fromiter((hash_bytes(document) if document else 0 for document in encoded), np.uint64, len(self))]
+
+    def append(self, other: TextCells) -> TextCells:
+        if isinstance(self.data, TokenBags) and isinstance(other.data, TokenBags):
+            return TextCells(self.data.append(other.data))
+        return TextCells([*self.data, *other.data])
+
+    def drop_absent_values(self) -> TextCells:
+        return TextCells(self.data.drop_absent_tokens()) if isinstance(self.data, TokenBags) else self
+
+
+def hash_bytes(content: bytes) -> int:
+    """A 64-bit hash, the same on every machine."""
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
+
+
+def hash_value(value: object) -> int:
+    """A 64-bit hash of a label: equal numbers have the same, whatever their type, and no string has that of a number.
+
+    >>> hash_value(1) == hash_value(1.0), hash_value(1) == hash_value("1")
+    (True, False)
+    """
+    if isinstance(value, str):
+        return hash_bytes(b"s" + value.encode(errors="surrogatepass"))
+    if isinstance(value, bool | int | float) and value == value // 1:
+        return hash_bytes(b"n%d" % int(value))
+    return hash_bytes(f"{type(value).__name__} {value!r}".encode(errors="surrogatepass"))
 
 
 def take_rows(blocks: Sequence[Cells], rows: Array | slice) -> list[Cells]:

@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from priory.bag_of_words.documents import DocumentBatch
 from priory.bag_of_words.text_model import TextModel, TextRecords
+from priory.bag_of_words.token_bags import AnyDocuments
 from priory.core.typing import Array
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import log_class_prior
@@ -46,6 +46,11 @@ class DocumentModel:
     def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
         """The statistics of documents, over the classes of this model."""
         return observe_documents(self.text, _read_documents(cells), self.classes, group, weight)
+
+    @property
+    def encoded_widths(self) -> list[int]:
+        """The number of columns of each block that corrections read as codes: a text is none."""
+        return [0]
 
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
         """The model without documents that it has learned: ``total - part``."""
@@ -107,14 +112,14 @@ class DocumentModel:
 
 
 def observe_documents(
-    text: TextModel, documents: DocumentBatch, classes: Array, group: Array, weight: Array | None
+    text: TextModel, documents: AnyDocuments, classes: Array, group: Array, weight: Array | None
 ) -> ModelStatistics:
     """The statistics of documents; ``group`` (documents,) is the class number of each."""
     n = np.bincount(group, weight, minlength=len(classes)).astype(float)
     return ModelStatistics(classes, n, text.count(documents, group, len(classes), weight))
 
 
-def _read_documents(cells: Sequence[Cells]) -> DocumentBatch:
+def _read_documents(cells: Sequence[Cells]) -> AnyDocuments:
     [column] = cells
     assert isinstance(column, TextCells)
     return column.data

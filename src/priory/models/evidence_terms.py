@@ -7,16 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
-from priory.bag_of_words.documents import DocumentBatch, count_code_points
+from priory.bag_of_words.token_bags import AnyDocuments, count_letters
 from priory.core.typing import Array
 
 MIN_TEXT_LETTERS = 50  # shorter texts count as this long: a few words are not believed more for being few
 MIN_RELATIVE_LOG_LIKELIHOOD = -1e4  # what a model calls impossible may still be true
 
 
-def measure_text_lengths(texts: DocumentBatch) -> Array:
+def measure_text_lengths(texts: AnyDocuments) -> Array:
     """(rows,): lengths in thousands of letters, so that the weight of a text of usual length stays near one."""
-    return np.maximum(count_code_points(texts), MIN_TEXT_LETTERS) / 1000
+    return np.maximum(count_letters(texts), MIN_TEXT_LETTERS) / 1000
 
 
 @dataclass(frozen=True, eq=False)

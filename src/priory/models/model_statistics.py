@@ -13,6 +13,7 @@ from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, is_increasing
 from priory.core.typing import Array
 from priory.errors import KindError
 from priory.models.cells import Cells
+from priory.models.row_sample import RowSample
 from priory.models.schema import Schema, instantiate_family
 
 
@@ -26,6 +27,7 @@ class ModelStatistics(Statistics):
     classes: Array  # (classes,), sorted
     n: Array  # (classes,), the weight of the rows of each class
     parts: tuple[Any, ...]  # of a table: parts[block][candidate] is a record
+    sample: RowSample | None = None  # rows to derive corrections from
 
     def find_fault(self) -> str | None:
         if len(self.n) == 0 or not is_increasing(self.classes):
@@ -35,6 +37,8 @@ class ModelStatistics(Statistics):
                 return "a part has other classes than the whole"
             if not (self.n + ROW_SUM_TOLERANCE * (1 + self.n.max()) >= _count_rows(part).T).all():
                 return "a part has seen more rows than there were"
+        if self.sample is not None and not _can_hold(self.n, self.sample):
+            return "it keeps rows that it has not learned"
         return None
 
     def align(self, other: ModelStatistics) -> tuple[ModelStatistics, ModelStatistics]:
@@ -52,6 +56,12 @@ class ModelStatistics(Statistics):
     def _expand_classes(self, classes: Array) -> ModelStatistics:
         wide = self.regroup_classes(np.searchsorted(classes, self.classes), len(classes))
         return replace(wide, classes=classes)
+
+
+def _can_hold(n: Array, sample: RowSample) -> bool:
+    """Whether the rows of a sample can be among ``n`` rows of each class."""
+    kept = sample.n
+    return len(kept) <= len(n) and bool((kept <= n[: len(kept)] + ROW_SUM_TOLERANCE * (1 + n.max())).all())
 
 
 def _count_rows(record: Any) -> Array:
@@ -84,11 +94,15 @@ def observe_cells(
 
 def make_empty_statistics(schema: Schema, classes: Array) -> ModelStatistics:
     """The zero of the algebra: no rows learned."""
-    cells = [block.make_empty_cells() for block in schema.blocks]
+    cells = [block.make_missing_cells(0) for block in schema.blocks]
     return observe_cells(schema, cells, classes, np.zeros(0, dtype=np.int32), None)
 
 
 def add_empty_blocks(schema: Schema, statistics: ModelStatistics) -> ModelStatistics:
     """The record with an empty part for every block of the schema that it does not have yet."""
+    known, sample = len(statistics.parts), statistics.sample
     empty = make_empty_statistics(schema, statistics.classes)
-    return replace(statistics, parts=statistics.parts + empty.parts[len(statistics.parts) :])
+    if sample is not None:
+        missing = tuple(block.make_missing_cells(len(sample)) for block in schema.blocks[len(sample.blocks) :])
+        sample = replace(sample, blocks=sample.blocks + missing)
+    return replace(statistics, parts=statistics.parts + empty.parts[known:], sample=sample)

@@ -67,6 +67,11 @@ class Model:
         """The statistics of rows, over the classes of this model."""
         return observe_cells(self.schema, cells, self.classes, group, weight)
 
+    @property
+    def encoded_widths(self) -> list[int]:
+        """The number of columns of each block that corrections read as codes: not of texts."""
+        return [0 if block.kind == "text" else len(block.names) for block in self.schema.blocks]
+
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
         """The model without rows that it has learned: ``total - part``."""
         return replace(self, statistics=self.statistics - self.observe(cells, group, weight))
@@ -203,7 +208,7 @@ class Model:
 
     def count_token_features(self) -> int:
         """The number of columns of the rows that `encode_tokens` makes."""
-        no_rows = [block.make_empty_cells() for block in self.schema.blocks]
+        no_rows = [block.make_missing_cells(0) for block in self.schema.blocks]
         return sum(rows.shape[1] for rows in self.encode_tokens(no_rows))
 
     def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from priory.bag_of_words.token_bags import make_empty_bags
 from priory.core.registration import register_record
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError, KindError
@@ -49,15 +50,23 @@ class ColumnBlock:
             return TextCells(table.texts(columns[0]))
         return LabelCells(table.labels(columns)) if self.kind == "label" else NumberCells(table.numbers(columns))
 
-    def make_empty_cells(self) -> Cells:
-        """Cells of no rows."""
+    def make_missing_cells(self, n_rows: int) -> Cells:
+        """Rows whose cells are all missing."""
         columns = len(self.names)
         if self.kind == "text":
-            return TextCells([])
+            return TextCells(make_empty_bags(n_rows))
         if self.kind == "label":
             values = tuple(np.array([], dtype=object) for _ in self.names)
-            return LabelCells(CategoricalCells(np.zeros((0, columns), dtype=np.int32), values))
-        return NumberCells(np.zeros((0, columns)))
+            return LabelCells(CategoricalCells(np.full((n_rows, columns), -1, dtype=np.int32), values))
+        return NumberCells(np.full((n_rows, columns), np.nan))
+
+    def keep_cells(self, cells: Cells) -> Cells:
+        """The cells as a sample of rows keeps them: texts as bags of tokens."""
+        if not isinstance(cells, TextCells):
+            return cells
+        family = instantiate_family(self.candidates[0])
+        assert isinstance(family, Text)
+        return TextCells(family.build_model().read_bags(cells.data))
 
 
 @register_record("Schema")

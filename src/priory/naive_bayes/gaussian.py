@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
+from priory.core.atomic_state import read_state
 from priory.core.column_kernels import score_gaussian
 from priory.core.logspace import LOG_TWO_PI
 from priory.core.registration import register_estimator
@@ -193,6 +194,7 @@ class GaussianNB(BaseClassifier[Array]):
         height = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(moments.unit)
         return np.nan_to_num(moments.origin + moments.centre()), defined / variance, defined * height
 
+    @read_state
     def predict_log_proba(self, X: object) -> Array:
         """The logarithm of p(c | x) for each row and class."""
         log_posterior = self._predict_posterior(X)

@@ -1,0 +1,40 @@
+"""A short name for the content of a record: equal names are equal content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+
+def hash_content(value: object) -> str:
+    """Sixteen hexadecimal digits that depend on every number and string in a tree of dataclasses, tuples and arrays.
+
+    >>> hash_content((1, np.array([2.0]))) == hash_content((1, np.array([2.0])))
+    True
+    >>> hash_content((1, np.array([2.0]))) == hash_content((1, np.array([2.5])))
+    False
+    """
+    digest = blake2b(digest_size=8)
+    for piece in _iter_pieces(value):
+        digest.update(len(piece).to_bytes(8, "little"))
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _iter_pieces(value: object) -> Iterator[bytes]:
+    if is_dataclass(value) and not isinstance(value, type):
+        yield type(value).__name__.encode()
+        for field in fields(value):
+            yield from _iter_pieces(getattr(value, field.name))
+    elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        yield f"{value.dtype.str} {value.shape}".encode()
+        yield np.ascontiguousarray(value).tobytes()
+    elif isinstance(value, tuple | list | np.ndarray):
+        yield f"{len(value)} items".encode()
+        for item in value:
+            yield from _iter_pieces(item)
+    else:
+        yield repr(value).encode(errors="surrogatepass")

@@ -1,0 +1,207 @@
+"""A fair sample of the rows that a model has learned, which adds and subtracts as counts do.
+
+Of all distinct rows (cells and class) it keeps the ``memory`` ones with the smallest hash of their content, each with
+its weight. Which rows these are does not depend on order or batches: the sample of a union is the smallest of both
+samples, and a forgotten row leaves it. Rows whose hash is ``limit`` or more were not kept; while nothing was dropped
+(``is_complete``) the sample is the data.
+
+The corrections of a model are a function of this sample and of the statistics, so they need no rows from anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from priory.core.registration import register_record
+from priory.core.sharding import map_shards
+from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
+from priory.core.typing import Array
+from priory.errors import NotLearnedError
+from priory.models.cells import Cells, hash_bytes, hash_value, take_rows
+
+NO_LIMIT = (1 << 64) - 1  # above every hash: no row was dropped
+MIX_ONE, MIX_TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # odd, with about as many ones as zeros
+HALF = np.uint64(32)
+TEXT_COLUMN = ("text",)  # the column of a model of texts, as hashes know it
+
+
+@register_record(
+    "RowSample",
+    axes={"hashes": "r", "group": "r", "weight": "r"},
+    dtypes={"hashes": "u8", "group": "i4"},
+    finite=False,
+    reveals="the cells of single training rows, and their classes",
+)
+@dataclass(frozen=True, eq=False)
+class RowSample(Statistics):
+    """Rows in the order of their hashes."""
+
+    memory: int  # the largest number of distinct rows, as declared
+    limit: int  # the hashes of all rows are below
+    hashes: Array  # (rows,), uint64
+    group: Array  # (rows,): the number of each row's class
+    weight: Array  # (rows,)
+    blocks: tuple[Cells, ...]  # texts as bags of tokens
+
+    def find_fault(self) -> str | None:
+        if not 0 <= self.limit <= NO_LIMIT or not 0 <= len(self) <= self.memory:
+            return "it has more rows than it may have"
+        if (self.hashes[1:] <= self.hashes[:-1]).any() or (len(self) and int(self.hashes[-1]) >= self.limit):
+            return "its rows are not in order"
+        if not ((self.weight > 0) & (self.weight < np.inf)).all() or self.group.min(initial=0) < 0:
+            return "a row has no class, or no possible weight"
+        return None if all(len(block) == len(self) for block in self.blocks) else "a column has another number of rows"
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[Sequence[str]],
+        cells: Sequence[Cells],
+        classes: Array,
+        group: Array,
+        weight: Array | None,
+        memory: int,
+        keep_cells: Callable[[Sequence[Cells]], Sequence[Cells]],
+    ) -> tuple[RowSample, Array]:
+        """The sample of rows, and the position of each kept row (its first one) among them.
+
+        ``names`` are those of each block's columns, and ``keep_cells`` turns cells into what is kept of them.
+        """
+        hashes = hash_rows(names, cells, classes, group)
+        counted = np.arange(len(hashes)) if weight is None else np.flatnonzero(weight > 0)
+        if 4 * memory < len(counted):  # the distinct rows are most probably among these
+            bound = np.partition(hashes[counted], 4 * memory)[4 * memory]
+            smallest = counted[hashes[counted] <= bound]
+            counted = smallest if len(np.unique(hashes[smallest])) > memory else counted
+        kept, first, place = np.unique(hashes[counted], return_index=True, return_inverse=True)
+        weights = np.bincount(place, None if weight is None else weight[counted], len(kept)).astype(float)
+        rows, limit = counted[first[:memory]], int(kept[memory]) if len(kept) > memory else NO_LIMIT
+        blocks = tuple(block.drop_absent_values() for block in keep_cells(take_rows(cells, rows)))
+        own = group[rows].astype(np.int32)
+        return cls(memory, limit, kept[:memory], own, weights[:memory], blocks), rows
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    @property
+    def n(self) -> Array:
+        """(classes,): the weight of the kept rows of each class that has any."""
+        return np.bincount(self.group, self.weight).astype(float)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row that was learned is here."""
+        return self.limit == NO_LIMIT
+
+    def take(self, rows: Array, weight: Array | None = None) -> RowSample:
+        """Some of the rows, in the order of the sample, with other weights if they are given."""
+        return replace(
+            self,
+            hashes=self.hashes[rows],
+            group=self.group[rows],
+            weight=self.weight[rows] if weight is None else weight,
+            blocks=tuple(block.drop_absent_values() for block in take_rows(self.blocks, rows)),
+        )
+
+    def __add__(self, other: RowSample) -> RowSample:
+        memory, limit = min(self.memory, other.memory), min(self.limit, other.limit)
+        if not len(other) or int(other.hashes[0]) >= limit:
+            return self._trim(memory, limit)
+        both = np.append(self.hashes, other.hashes)
+        hashes, first, place = np.unique(both, return_index=True, return_inverse=True)
+        weight = np.bincount(place, np.append(self.weight, other.weight), len(hashes))
+        blocks = tuple(a.append(b).take_rows(first) for a, b in zip(self.blocks, other.blocks, strict=True))
+        group = np.append(self.group, other.group)[first]
+        return replace(self, hashes=hashes, group=group, weight=weight, blocks=blocks)._trim(memory, limit)
+
+    def _trim(self, memory: int, limit: int) -> RowSample:
+        """The rows below the limit, and at most ``memory`` of them."""
+        if len(self) > memory:
+            limit = min(limit, int(self.hashes[memory]))
+        n_rows = int(np.searchsorted(self.hashes, np.uint64(limit))) if limit < NO_LIMIT else len(self)
+        if (n_rows, memory, limit) == (len(self), self.memory, self.limit):
+            return replace(self, blocks=tuple(block.drop_absent_values() for block in self.blocks))
+        return replace(self.take(np.arange(n_rows)), memory=memory, limit=limit)
+
+    def __sub__(self, other: RowSample) -> RowSample:
+        part = other.take(np.flatnonzero(other.hashes < np.uint64(self.limit))) if not self.is_complete else other
+        if not len(part):
+            return self
+        place = np.searchsorted(self.hashes, part.hashes)
+        found = place < len(self)
+        found[found] = self.hashes[place[found]] == part.hashes[found]
+        if not found.all():
+            raise NotLearnedError("only rows that were learned can be forgotten.", subject="this row, as a whole,")
+        weight = self.weight.copy()
+        weight[place] -= part.weight
+        tolerance = ROUNDING_TOLERANCE * self.weight
+        if (weight < -tolerance).any():
+            raise NotLearnedError("a row was not learned this often.", subject="this row, as a whole,")
+        left = np.flatnonzero(weight > tolerance)
+        return self.take(left, weight[left])
+
+    def __mul__(self, weight: float) -> RowSample:
+        return replace(self, weight=self.weight * weight) if weight else self.take(np.arange(0))
+
+    __rmul__ = __mul__
+
+    def regroup_classes(self, index: Array, size: int) -> RowSample:
+        return replace(self, group=np.asarray(index, dtype=np.int32)[self.group])
+
+    def pool_classes(self) -> RowSample:
+        return replace(self, group=np.zeros_like(self.group))
+
+    def count_changes(self, other: RowSample) -> int:
+        """The number of rows that are in one of two samples only."""
+        if self.hashes is other.hashes:
+            return 0
+        return len(np.setxor1d(self.hashes, other.hashes, assume_unique=True))
+
+
+def hash_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], classes: Array, group: Array) -> Array:
+    """(rows,): a 64-bit hash of the cells and the class of each row.
+
+    A missing cell adds nothing, and a column is known by its name: neither the order of the columns nor columns that
+    are empty matter.
+    """
+    keys = [[np.uint64(hash_bytes(b"column " + name.encode(errors="surrogatepass"))) for name in n] for n in names]
+    labels = np.array([hash_value(label) for label in classes.tolist()], dtype=np.uint64)
+    total = np.empty(len(group), dtype=np.uint64)
+
+    def hash_shard(part: slice) -> None:
+        sums = labels[group[part]]
+        for block_keys, block in zip(keys, take_rows(cells, part), strict=False):
+            for key, column in zip(block_keys, block.hash_columns(), strict=True):
+                sums += np.where(column == 0, np.uint64(0), mix_bits(column ^ key))
+        total[part] = mix_bits(sums)
+
+    for _ in map_shards(hash_shard, len(group)):
+        pass
+    return np.minimum(total, np.uint64(NO_LIMIT - 1))
+
+
+def mix_bits(x: Array) -> Array:
+    """Numbers of 64 bits, of which each bit depends on all bits of what was given."""
+    mixed = (x ^ (x >> HALF)) * MIX_ONE
+    mixed ^= mixed >> HALF
+    mixed *= MIX_TWO
+    mixed ^= mixed >> HALF
+    return mixed
+
+
+def split_weights(sample: RowSample, folds: int) -> Array:
+    """(folds, rows): the weight of each row in each fold; a row that occurs often is in several.
+
+    Each class is spread evenly, in the order of the hashes, so a fold does not depend on the order of the rows.
+    """
+    start = np.empty(len(sample), dtype=np.int64)  # the fold that each row begins in
+    whole = np.floor(sample.weight)
+    for c in np.unique(sample.group):
+        own = np.flatnonzero(sample.group == c)
+        start[own] = np.cumsum(np.append(0.0, np.maximum(whole[own], 1.0))[:-1]) % folds
+    turn = (np.arange(folds)[:, None] - start) % folds  # (folds, rows): 0 where a row begins, then 1, 2, ...
+    rounds, rest = whole // folds, whole % folds
+    return np.asarray(rounds + (turn < rest) + (sample.weight - whole) * (turn == rest % folds))
