@@ -14,7 +14,7 @@ from priory.sources.chunk import RowChunk
 from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns
 from priory.sources.prefetch import read_ahead
 from priory.workflows import out_of_core as streaming
-from priory.workflows.out_of_core import LabelledBatch, RowSample, learn_batches
+from priory.workflows.out_of_core import DrawnRows, LabelledBatch, learn_batches
 
 ROWS, LABELS = inbox()
 TABLE = pa.Table.from_pylist([{**row, "label": label} for row, label in zip(ROWS, LABELS, strict=True)])
@@ -81,7 +81,7 @@ def test_of_no_rows_nothing_is_learned():
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=5))
 def test_the_sample_does_not_depend_on_the_chunks(sizes):
     def sampled(sizes):
-        sample, at, turn = RowSample(50), 0, 0
+        sample, at, turn = DrawnRows(50), 0, 0
         while at < 1000:
             size = min(sizes[turn % len(sizes)], 1000 - at)
             sample.add(pa.RecordBatch.from_pydict({"x": np.arange(at, at + size)}))
@@ -95,7 +95,7 @@ def test_the_sample_does_not_depend_on_the_chunks(sizes):
 
 def test_the_sample_of_long_documents_is_small(monkeypatch):
     monkeypatch.setattr(streaming, "MAX_SAMPLE_BYTES", 100_000)
-    sample = RowSample(1000)
+    sample = DrawnRows(1000)
     for _ in range(100):
         sample.add(pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 50}))
     assert 20 < sample.batch().num_rows <= 100
@@ -105,7 +105,7 @@ def test_the_sample_of_long_documents_is_small(monkeypatch):
 def test_the_sample_is_uniform():
     hits = np.zeros(100)
     for seed in range(300):
-        sample = RowSample(10, seed)
+        sample = DrawnRows(10, seed)
         for start in range(0, 100, 7):
             sample.add(pa.RecordBatch.from_pydict({"x": np.arange(start, min(start + 7, 100))}))
         hits[sample.batch().column("x").to_numpy()] += 1

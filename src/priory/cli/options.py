@@ -123,11 +123,18 @@ add_learning_options = make_section(
     define_option("--max-words", type=click.IntRange(1), metavar="N", help="Texts: keep at most N different words."),
     define_option("--most", type=click.IntRange(1), hidden=True),  # what --max-words was called before 0.2
     define_option(
+        "--memory",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Keep a fair sample of N rows in the model, to correct it again whenever it learns or forgets. By default "
+        "5000; 0 keeps none.",
+    ),
+    define_option(
         "--sample",
         type=click.IntRange(50),
         default=5000,
         metavar="N",
-        help="Correct, score and audit with N rows drawn at random. By default 5000.",
+        help="Score and audit with N rows drawn at random. By default 5000.",
     ),
 )
 
@@ -217,6 +224,7 @@ def pop_training_options(given: dict[str, Any]) -> TrainingOptions:
         given.pop("model"),
         given.pop("ngrams"),
         _replace_former_option(given.pop("max_words"), given.pop("most")),
+        given.pop("memory"),
         given.pop("sample"),
     )
 

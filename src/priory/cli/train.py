@@ -68,8 +68,9 @@ def train_command(
     for standard input. They may be larger than memory.
 
     After all rows are learned, the probabilities are corrected to match how often the model is right about rows that it
-    has not learned. The scores are leave-one-out scores: each row is predicted by a model that has not learned it. Next
-    to them is the base rate, the score of always answering the most common class. Fewer than six rows are not scored.
+    has not learned. The scores are those of cross-validation: each row is judged by a model, corrections included, that
+    has not seen it. Next to them is the base rate, the score of always answering the most common class. Fewer than six
+    rows are not scored.
     Evidence is in decibans, 10 * log10 of the odds: +10 means ten to one for a class against all others, +20 a hundred
     to one.
     """
@@ -119,7 +120,7 @@ def _print_summary(result: TrainingResult, model_path: str, report_path: str | N
     if result.scores is not None:
         n_scored = len(result.scores.truth)
         sample = "" if n_scored == result.n_rows else f", on {n_scored:,} of the rows"
-        click.echo(format_heading(f"leave-one-out{sample}: each row predicted by a model that has not learned it"))
+        click.echo(format_heading(f"scores{sample}: each row judged by a model that has not seen it"))
         print_lines(str(result.scores))
     if result.evidence:
         click.echo(format_heading("strongest evidence for each class, in decibans (+10 is ten to one)"))

@@ -24,7 +24,7 @@ from priory.core.registration import count_columns, list_record_types, register_
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
-from priory.estimators.self_calibrating import MEMORY_TO_REFINE, SelfCalibratingClassifier
+from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.families import Text
 from priory.families.base import ESTIMATES
 from priory.models.cells import Cells
@@ -224,9 +224,6 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         if refine == "auto":  # naive Bayes may be no help at all: also refine the class prior alone
             refined += [MemberSpec("base", spec.features) for spec in refined]
         return (plain if refine is not True else []) + (refined if refine else [])
-
-    def _default_memory(self) -> int:
-        return MEMORY_TO_REFINE if self.refine is True else super()._default_memory()
 
     def _effective_alpha(self) -> float | None:
         """The pseudo-count that the schema is declared with."""

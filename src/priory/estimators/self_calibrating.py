@@ -46,10 +46,8 @@ from priory.estimators.labels import convert_to_numpy, encode_labels
 from priory.evaluation.scores import Scores
 from priory.models.cells import Cells, take_rows
 from priory.models.model_statistics import ModelStatistics
-from priory.models.row_sample import RowSample, split_weights
+from priory.models.row_sample import RowSample, choose_memory, split_weights
 
-DEFAULT_MEMORY = 5000  # rows that are kept
-MEMORY_TO_REFINE = 50_000  # rows that are kept where a refinement was asked for
 MAX_ROWS_FOR_TEN_FOLDS = 1000  # `evaluate` judges by ten folds up to here, and by five beyond
 
 Folds: TypeAlias = "str | int | BaseCrossValidator"  # "auto", a number, or one of scikit-learn's splitters
@@ -59,6 +57,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     """A classifier with corrections: ``corrections_`` are those in use, ``stale_`` names those that were lost."""
 
     calibrate: Literal["loo", False]
+    refine: bool | Literal["auto"]
     memory: int | None
     refresh_after: float
     target_: str  # the column of the labels, where the model was trained from files
@@ -86,10 +85,6 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
         """Cells as a sample of rows keeps them: texts as bags of tokens."""
 
-    def _default_memory(self) -> int:
-        """The number of rows to keep if ``memory`` is None."""
-        return DEFAULT_MEMORY
-
     def _log_joint(self, table: TableT) -> Array:
         return self._model().log_joint(self._read_cells(table))
 
@@ -107,7 +102,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             raise DataError(f"refresh_after is {self.refresh_after!r}; use a share of the rows above 0.")
 
     def _memory(self) -> int:
-        return self._default_memory() if self.memory is None else self.memory
+        return choose_memory(self.memory, self.refine is True)
 
     def _compute_statistics(
         self, table: TableT, classes: Array, group: Array, sample_weight: ArrayLike | None
@@ -129,7 +124,9 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     def _sample_learned_rows(self, table: TableT, group: Array, weight: Array | None) -> tuple[RowSample, Array]:
         """A sample of rows that the model has learned but does not keep, and the position of each of them."""
-        return self._sample_rows(self._read_cells(table), self.classes_, group, weight, self._default_memory())
+        return self._sample_rows(
+            self._read_cells(table), self.classes_, group, weight, choose_memory(None, self.refine is True)
+        )
 
     def _finish_fit(self, table: TableT, group: Array, weight: Array | None) -> None:
         self._check_calibration_parameters()
@@ -270,6 +267,13 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     def _calibrated(self) -> CalibratedModel:
         return CalibratedModel(self._model(), self._corrections)
+
+    def _materialise(self) -> Self:
+        """The model as a file keeps it: with its corrections, so that who loads it need not derive them."""
+        whole, corrections = copy_state(self), self._corrections if hasattr(self, "statistics_") else None
+        if corrections is not None:
+            whole.__dict__["corrections_"] = corrections
+        return whole
 
     def _without_corrections(self) -> Self:
         """The same model as naive Bayes has it."""

@@ -31,7 +31,7 @@ from priory.core.registration import register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
 from priory.errors import DataError, StaleModelError
-from priory.estimators.self_calibrating import MEMORY_TO_REFINE, SelfCalibratingClassifier
+from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
@@ -130,8 +130,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     refine : bool
         Let a logistic regression over the tokens, centred on naive Bayes, correct it. Takes longer.
     memory : int, optional
-        The number of texts that the model keeps a fair sample of, as bags of tokens, to derive corrections from whenever
-        it has learned, forgotten or merged; 5,000 by default (50,000 with ``refine``). With 0 it keeps none.
+        The number of texts that the model keeps a fair sample of, as bags of tokens, to derive corrections from
+        whenever it has learned, forgotten or merged; 5,000 by default (50,000 with ``refine``). With 0 it keeps none.
     refresh_after : float
         Derive the corrections anew when ``partial_fit`` has changed this share of the kept texts.
 
@@ -246,9 +246,6 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         )
 
     # -- what was declared ---------------------------------------------------------------------------------------
-
-    def _default_memory(self) -> int:
-        return MEMORY_TO_REFINE if self.refine else super()._default_memory()
 
     def _build_vocabulary(self) -> Vocabulary:
         """Which tokens are used, as declared."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -68,10 +67,8 @@ def score_learned_rows(model: Classifier, X: object, y: Array, known: Scores | N
 def score_held_out_rows(model: Classifier, X: object, y: Array) -> ReportScores:
     """The scores of rows that the model has not learned."""
     scores, plain = Scores.of(y, _predict_log_proba(model, X), model.classes_, logs=True), None
-    if "corrections_" in vars(model):
-        uncorrected = copy.copy(model)
-        del vars(uncorrected)["corrections_"]
-        plain = Scores.of(y, _predict_log_proba(uncorrected, X), model.classes_, logs=True)
+    if hasattr(model, "corrections_"):
+        plain = Scores.of(y, _predict_log_proba(model._without_corrections(), X), model.classes_, logs=True)
     return ReportScores(scores, "none of them learned by the model", _compare(scores, plain))
 
 

@@ -22,6 +22,8 @@ from priory.core.typing import Array
 from priory.errors import NotLearnedError
 from priory.models.cells import Cells, hash_bytes, hash_value, take_rows
 
+DEFAULT_MEMORY = 5000  # rows that are kept
+MEMORY_TO_REFINE = 50_000  # rows that are kept where a refinement was asked for
 NO_LIMIT = (1 << 64) - 1  # above every hash: no row was dropped
 MIX_ONE, MIX_TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # odd, with about as many ones as zeros
 HALF = np.uint64(32)
@@ -159,6 +161,11 @@ class RowSample(Statistics):
         if self.hashes is other.hashes:
             return 0
         return len(np.setxor1d(self.hashes, other.hashes, assume_unique=True))
+
+
+def choose_memory(declared: int | None, refine: bool) -> int:
+    """The number of rows to keep: as declared, or the default."""
+    return declared if declared is not None else MEMORY_TO_REFINE if refine else DEFAULT_MEMORY
 
 
 def hash_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], classes: Array, group: Array) -> Array:

@@ -8,6 +8,7 @@ from inspect import signature
 from reprlib import repr as shorten_repr
 from typing import Any, Protocol, get_type_hints
 
+from priory.calibration.stacking import Corrections
 from priory.core.registration import EstimatorRegistration, count_columns, list_record_types
 from priory.core.typing import Array
 from priory.errors import ModelFileError
@@ -20,6 +21,8 @@ COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
     "feature_names_in_": Array,
     "clock_": float,
     "stale_": tuple[str, ...],
+    "sample_changes_": int,
+    "corrections_": Corrections,
     "alpha_": float,
 }
 ARRAY_LIKE_PARAMETER = float | Sequence[float] | Array  # what a file can hold of NumPy's ArrayLike

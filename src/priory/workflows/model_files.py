@@ -21,7 +21,7 @@ from priory.sources.document_files import LABEL_COLUMN, TEXT_COLUMN
 from priory.sources.prefetch import read_ahead
 from priory.storage import load
 from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
-from priory.workflows.out_of_core import RowSample
+from priory.workflows.out_of_core import DrawnRows
 
 if TYPE_CHECKING:
     from priory.estimators.naive_bayes import NaiveBayes
@@ -159,7 +159,7 @@ def concatenate_rows(parts: list[InputRows]) -> InputRows:
 
 
 def read_sample_rows(
-    sample: RowSample, columns: ModelColumns, column_options: ColumnOptions, rows: FileRows
+    sample: DrawnRows, columns: ModelColumns, column_options: ColumnOptions, rows: FileRows
 ) -> tuple[InputRows, Array]:
     """The rows of a sample as the library takes them, and their labels."""
     labels = LabelReader(str(column_options.target), replace(column_options, labels_as_text=True))
@@ -174,9 +174,9 @@ def refresh_corrections(
     column_options: ColumnOptions,
     callbacks: Callbacks,
 ) -> None:
-    """Fit the corrections again to rows that the model has learned; without paths, note those that were lost."""
+    """Derive the corrections anew, from rows of files if there are any; note those that are lost without them."""
     if paths:
-        rows, columns, sample = open_paths(paths, read, callbacks), get_model_columns(model), RowSample()
+        rows, columns, sample = open_paths(paths, read, callbacks), get_model_columns(model), DrawnRows()
         target = column_options.find_target(rows)
         columns = replace(columns, coerce=column_options.coerce)
         labels = LabelReader(target, replace(column_options, labels_as_text=True))
@@ -186,6 +186,6 @@ def refresh_corrections(
             model.set_params(calibrate="loo").refresh(*read_sample_rows(sample, columns, column_options, rows))
     elif model.stale_:
         callbacks.notify(
-            f"the corrections ({', '.join(model.stale_)}) no longer fit the model and were dropped; "
-            "use --refresh FILE to fit them again"
+            f"the corrections ({', '.join(model.stale_)}) were dropped, because the model keeps no rows to derive them "
+            "from; use --refresh FILE to fit them again"
         )

@@ -1,7 +1,8 @@
 """Learning from more rows than fit into memory: batches are counted by workers, one to a thread, and added up.
 
-Statistics add, so neither the batches nor the number of workers change what is learned. A uniform sample of the rows is
-kept, which a model is scored and corrected with.
+Statistics add, so neither the batches nor the number of workers change what is learned; the fair sample of rows that a
+model derives its corrections from is part of them. Rows as they stand in the files are drawn too, to score, audit and
+report.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import queue
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast, final
@@ -20,10 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from priory.bag_of_words.documents import PackedDocuments
+from priory.bag_of_words.token_bags import AnyDocuments
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import TokenCounter, Tokenizer
+from priory.bag_of_words.vocabulary import GrowingVocabulary
 from priory.core import sharding
 from priory.core.typing import Array
+from priory.models.cells import Cells, TextCells
+from priory.models.row_sample import TEXT_COLUMN, RowSample
 from priory.sources.prefetch import peek_first
 
 if TYPE_CHECKING:
@@ -107,8 +112,9 @@ class TableWorker(CountingWorker):
 class TextWorker(CountingWorker):
     """Counts the tokens of documents, in one table of counts until a class appears that does not fit into it."""
 
-    def __init__(self, tokenizer: Tokenizer, binary: bool, max_tokens: int | None) -> None:
-        self.tokenizer, self.binary, self.max_tokens = tokenizer, binary, max_tokens
+    def __init__(self, tokenizer: Tokenizer, binary: bool, max_tokens: int | None, memory: int) -> None:
+        self.tokenizer, self.binary, self.max_tokens, self.memory = tokenizer, binary, max_tokens, memory
+        self.sample: RowSample | None = None
         self.counter: TokenCounter | None = None
         self.n = np.zeros(0)  # documents of each class in the counter
         self.classes = np.zeros(0, dtype=object)
@@ -122,9 +128,20 @@ class TextWorker(CountingWorker):
             self.earlier_statistics = self.collect_statistics()
             self.counter, self.n = TokenCounter(width, self.tokenizer, self.binary, self.max_tokens), np.zeros(width)
         self.classes = batch.classes
-        documents = cast("Iterable[str | bytes]", batch.rows)  # a model of texts is given no tables
+        documents = cast("AnyDocuments", batch.rows)  # a model of texts is given no tables
         self.counter.add(documents, batch.group, threads=1)
         self.n += np.bincount(batch.group, minlength=len(self.n))
+        if self.memory:
+            sample = self._sample_texts(documents, batch)
+            self.sample = sample if self.sample is None else self.sample + sample
+
+    def _sample_texts(self, documents: AnyDocuments, batch: LabelledBatch) -> RowSample:
+        cells = [TextCells(documents)]
+        return RowSample.of([TEXT_COLUMN], cells, batch.classes, batch.group, None, self.memory, self._keep_cells)[0]
+
+    def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
+        vocabulary = GrowingVocabulary(self.tokenizer)
+        return [TextCells(vocabulary.read_bags(column.data)) for column in cells if isinstance(column, TextCells)]
 
     def collect_statistics(self) -> ModelStatistics | None:
         if self.counter is None:
@@ -135,8 +152,10 @@ class TextWorker(CountingWorker):
         classes, rank = sort_classes(self.classes)
         n, order = self.n[: len(rank)], np.argsort(rank)
         tokens = TokenCounts(n[order], arena, ends, np.ascontiguousarray(counts[:, order]), missed)
-        part = ModelStatistics(classes, n[order], (tokens,))
-        self.counter = None
+        # the sample is that of all batches so far, so it belongs to one part only
+        sample = None if self.sample is None else self.sample.regroup_classes(rank, len(rank))
+        part = ModelStatistics(classes, n[order], (tokens,), sample)
+        self.counter, self.sample = None, None
         return part if self.earlier_statistics is None else self.earlier_statistics + part
 
 
@@ -197,10 +216,12 @@ def make_worker_factory(model: NaiveBayes | TextClassifier) -> Callable[[], Coun
 
     if isinstance(model, NaiveBayes):
         return partial(TableWorker, model)
-    return partial(TextWorker, model._build_vocabulary().tokenizer, BAG_MODELS[model.model].binary, model.max_tokens)
+    memory = model._memory() if model.calibrate else 0
+    tokenizer = model._build_vocabulary().tokenizer
+    return partial(TextWorker, tokenizer, BAG_MODELS[model.model].binary, model.max_tokens, memory)
 
 
-class RowSample:
+class DrawnRows:
     """A uniform sample of all rows, whatever the batches: each row draws a random number, the smallest are kept."""
 
     def __init__(self, size: int = DEFAULT_SAMPLE_ROWS, seed: int = 0) -> None:

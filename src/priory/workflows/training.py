@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.errors import DataError
+from priory.models.row_sample import choose_memory
 from priory.sources import FileRows, ReadOptions, RowChunk
 from priory.sources.byte_streams import format_path
 from priory.sources.column_types import (
@@ -36,8 +37,8 @@ from priory.workflows.model_files import (
     set_training_columns,
 )
 from priory.workflows.out_of_core import (
+    DrawnRows,
     LabelledBatch,
-    RowSample,
     TextWorker,
     add_worker_statistics,
     count_batches,
@@ -100,13 +101,18 @@ def train(
 
 
 def train_on_rows(
-    rows: FileRows, column_options: ColumnOptions, options: TrainingOptions, callbacks: Callbacks
+    rows: FileRows,
+    column_options: ColumnOptions,
+    options: TrainingOptions,
+    callbacks: Callbacks,
+    *,
+    judge: bool = True,
 ) -> TrainingResult:
-    """Learn a model from files that are open already."""
+    """Learn a model from files that are open already; ``judge`` it too, unless the training is plain."""
     target, names = column_options.find_target(rows), column_options.find_features(rows)
     first, chunks = peek_first(read_ahead(rows.read_chunks((target, *names))))
     columns, empty = infer_columns(first, names, column_options)
-    labels, sample = LabelReader(target, column_options), RowSample(options.sample_rows)
+    labels, sample = LabelReader(target, column_options), DrawnRows(options.sample_rows)
     model = _learn_model(_read_labelled_batches(chunks, columns, labels, sample), columns, column_options, options)
     n_coerced = dict(columns.n_coerced)
     _check_classes(model, rows, callbacks)
@@ -115,7 +121,7 @@ def train_on_rows(
     result = TrainingResult(
         model, sample.rows, describe_families(model), empty, unreadable, source=describe_source(rows)
     )
-    if not options.plain:
+    if judge and not options.plain:
         sampled = read_sample_rows(sample, columns, replace(column_options, target=target), rows)
         evaluate_on_sample(result, *sampled, options, callbacks)
     _note_repairs(rows, labels, empty, n_coerced, callbacks)
@@ -123,7 +129,7 @@ def train_on_rows(
 
 
 def _read_labelled_batches(
-    chunks: Iterator[RowChunk], columns: ModelColumns, labels: LabelReader, sample: RowSample
+    chunks: Iterator[RowChunk], columns: ModelColumns, labels: LabelReader, sample: DrawnRows
 ) -> Iterator[LabelledBatch]:
     """Chunks as batches to be learned; rows that pass by are drawn into the sample."""
     for chunk in chunks:
@@ -143,7 +149,8 @@ def _learn_model(
         return model
     first, batches = peek_first(batches)
     tokenizer = Tokenizer(ngram_range=(1, options.ngrams), cjk=True)
-    make_worker = partial(TextWorker, tokenizer, _counts_words_once(options), options.max_tokens)
+    memory = 0 if options.plain else choose_memory(options.memory, bool(options.refine))
+    make_worker = partial(TextWorker, tokenizer, _counts_words_once(options), options.max_tokens, memory)
     importing = threading.Thread(target=import_module, args=("priory.estimators.text_classifier",))
     importing.start()
     try:
@@ -179,8 +186,9 @@ def _make_model(
             ngram_range=(1, options.ngrams),
             cjk=True,
             max_tokens=options.max_tokens,
-            calibrate=False,
+            calibrate=False if options.plain else "loo",
             refine=bool(options.refine),
+            memory=options.memory,
         )
     for name, value in (("model", options.text_model), ("max-words", options.max_tokens)):
         if value is not None:
@@ -191,7 +199,8 @@ def _make_model(
         declare_column_families(columns, column_options),
         average=options.average,
         alpha=options.alpha,
-        calibrate=False,
+        calibrate=False if options.plain else "loo",
+        memory=options.memory,
         refine="auto" if options.refine is None else options.refine,
         structure="naive" if options.refine is False else "auto",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -47,8 +47,11 @@ class TrainingOptions:
         The longest run of words that counts as one token, where the only column is a text.
     max_tokens : int, optional
         The number of different words to keep while learning, where the only column is a text.
+    memory : int, optional
+        The number of rows that the model keeps a fair sample of, to derive its corrections from; 5,000 by default, and
+        none with 0.
     sample_rows : int
-        The number of rows, drawn uniformly from all, that the model is corrected, scored and audited with.
+        The number of rows, drawn uniformly from all, that the model is scored and audited with.
     """
 
     plain: bool = False
@@ -59,6 +62,7 @@ class TrainingOptions:
     text_model: str | None = None
     ngrams: int = 1
     max_tokens: int | None = None
+    memory: int | None = None
     sample_rows: int = DEFAULT_SAMPLE_ROWS
 
 
@@ -135,15 +139,16 @@ class TrainingResult:
 def evaluate_on_sample(
     result: TrainingResult, sample: InputRows, labels: Array, options: TrainingOptions, callbacks: Callbacks
 ) -> None:
-    """Correct the model by the sample, and add scores, evidence and findings to the result."""
+    """Derive the corrections of the model, and add scores, evidence and findings to the result."""
     pa.default_memory_pool().release_unused()  # what reading took
     model, result.sample, result.labels = result.model, sample, labels
-    with callbacks.activity(f"leaving out each of {len(labels):,} rows in turn"):
-        model.set_params(calibrate="loo").refresh(sample, labels)
-        if hasattr(model, "corrections_"):
-            result.scores = replace(model.evaluate(), positions=model.find_scored_rows(sample))
+    with callbacks.activity("fitting corrections"):
+        if model.statistics_.sample is None:  # memory=0: the rows of the files are all there is
+            model.refresh(sample, labels)
         else:
-            result.scores = model.evaluate(sample, labels)
+            model.refresh()
+    with callbacks.activity(f"judging {len(labels):,} rows by models that have not learned them"):
+        result.scores = model.evaluate(sample, labels)
     result.evidence = list_strongest_evidence(model, sample, labels)
     if options.audit:
         with callbacks.activity("looking for leakage"):

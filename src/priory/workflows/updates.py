@@ -71,7 +71,7 @@ def learn(
 ) -> UpdateResult:
     """Learn the rows of files into a model file: all of them, or none if anything is wrong.
 
-    A model file that does not exist yet is created, as `train` would with ``TrainingOptions(plain=True)``. Several
+    A model file that does not exist yet is created, as `train` would, but it is not judged. Several
     processes may learn into one file at once: each waits for its turn, and nothing is lost.
 
     Parameters
@@ -260,7 +260,7 @@ def _read_known_rows(
 def _learn_new_model(
     file: Updated, path: PathLike, rows: FileRows, column_options: ColumnOptions, callbacks: Callbacks
 ) -> int:
-    result = train_on_rows(rows, column_options, TrainingOptions(plain=True), callbacks)
+    result = train_on_rows(rows, column_options, TrainingOptions(), callbacks, judge=False)
     file.model = result.model
     families = ", ".join(f"{name} ({family})" for name, family in result.families.items())
     callbacks.notify(
