@@ -81,9 +81,9 @@ def _format_line(line: LedgerLine, decibans: float) -> dict[str, object]:
 
 def _forget_row(model: ExplainingModel, example: object, label: Label) -> ExplainingModel:
     """The model as if it had never learned the row, or as it is if it cannot forget."""
-    twin = copy.copy(model)
     try:
-        twin.forget(example, [label])  # type: ignore[attr-defined]
+        twin = model._without_corrections() if hasattr(model, "_without_corrections") else copy.copy(model)
+        twin.forget(example, [label])
     except (AttributeError, PrioryError):
         return model
     return twin
