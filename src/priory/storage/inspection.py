@@ -77,6 +77,7 @@ class Inspection:
     clock: float
     columns: dict[str, list[str]]  # the families that may explain each column
     words: int  # distinct tokens whose spelling is in the file
+    kept_rows: int  # rows whose cells are in the file, to derive corrections from
     parts: dict[str, int]  # the bytes of what it learned, by attribute
     sections: dict[str, int]  # the bytes of the file, by type of number
     notes: dict[str, int]  # the bytes of each note
@@ -95,6 +96,7 @@ class Inspection:
             f"classes   {rows or 'none yet'}" + (f"; decayed to {self.clock:g}" if self.clock != 1 else ""),
             *(f"column    {name!r}: {' or '.join(candidates)}" for name, candidates in self.columns.items()),
             *([f"words     {self.words:,}"] if self.words else []),
+            *([f"keeps     {self.kept_rows:,} rows, to derive corrections from"] if self.kept_rows else []),
             *(f"part      {name!r} {size:,} bytes" for name, size in self.parts.items() if size),
             *(f"section   {kind} {size:,} bytes" for kind, size in self.sections.items()),
             *(f"note      {name!r} {size:,} bytes" for name, size in self.notes.items()),
@@ -129,6 +131,7 @@ def inspect_contents(path: Path, contents: FileContents) -> Inspection:
         clock=learned.get("clock_", 1.0),
         columns=_list_column_families(learned),
         words=max((len(record.fields["ends"]) for record in records if record.name == "Words"), default=0),
+        kept_rows=sum(len(record.fields["hashes"]) for record in records if record.name == "RowSample"),
         parts={name: sum(_iterate_sizes(value)) for name, value in learned.items()},
         sections={section["kind"]: section["bytes"] for section in contents.sections},
         notes={name: len(part) for name, part in contents.parts.items()},
