@@ -320,9 +320,9 @@ def test_hashed_models_forget_merge_and_agree_with_spelt_ones():
     assert hashed.counts_.sum() == pytest.approx(spelt.counts_.sum(), rel=0.02)
 
 
-def test_hashed_models_keep_no_words_and_have_a_salt_of_their_own():
-    one, other = (TextClassifier(buckets=1024).fit(TEXTS, LABELS) for _ in range(2))
-    assert one.salt_ != other.salt_
+def test_hashed_models_keep_no_words_and_are_merged_only_with_the_same_salt():
+    one, other = (TextClassifier(buckets=1024, salt=salt).fit(TEXTS, LABELS) for salt in (None, 7))
+    assert (one.salt_, other.salt_) == (0, 7)
     with pytest.raises(StaleModelError, match="a hashed model keeps no words"):
         one.explain("win cash")
     with pytest.raises(DataError, match="the models read texts differently"):

@@ -38,5 +38,9 @@ class BagCounts(Statistics):
         """The record itself: texts are one column."""
         return self
 
+    def place_columns(self, other: Self, places: Array) -> Self:
+        """The other record: texts are one column."""
+        return other
+
     def find_filled_columns(self) -> Array:
-        return np.array([bool(self.counts.any())])
+        return np.array([bool(self.n.any())])

@@ -107,6 +107,13 @@ def find_nonempty_documents(documents: DocumentBatch) -> Array:
     return np.fromiter(map(bool, documents), bool, len(documents))
 
 
+def drop_empty_documents(documents: DocumentBatch) -> DocumentBatch:
+    """The documents that have any characters."""
+    if isinstance(documents, PackedDocuments):  # an empty one takes no bytes: the others still follow one another
+        return PackedDocuments(documents.memory, np.unique(documents.edges))
+    return [document for document in documents if document]
+
+
 def iter_document_batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, DocumentBatch]]:
     """Batches of documents as the kernel reads them, each with the number of its first document."""
     if isinstance(documents, str | bytes):

@@ -9,7 +9,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from priory.bag_of_words import tokenizer as reading
-from priory.bag_of_words.documents import DocumentBatch, count_code_points, find_nonempty_documents
+from priory.bag_of_words.documents import (
+    DocumentBatch,
+    count_code_points,
+    drop_empty_documents,
+    find_nonempty_documents,
+)
 from priory.core.registration import register_record
 from priory.core.typing import Array
 
@@ -152,3 +157,10 @@ def count_letters(documents: AnyDocuments) -> Array:
 def find_nonempty_texts(documents: AnyDocuments) -> Array:
     """Which texts have any characters at all."""
     return documents.letters > 0 if isinstance(documents, TokenBags) else find_nonempty_documents(documents)
+
+
+def drop_empty_texts(documents: AnyDocuments) -> AnyDocuments:
+    """The texts that have any characters."""
+    if isinstance(documents, TokenBags):
+        return documents[np.flatnonzero(documents.letters)]
+    return drop_empty_documents(documents)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from priory.core.registration import register_record
 from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @register_record(
@@ -59,9 +62,7 @@ class TokenCounts(BagCounts):
 
     def sort_tokens(self) -> TokenCounts:
         """The record with its tokens sorted."""
-        return self.derive(
-            "ordered", lambda words: words.take_tokens(np.argsort(np.array(words.tokens(), dtype=object)))
-        )
+        return self.derive("ordered", lambda words: words.take_tokens(sort_vocabulary(words.arena, words.ends)))
 
     def index(self, analyzer: str = "word") -> TokenIndex:
         """An index for looking up tokens: the column of a token is its row in the counts."""
@@ -145,6 +146,10 @@ class OccurrencesAndPresence(Statistics):
         """The record itself: texts are one column."""
         return self
 
+    def place_columns(self, other: OccurrencesAndPresence, places: Array) -> OccurrencesAndPresence:
+        """The other record: texts are one column."""
+        return other
+
     def find_filled_columns(self) -> Array:
         return self.occurrences.find_filled_columns()
 
@@ -188,13 +193,26 @@ def make_empty_token_counts(groups: int) -> TokenCounts:
     return TokenCounts(np.zeros(groups), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros((0, groups)))
 
 
+def sort_vocabulary(arena: Array, ends: Array) -> Array:
+    """The order of the tokens by their code points, which is the order of their bytes in UTF-8."""
+    import pyarrow.compute
+
+    return np.asarray(pyarrow.compute.array_sort_indices(_make_strings(arena, ends)), dtype=np.int64)
+
+
+def _make_strings(arena: Array, ends: Array) -> pa.LargeStringArray:
+    import pyarrow as pa
+
+    edges = np.append(np.int64(0), ends)
+    return pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(edges), pa.py_buffer(np.ascontiguousarray(arena)))
+
+
 def is_utf8(arena: Array) -> bool:
     """Whether bytes are UTF-8; checked in place, without a string of the same size."""
     import pyarrow as pa
 
-    text = pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, len(arena)])), pa.py_buffer(arena))
     try:
-        text.validate(full=True)
+        _make_strings(arena, np.array([len(arena)], dtype=np.int64)).validate(full=True)
     except pa.ArrowInvalid:
         return False
     return True

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
+from priory.core.registration import find_registration
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 
@@ -94,6 +95,21 @@ class Statistics:
 
         return self.map_fields(move_classes, lambda record: record.regroup_classes(index, size))
 
+    def take_classes(self, classes: Array) -> Self:
+        """Return the record of some classes, given by their numbers."""
+        taken = {f.name: self._take_classes_of(f.name, getattr(self, f.name), classes) for f in fields(self)}
+        return replace(self, **taken)
+
+    def _take_classes_of(self, name: str, value: object, classes: Array) -> object:
+        """A field for some of its classes; a field that has no axis of classes as it is."""
+        if isinstance(value, tuple):
+            return tuple(self._take_classes_of(name, item, classes) for item in value)
+        if isinstance(value, Statistics):
+            return value.take_classes(classes)
+        declared = find_registration(type(self))
+        axes = declared.axes.get(name, "") if declared else "c" * (name not in self.frame_fields)
+        return np.take(cast(Array, value), classes, axes.index("c")) if "c" in axes else value
+
     def pool_classes(self) -> Self:
         """Return the sum over all classes, as a record with one class."""
         return self.map_fields(lambda x: x.sum(axis=0, keepdims=True), lambda record: record.pool_classes())
@@ -102,6 +118,17 @@ class Statistics:
         """Return the record of some columns, which are the last axis of every array."""
         arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         return replace(self, **{name: value[..., columns] for name, value in arrays.items()})
+
+    def place_columns(self, other: Self, places: Array) -> Self:
+        """Return the record with the columns at ``places`` (the last axis of every array) those of another."""
+        placed = {}
+        for name, value in vars(self).items():
+            if isinstance(value, Statistics):
+                placed[name] = value.place_columns(getattr(other, name), places)
+            elif isinstance(value, np.ndarray):
+                placed[name] = value.copy()
+                placed[name][..., places] = getattr(other, name)
+        return replace(self, **placed)
 
     def find_filled_columns(self) -> Array:
         """Return whether each column had a value in any class, including values that its family does not accept."""

@@ -28,9 +28,10 @@ from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
-from priory.estimators.labels import convert_to_numpy, encode_labels
+from priory.estimators.labels import convert_to_numpy, encode_labels, sort_labels
 from priory.models.model_statistics import ModelStatistics
 
+DECLARED_ATTRIBUTES = ("target_", "missing_", "notes")  # what a model has besides its parameters and what it learned
 TableT = TypeVar("TableT")  # what a classifier reads its input into
 
 
@@ -68,8 +69,14 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         self.__dict__.pop("clock_", None)
         table = self._read(X, reset=True)
         classes, group = encode_labels(y)
-        self.statistics_ = self._compute_statistics(table, classes, group, sample_weight)
-        self._finish_fit(table, group, check_sample_weight(convert_to_numpy(sample_weight), len(group)))
+        learned = self._compute_statistics(table, classes, group, sample_weight)
+        self._set_statistics(learned.declare_classes(classes[: len(classes) * self._has_declared_class_prior()]))
+        weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+        if len(self.classes_) < len(classes):  # rows of weight zero, of classes that have no other rows
+            rows = np.flatnonzero(np.isin(classes, self.classes_)[group])
+            table, group = _take_rows(table, rows), np.searchsorted(self.classes_, classes[group[rows]])
+            weight = None if weight is None else weight[rows]
+        self._finish_fit(table, group, weight)
         return self
 
     @replace_state
@@ -90,8 +97,25 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
             self._prepare_partial_fit(
                 table, labels, group, check_sample_weight(convert_to_numpy(sample_weight), len(group))
             )
-        self._replace_statistics(more if is_first else self.statistics_ + more)
+        declared = labels if self._has_declared_class_prior() else [] if classes is None else classes
+        total = more if is_first else self.statistics_ + more
+        self._replace_statistics(total.declare_classes(sort_labels(declared)))
         return self
+
+    def _has_declared_class_prior(self) -> bool:
+        """Whether probabilities of classes are declared, and with them the classes."""
+        prior = getattr(self, "class_prior", getattr(self, "priors", None))
+        return prior is not None and not isinstance(prior, str)
+
+    def _set_statistics(self, statistics: ModelStatistics) -> None:
+        """Keep what was learned: classes leave with their last row; without any class the model is not fitted."""
+        left = statistics.drop_absent_classes()
+        if len(left.classes):
+            self.statistics_ = left
+            return
+        kept = {*self.get_params(deep=False), *DECLARED_ATTRIBUTES}
+        for name in vars(self).keys() - kept:
+            del self.__dict__[name]
 
     def _finish_fit(self, table: TableT, group: Array, weight: Array | None) -> None:
         """Further steps of ``fit``, after the rows are learned."""
@@ -113,7 +137,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         if is_first_call:
             if classes is None:
                 raise DataError("classes must be passed on the first call to partial_fit.")
-            return np.unique(column_or_1d(classes))
+            return sort_labels(classes)
         if classes is not None and not np.array_equal(np.sort(column_or_1d(classes)), self.classes_):
             raise DataError(f"`classes={classes}` is not the same as on last call to partial_fit, was: {self.classes_}")
         return self.classes_
@@ -130,7 +154,8 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         check_is_fitted(self, "statistics_")
         table = self._read(X, reset=False)
         labels, group = encode_labels(y, self.classes_, strict=False)
-        unknown = np.setdiff1d(labels, self.classes_)
+        weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+        unknown = np.setdiff1d(labels[group if weight is None else group[weight > 0]], self.classes_)
         if len(unknown):
             raise NotLearnedError(
                 f"no row of class {unknown.tolist()[0]!r} was ever learned; there is nothing to forget.",
@@ -143,11 +168,12 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         part = self._compute_statistics(table, labels, group, sample_weight)
         scale = 1.0 if learned_at is None or self.clock_ == 1.0 else self.clock_ / learned_at
         try:
-            self.statistics_ = self.statistics_ - (part if scale == 1.0 else scale * part)
+            left = self.statistics_ - (part if scale == 1.0 else scale * part)
         except NotLearnedError as error:
-            weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
             raise self._locate_unlearned_row(error, table, labels, group, weight, scale) from None
-        self._drop_derived()
+        self._set_statistics(left)
+        if hasattr(self, "statistics_"):
+            self._drop_derived()
         return self
 
     def _locate_unlearned_row(
@@ -164,7 +190,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         while n_failing - n_possible > 1:
             n_tried = (n_possible + n_failing) // 2
             weights = None if weight is None else weight[:n_tried]
-            part = self._compute_statistics(_take_first_rows(table, n_tried), labels, group[:n_tried], weights)
+            part = self._compute_statistics(_take_rows(table, np.arange(n_tried)), labels, group[:n_tried], weights)
             try:
                 self.statistics_ - scale * part  # only whether it is possible
                 n_possible = n_tried
@@ -189,8 +215,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         check_is_fitted(self, "statistics_")
         if not 0 < factor <= 1:
             raise DataError(f"factor is {factor!r}; it must be greater than 0 and at most 1.")
-        self.statistics_ = factor * self.statistics_
-        self.__dict__["clock_"] = self.clock_ * factor
+        if factor != 1:
+            self.statistics_ = factor * self.statistics_
+            self.__dict__["clock_"] = self.clock_ * factor
         return self
 
     @property
@@ -204,9 +231,16 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         merged = copy_state(self)
         for other in map(copy_state, others):
             merged._check_mergeable(other)
-            merged.statistics_ = merged.statistics_ + other.statistics_
+            more = merged._align_statistics(other)
+            merged._set_statistics(merged.statistics_ + more)
         merged._drop_derived()
         return merged
+
+    def _align_statistics(self, other: Self) -> ModelStatistics:
+        """The statistics of another model, as they can be added to those of this one."""
+        if hasattr(other, "feature_names_in_") and not hasattr(self, "feature_names_in_"):
+            self.feature_names_in_ = other.feature_names_in_
+        return other.statistics_
 
     def __add__(self, other: Self) -> Self:
         return self.merge(other)
@@ -285,9 +319,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         return answer
 
 
-def _take_first_rows(table: TableT, n_rows: int) -> TableT:
-    """The first rows of a matrix or a table."""
-    taken: TableT = table.take_rows(np.arange(n_rows)) if hasattr(table, "take_rows") else table[:n_rows]  # type: ignore[index]
+def _take_rows(table: TableT, rows: Array) -> TableT:
+    """Some rows of a matrix or a table, by their numbers."""
+    taken: TableT = table.take_rows(rows) if hasattr(table, "take_rows") else table[rows]  # type: ignore[index]
     return taken
 
 

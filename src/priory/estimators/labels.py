@@ -26,7 +26,7 @@ def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: boo
     low = int(labels.min()) if labels.dtype.kind in "iu" and len(labels) else 0
     if labels.dtype.kind in "iu" and len(labels) and int(labels.max()) - low < 1 << 16:
         # a counting sort: one pass over small integers
-        group = np.subtract(labels, low, dtype=np.int32, casting="unsafe")
+        group = np.subtract(labels, labels.dtype.type(low)).astype(np.int32, copy=False)
         place = np.flatnonzero(np.bincount(group))
         found = (place + low).astype(labels.dtype)
         if len(place) <= place[-1]:  # not every integer in between is a label
@@ -35,6 +35,7 @@ def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: boo
             group = rank[group]
     else:
         found, group = np.unique(labels, return_inverse=True)
+    found = unify_label_type(found)
     if classes is None:
         return found, group.astype(np.int32, copy=False)
     unseen = np.setdiff1d(found, classes)
@@ -45,6 +46,20 @@ def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: boo
         )
     known = np.union1d(classes, found) if len(unseen) else classes
     return known, np.searchsorted(known, found)[group].astype(np.int32)
+
+
+def sort_labels(labels: ArrayLike) -> Array:
+    """Labels sorted, each once, as `encode_labels` would return them."""
+    return unify_label_type(np.unique(column_or_1d(np.asarray(labels))))
+
+
+def unify_label_type(labels: Array) -> Array:
+    """Labels in the one type that equal labels have in every model: object for strings, int64, float64 or bool."""
+    if labels.dtype.kind == "U":
+        return labels.astype(object)
+    if labels.dtype.kind in "iu" and (not len(labels) or int(labels[-1]) < 1 << 63):
+        return labels.astype(np.int64, copy=False)
+    return labels.astype(float, copy=False) if labels.dtype.kind == "f" else labels
 
 
 def _format_labels(labels: Array, max_labels: int = 10) -> str:

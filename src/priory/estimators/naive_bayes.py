@@ -24,6 +24,7 @@ from priory.core.registration import count_columns, list_record_types, register_
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
+from priory.estimators.labels import sort_labels
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.families import Text
 from priory.families.base import ESTIMATES
@@ -31,7 +32,12 @@ from priory.models.cells import Cells
 from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.explanation import Ledgers
 from priory.models.family_choice import argmax_evidence
-from priory.models.model_statistics import ModelStatistics, add_empty_blocks, make_empty_statistics, observe_cells
+from priory.models.model_statistics import (
+    ModelStatistics,
+    make_empty_statistics,
+    observe_cells,
+    rearrange_blocks,
+)
 from priory.models.naive_bayes import Model
 from priory.models.schema import ColumnBlock, FamilyLike, Schema, instantiate_family
 from priory.models.table import Table
@@ -306,17 +312,23 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     def _resolve_classes(self, classes: ArrayLike | None, is_first_call: bool) -> Array | None:
         if classes is not None:
-            given = np.unique(np.asarray(classes))
+            given = sort_labels(classes)
             return given if is_first_call else np.union1d(self.classes_, given)
         return None if is_first_call else self.classes_
 
     def _observe(self, table: Table, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
         grown = self._schema.add_columns(table, self.families, self._effective_alpha())
-        if grown != self._schema:
-            self._schema = grown
-            if hasattr(self, "statistics_"):
-                self.statistics_ = add_empty_blocks(grown, self.statistics_)
+        if hasattr(self, "statistics_"):
+            self.statistics_ = rearrange_blocks(self.statistics_, self._schema, grown)
+        self._schema = grown
         return observe_cells(self._schema, self._read_cells(table), classes, group, weight)
+
+    def _set_statistics(self, statistics: ModelStatistics) -> None:
+        """Columns, too, are empty again when their last cell is forgotten."""
+        known = self._schema.keep_columns(Model(self._schema, statistics).find_filled_columns())
+        left = rearrange_blocks(statistics, self._schema, known)
+        self._schema = known
+        super()._set_statistics(left)
 
     def _finish_fit(self, table: Table, group: Array, weight: Array | None) -> None:
         filled = self._model().find_filled_columns()
@@ -352,6 +364,13 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             raise DataError(f"the models have different alphas ({mine} and {theirs}); declare one to merge them.")
         if difference := self._schema.describe_difference(other._schema):
             raise DataError(f"the models differ: {difference}; merge models of the same columns and families.")
+
+    def _align_statistics(self, other: Self) -> ModelStatistics:
+        """Over the columns that hold something in either model."""
+        joined = self._schema.join(other._schema)
+        self.statistics_ = rearrange_blocks(self.statistics_, self._schema, joined)
+        self._schema = joined
+        return rearrange_blocks(super()._align_statistics(other), other._schema, joined)
 
     def _describe_unlearned_cell(self, table: Table, row: int, error: NotLearnedError) -> str:
         if not error.path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from priory.core.registration import register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
 from priory.errors import DataError, StaleModelError
+from priory.estimators.labels import sort_labels
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import ClassPrior, check_class_prior
@@ -120,7 +120,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     buckets : int, optional
         Hash the tokens into this number of buckets instead of keeping them: fixed memory, no words in the model.
     salt : int, optional
-        The key of the hash; by default a new random number for each model. Models that are to be merged share it.
+        The key of the hash, by default 0. Models that are to be merged share it; declare a secret number if texts may
+        be crafted to collide.
     max_tokens : int, optional
         Keep at most this number of distinct tokens while learning; rare ones are dropped, with a known error bound.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
@@ -310,12 +311,12 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
             if not texts.rows:
                 raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
             self.n_features_in_ = 1
-            self.salt_ = secrets.randbits(63) if self.salt is None else self.salt
+            self.salt_ = 0 if self.salt is None else self.salt
         return texts
 
     def _resolve_classes(self, classes: ArrayLike | None, is_first_call: bool) -> Array | None:
         if classes is not None:
-            given = np.unique(np.asarray(classes))
+            given = sort_labels(classes)
             return given if is_first_call else np.union1d(self.classes_, given)
         return None if is_first_call else self.classes_
 

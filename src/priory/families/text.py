@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords
-from priory.bag_of_words.token_bags import AnyDocuments, find_nonempty_texts
+from priory.bag_of_words.token_bags import AnyDocuments, drop_empty_texts, find_nonempty_texts
 from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import build_vocabulary
@@ -130,6 +130,12 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         self, x: AnyDocuments, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> TextStatistics:
         classes = np.zeros(len(x), dtype=np.int32) if group is None else group
+        if not (present := find_nonempty_texts(x)).all():  # an empty text is a missing one
+            x, classes, weight = (
+                drop_empty_texts(x),
+                classes[present],
+                weight if weight is None else weight[present],
+            )
         return _join_records(self.build_model().count(x, classes, groups, weight))
 
     @classmethod
@@ -166,8 +172,12 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
 
     def leave_one_out(self, statistics: TextStatistics, x: AnyDocuments, group: Array, estimate: str) -> Array:
         """The terms (texts, classes, 1) of learned texts, each from the record without it."""
-        scores = self.build_model(estimate).leave_one_out(_split_record(statistics), x, group)
-        return _zero_where_empty(scores, x)[:, :, None]
+        present = find_nonempty_texts(x)
+        terms = np.zeros((len(x), len(statistics.n), 1))
+        terms[present, :, 0] = self.build_model(estimate).leave_one_out(
+            _split_record(statistics), drop_empty_texts(x), group[present]
+        )
+        return terms
 
     def rows(self, statistics: TextStatistics, x: AnyDocuments) -> csr_array:
         """The texts as sparse rows of unit length over their tokens."""

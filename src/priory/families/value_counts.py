@@ -38,8 +38,9 @@ class ValueCounts(Statistics):
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> ValueCounts:
+        """The record of the values that some row shows; minus zero is zero."""
         shown = counts.any(axis=0) if counts.ndim > 1 else counts != 0
-        return cls(values[shown], counts[..., shown])
+        return cls(values[shown] + 0.0 if values.dtype.kind == "f" else values[shown], counts[..., shown])
 
     @property
     def n(self) -> Array:
@@ -54,7 +55,8 @@ class ValueCounts(Statistics):
                 f"values such as {self.values.tolist()[0]!r} and {other.values.tolist()[0]!r} are of different types; "
                 "use strings or numbers for all cells of a column."
             )
-        values = np.union1d(self.values, other.values)
+        some = [values for values in (self.values, other.values) if len(values)]  # nothing has no type of its own
+        values = np.union1d(*some) if len(some) == 2 else some[0]
         return self._expand_values(values), other._expand_values(values)
 
     def _expand_values(self, values: Array) -> ValueCounts:

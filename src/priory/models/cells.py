@@ -58,6 +58,9 @@ class Cells(Protocol):
     def append(self, other: Self) -> Self:
         """The rows of both."""
 
+    def place_columns(self, other: Self, places: Array) -> Self:
+        """The same rows, with the columns at ``places`` those of other cells."""
+
     def drop_absent_values(self) -> Self:
         """The same cells without values (or tokens) that none of them holds."""
 
@@ -96,6 +99,11 @@ class NumberCells:
 
     def append(self, other: NumberCells) -> NumberCells:
         return NumberCells(np.concatenate([self.data, other.data]))
+
+    def place_columns(self, other: NumberCells, places: Array) -> NumberCells:
+        data = np.array(self.data, dtype=np.float64)
+        data[:, places] = other.data
+        return NumberCells(data)
 
     def drop_absent_values(self) -> NumberCells:
         return NumberCells(np.ascontiguousarray(np.asarray(self.data, dtype=np.float64) + 0.0))
@@ -143,13 +151,19 @@ class LabelCells:
             columns.append((codes, values))
         return LabelCells(CategoricalCells.from_encoded_columns(columns, len(self) + len(other)))
 
+    def place_columns(self, other: LabelCells, places: Array) -> LabelCells:
+        columns = list(zip(self.data.codes.T, self.data.values, strict=True))
+        for place, column in zip(places.tolist(), zip(other.data.codes.T, other.data.values, strict=True), strict=True):
+            columns[place] = column
+        return LabelCells(CategoricalCells.from_encoded_columns(columns, len(self)))
+
     def drop_absent_values(self) -> LabelCells:
         columns = []
         for codes, values in zip(self.data.codes.T, self.data.values, strict=True):
             shown = np.unique(codes[codes >= 0])
             place = np.full(len(values) + 1, -1)
             place[shown] = np.arange(len(shown))
-            columns.append((place[codes], values[shown]))
+            columns.append((place[codes], values[shown] if len(shown) else np.array([], dtype=object)))
         return LabelCells(CategoricalCells.from_encoded_columns(columns, len(self)))
 
 
@@ -190,6 +204,9 @@ class TextCells:
         if isinstance(self.data, TokenBags) and isinstance(other.data, TokenBags):
             return TextCells(self.data.append(other.data))
         return TextCells([*self.data, *other.data])
+
+    def place_columns(self, other: TextCells, places: Array) -> TextCells:
+        return other
 
     def drop_absent_values(self) -> TextCells:
         return TextCells(self.data.drop_absent_tokens()) if isinstance(self.data, TokenBags) else self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,12 @@ from priory.core.typing import Array
 from priory.errors import KindError
 from priory.models.cells import Cells
 from priory.models.row_sample import RowSample
+from priory.models.records import place_columns, take_columns
 from priory.models.schema import Schema, instantiate_family
+
+
+def make_no_labels() -> Array:
+    return np.array([], dtype=object)
 
 
 @register_record("Seen", axes={"classes": "c", "n": "c"}, dtypes={"classes": ""})
@@ -22,16 +27,19 @@ from priory.models.schema import Schema, instantiate_family
 class ModelStatistics(Statistics):
     """The rows of each class, and for each block of columns one record for every candidate family."""
 
-    frame_fields: ClassVar[tuple[str, ...]] = ("classes",)
+    frame_fields: ClassVar[tuple[str, ...]] = ("classes", "declared")
 
     classes: Array  # (classes,), sorted
     n: Array  # (classes,), the weight of the rows of each class
     parts: tuple[Any, ...]  # of a table: parts[block][candidate] is a record
     sample: RowSample | None = None  # rows to derive corrections from
+    declared: Array = field(default_factory=make_no_labels)  # sorted: the classes that stay without rows
 
     def find_fault(self) -> str | None:
         if len(self.n) == 0 or not is_increasing(self.classes):
             return "the classes are not sorted, or one of them is there twice"
+        if not is_increasing(self.declared) or not np.isin(self.declared, self.classes).all():
+            return "the declared classes are not sorted, or one of them is not a class"
         for part in _flatten_parts(self.parts):
             if not isinstance(part, Statistics) or find_axis_length(part, "c") != len(self.n):
                 return "a part has other classes than the whole"
@@ -43,6 +51,8 @@ class ModelStatistics(Statistics):
 
     def align(self, other: ModelStatistics) -> tuple[ModelStatistics, ModelStatistics]:
         """Both records over the classes of either."""
+        if not np.array_equal(self.declared, other.declared):
+            return self.declare_classes(other.declared).align(other.declare_classes(self.declared))
         if np.array_equal(self.classes, other.classes):
             return self, other
         if (self.classes.dtype.kind in "OUS") != (other.classes.dtype.kind in "OUS"):
@@ -56,6 +66,21 @@ class ModelStatistics(Statistics):
     def _expand_classes(self, classes: Array) -> ModelStatistics:
         wide = self.regroup_classes(np.searchsorted(classes, self.classes), len(classes))
         return replace(wide, classes=classes)
+
+    def declare_classes(self, labels: Array) -> ModelStatistics:
+        """The record in which these labels, and those declared before, are classes with or without rows."""
+        if not len(labels) or np.array_equal(labels, self.declared):
+            return self
+        classes = np.union1d(self.classes, labels)
+        wide = self if len(classes) == len(self.classes) else self._expand_classes(classes)
+        return replace(wide, declared=np.union1d(self.declared, labels).astype(labels.dtype, copy=False))
+
+    def drop_absent_classes(self) -> ModelStatistics:
+        """The record without the classes of which no row is left, unless they were declared."""
+        if (self.n > 0).all():
+            return self
+        kept = np.flatnonzero((self.n > 0) | np.isin(self.classes, self.declared))
+        return self if len(kept) == len(self.n) else self.take_classes(kept)
 
 
 def _can_hold(n: Array, sample: RowSample) -> bool:
@@ -98,11 +123,20 @@ def make_empty_statistics(schema: Schema, classes: Array) -> ModelStatistics:
     return observe_cells(schema, cells, classes, np.zeros(0, dtype=np.int32), None)
 
 
-def add_empty_blocks(schema: Schema, statistics: ModelStatistics) -> ModelStatistics:
-    """The record with an empty part for every block of the schema that it does not have yet."""
-    known, sample = len(statistics.parts), statistics.sample
-    empty = make_empty_statistics(schema, statistics.classes)
+def rearrange_blocks(statistics: ModelStatistics, old: Schema, new: Schema) -> ModelStatistics:
+    """The record of the same rows with the blocks of another schema; a column that only this one has is empty."""
+    if [block.names for block in old.blocks] == [block.names for block in new.blocks]:
+        return statistics
+    parts = []
+    for block, records in zip(new.blocks, make_empty_statistics(new, statistics.classes).parts, strict=True):
+        for other, learned in zip(old.blocks, statistics.parts, strict=True):
+            columns, places = block.match_columns(other)
+            if len(columns):
+                pairs = zip(records, learned, strict=True)
+                records = tuple(place_columns(wide, take_columns(known, columns), places) for wide, known in pairs)
+        parts.append(records)
+    sample = statistics.sample
     if sample is not None:
-        missing = tuple(block.make_missing_cells(len(sample)) for block in schema.blocks[len(sample.blocks) :])
-        sample = replace(sample, blocks=sample.blocks + missing)
-    return replace(statistics, parts=statistics.parts + empty.parts[known:], sample=sample)
+        cells = (block.gather_cells(old.blocks, sample.blocks, len(sample)) for block in new.blocks)
+        sample = replace(sample, blocks=tuple(cells))
+    return replace(statistics, parts=tuple(parts), sample=sample)

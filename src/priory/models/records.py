@@ -16,6 +16,18 @@ def take_columns(record: BlockRecord, columns: Array) -> BlockRecord:
     return tuple(record[int(j)] for j in columns) if isinstance(record, tuple) else record.take_columns(columns)
 
 
+def place_columns(record: BlockRecord, other: BlockRecord, places: Array) -> BlockRecord:
+    """The record of a block, with the columns at ``places`` those of another record of the same family."""
+    if not isinstance(record, tuple):
+        assert not isinstance(other, tuple)
+        return record.place_columns(other, places)
+    assert isinstance(other, tuple)
+    columns = list(record)
+    for place, counts in zip(places.tolist(), other, strict=True):
+        columns[place] = counts
+    return tuple(columns)
+
+
 def pool_records(record: BlockRecord) -> BlockRecord:
     """The record with all classes pooled into one."""
     return tuple(counts.pool_classes() for counts in record) if isinstance(record, tuple) else record.pool_classes()

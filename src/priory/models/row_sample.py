@@ -153,6 +153,13 @@ class RowSample(Statistics):
     def regroup_classes(self, index: Array, size: int) -> RowSample:
         return replace(self, group=np.asarray(index, dtype=np.int32)[self.group])
 
+    def take_classes(self, classes: Array) -> RowSample:
+        rank = np.full(1 + max(classes.max(initial=0), self.group.max(initial=0)), -1, dtype=np.int32)
+        rank[classes] = np.arange(len(classes))
+        left = np.flatnonzero(rank[self.group] >= 0)
+        kept = self if len(left) == len(self) else self.take(left)
+        return replace(kept, group=rank[kept.group])
+
     def pool_classes(self) -> RowSample:
         return replace(self, group=np.zeros_like(self.group))
 

@@ -1,13 +1,14 @@
-"""What was declared: which columns there are, what they hold, and the families that may explain them.
+"""Which columns there are, what they hold, and the families that may explain them.
 
-A schema is fixed before any row is learned. Which of its candidates explains a column best is *not* in it: that is a
+The columns and their order are those of the first table. What a column holds is decided by its first cell, and is open
+again when its last cell is forgotten. Which of its candidates explains a column best is *not* in the schema: that is a
 function of the statistics, computed when it is needed (see `priory.models.naive_bayes.Model.choices`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -50,6 +51,18 @@ class ColumnBlock:
             return TextCells(table.texts(columns[0]))
         return LabelCells(table.labels(columns)) if self.kind == "label" else NumberCells(table.numbers(columns))
 
+    def list_families(self) -> str:
+        """The names of the candidates."""
+        return "/".join(_family_class(c).__name__ for c in self.candidates)
+
+    def has_candidates_of(self, other: ColumnBlock) -> bool:
+        """Whether the candidates of both blocks are equal, declared priors included."""
+        return [*map(_describe_candidate, self.candidates)] == [*map(_describe_candidate, other.candidates)]
+
+    def takes_columns_of(self, other: ColumnBlock) -> bool:
+        """Whether columns of both blocks are counted together; texts are counted one by one."""
+        return self.kind == other.kind != "text" and self.has_candidates_of(other)
+
     def make_missing_cells(self, n_rows: int) -> Cells:
         """Rows whose cells are all missing."""
         columns = len(self.names)
@@ -59,6 +72,21 @@ class ColumnBlock:
             values = tuple(np.array([], dtype=object) for _ in self.names)
             return LabelCells(CategoricalCells(np.full((n_rows, columns), -1, dtype=np.int32), values))
         return NumberCells(np.full((n_rows, columns), np.nan))
+
+    def match_columns(self, other: ColumnBlock) -> tuple[Array, Array]:
+        """The positions of the columns of both blocks: in the other, and here."""
+        at = {name: j for j, name in enumerate(other.names)}
+        places = [place for place, name in enumerate(self.names) if name in at]
+        return np.array([at[self.names[place]] for place in places], dtype=int), np.array(places, dtype=int)
+
+    def gather_cells(self, blocks: Sequence[ColumnBlock], cells: Sequence[Cells], n_rows: int) -> Cells:
+        """The cells of this block's columns out of those of other blocks; columns of none of them are missing."""
+        gathered = self.make_missing_cells(n_rows)
+        for block, given in zip(blocks, cells, strict=True):
+            columns, places = self.match_columns(block)
+            if len(columns):
+                gathered = gathered.place_columns(given.take_columns(columns), places)
+        return gathered.drop_absent_values()
 
     def keep_cells(self, cells: Cells) -> Cells:
         """The cells as a sample of rows keeps them: texts as bags of tokens."""
@@ -72,7 +100,11 @@ class ColumnBlock:
 @register_record("Schema")
 @dataclass(frozen=True)
 class Schema:
-    """All columns in the order they came; ``blocks`` hold those whose kind is known."""
+    """All columns in the order they came; ``blocks`` hold those whose kind is known.
+
+    Which blocks there are depends on the kinds and candidates of the columns alone, not on when they became known:
+    columns with the same candidates are one block, and blocks are in the order of their first columns.
+    """
 
     names: tuple[str, ...]
     blocks: tuple[ColumnBlock, ...] = ()
@@ -92,45 +124,62 @@ class Schema:
 
     def add_columns(self, table: Table, families: FamilyLike | Mapping[str, FamilyLike], alpha: float | None) -> Schema:
         """This schema, and the columns that were empty until now."""
+        known = self._map_columns()
+        if len(known) == len(self.names):
+            return self
         wanted = families if isinstance(families, dict) else _assign_families(families, self.names)
-        kinds = table.column_kinds()
         places = dict(zip(self.names, table.find_columns(self.names), strict=True))
-        known = {name for block in self.blocks for name in block.names}
-        groups: dict[tuple[ColumnKind, tuple[Candidate, ...]], list[str]] = {}
+        kinds, filled = table.column_kinds(), table.find_filled_columns()
+        new: dict[str, ColumnBlock] = {}
         for name in self.names:
-            kind = kinds[table.names[places[name]]]
-            if name not in known and kind != "empty":
-                family = wanted.get(name, "auto")
-                if isinstance(family, str) and family == "auto" and kind == "label" and table.is_prose(places[name]):
+            place = places[name]
+            if name not in known and filled[place]:
+                kind, family = kinds[table.names[place]], wanted.get(name, "auto")
+                if isinstance(family, str) and family == "auto" and kind == "label" and table.is_prose(place):
                     family = Text
-                groups.setdefault(_resolve_candidates(family, name, kind, alpha), []).append(name)
-        new = [
-            ColumnBlock(block, kind, candidates)
-            for (kind, candidates), names in groups.items()
-            for block in ([tuple(names)] if kind != "text" else [(name,) for name in names])
-        ]
-        return replace(self, blocks=self.blocks + tuple(new))
+                new[name] = ColumnBlock((name,), *_resolve_candidates(family, name, kind, alpha))
+        return self._arrange_blocks({**known, **new}) if new else self
+
+    def keep_columns(self, names: Collection[str]) -> Schema:
+        """This schema, where only these columns are known to hold something."""
+        known = self._map_columns()
+        kept = {name: block for name, block in known.items() if name in names}
+        return self if len(kept) == len(known) else self._arrange_blocks(kept)
+
+    def join(self, other: Schema) -> Schema:
+        """The columns that are known to either of two schemas that do not differ."""
+        known, more = self._map_columns(), other._map_columns()
+        return self if known.keys() >= more.keys() else self._arrange_blocks({**more, **known})
+
+    def _map_columns(self) -> dict[str, ColumnBlock]:
+        """The block of each column that is known."""
+        return {name: block for block in self.blocks for name in block.names}
+
+    def _arrange_blocks(self, known: Mapping[str, ColumnBlock]) -> Schema:
+        """The schema with these columns, each of the kind and with the candidates of the block it is mapped to."""
+        blocks: list[ColumnBlock] = []
+        for name in self.names:
+            if name in known:
+                found = known[name]
+                place = next((i for i, block in enumerate(blocks) if block.takes_columns_of(found)), len(blocks))
+                names = (*blocks[place].names, name) if place < len(blocks) else (name,)
+                blocks[place : place + 1] = [ColumnBlock(names, found.kind, found.candidates)]
+        return Schema(self.names, tuple(blocks))
 
     def describe_difference(self, other: Schema) -> str:
-        """The first difference from another schema, in words; empty if there is none."""
-        if self == other:
-            return ""
+        """The first difference from another schema, in words; "" if there is none. An empty column may be anything."""
         if self.names != other.names:
             return f"the columns are {_format_names(self.names)} and {_format_names(other.names)}"
-        for name in self.names:
-            (kind, families), (other_kind, other_families) = self._describe_column(name), other._describe_column(name)
-            if kind != other_kind:
-                return f"column {name!r} holds {kind} in one and {other_kind} in the other"
-            if families != other_families:
-                return f"the families of column {name!r} are {families} and {other_families}"
-        return "columns of the same families have different priors, or another order"
-
-    def _describe_column(self, name: str) -> tuple[str, str]:
-        """What a column holds, and its candidate families."""
-        block = next((block for block in self.blocks if name in block.names), None)
-        if block is None:
-            return "no cells", ""
-        return f"{block.kind}s", "/".join(_family_class(c).__name__ for c in block.candidates)
+        known, others = self._map_columns(), other._map_columns()
+        for name in [name for name in self.names if name in known and name in others]:
+            mine, theirs = known[name], others[name]
+            if mine.kind != theirs.kind:
+                return f"column {name!r} holds {mine.kind}s in one and {theirs.kind}s in the other"
+            if mine.list_families() != theirs.list_families():
+                return f"the families of column {name!r} are {mine.list_families()} and {theirs.list_families()}"
+            if not mine.has_candidates_of(theirs):
+                return f"the families of column {name!r} have different priors"
+        return ""
 
     def find_places(self) -> list[Array]:
         """For each block where its columns stand among the names of the schema."""
@@ -193,6 +242,14 @@ def _resolve_candidates(
 
 def _family_class(candidate: Candidate) -> type[AnyFamily]:
     return candidate if isinstance(candidate, type) else type(candidate)
+
+
+def _describe_candidate(candidate: Candidate) -> tuple[object, ...]:
+    """The class of a candidate, and its declared parameters as values that can be compared."""
+    if isinstance(candidate, type):
+        return (candidate,)
+    values = [getattr(candidate, f.name) for f in fields(candidate)]  # type: ignore[arg-type]
+    return (type(candidate), *(v.tolist() if isinstance(v, np.ndarray) else v for v in values))
 
 
 def matches_candidate(family: AnyFamily, candidate: Candidate) -> bool:

@@ -35,6 +35,14 @@ class Column:
         texts = None if self.texts is None else [self.texts[row] for row in rows.tolist()]
         return replace(self, numbers=numbers, labels=labels, texts=texts)
 
+    def has_cells(self) -> bool:
+        """Whether any cell is not missing; an empty text is a missing one."""
+        if self.texts is not None:
+            return any(self.texts)
+        if self.labels is not None:
+            return bool((self.labels[0] >= 0).any())
+        return self.numbers is not None and not bool(np.isnan(self.numbers).all())
+
 
 @dataclass(frozen=True)
 class Table:
@@ -56,6 +64,17 @@ class Table:
         if self.matrix is not None:
             return dict.fromkeys(self.names, "number")
         return {name: column.kind for name, column in zip(self.names, self.columns, strict=True)}
+
+    def find_filled_columns(self) -> Array:
+        """(columns,): whether each column has a cell that is not missing."""
+        if self.matrix is None:
+            return np.array([column.has_cells() for column in self.columns], dtype=bool)
+        if self.matrix.dtype.kind != "f":
+            return np.ones(len(self.names), dtype=bool)
+        filled = ~np.isnan(self.matrix[:1]).all(axis=0)  # the first row tells most
+        for j in np.flatnonzero(~filled):
+            filled[j] = not np.isnan(self.matrix[:, j]).all()
+        return np.asarray(filled)
 
     def numbers(self, positions: Sequence[int]) -> Array:
         """Some columns as one array (rows, columns); the whole matrix without a copy where possible."""

@@ -25,6 +25,7 @@ COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
     "corrections_": Corrections,
     "alpha_": float,
 }
+UNFITTED_ATTRIBUTES = {"target_", "missing_"}  # of a model that was trained from files and has forgotten all rows
 ARRAY_LIKE_PARAMETER = float | Sequence[float] | Array  # what a file can hold of NumPy's ArrayLike
 
 
@@ -45,13 +46,14 @@ def check_model(model: Estimator) -> None:
         _check_parameter(declared, parameter, value)
     for attribute, value in learned.items():
         _check_attribute(name, attribute, value, find_attribute_types(declared.cls))
-    for attribute in declared.required if learned else ():
+    is_fitted = bool(learned.keys() - UNFITTED_ATTRIBUTES)
+    for attribute in declared.required if is_fitted else ():
         if attribute not in learned:
             raise ModelFileError(f"{name} has no {attribute}.")
     _check_common_attributes(name, learned)
     if hasattr(model, "_check_parameters"):
         model._check_parameters()
-    if learned and not _is_consistent(model, declared):
+    if is_fitted and not _is_consistent(model, declared):
         raise ModelFileError(f"{name}.statistics_ does not fit the columns and parameters of the model.")
 
 

@@ -3,7 +3,8 @@
     None, bool, int, float, string    themselves
     anything else                     an object with one name: {"tuple": [...]}, {"array": [...]}, {"Words": {...}}
 
-A record is stored as its fields, an estimator as its parameters and what it learned. Names with a capital are those of
+Attributes are stored in the order of their names, whatever the order they were set in. A record is stored as its
+fields, an estimator as its parameters and what it learned. Names with a capital are those of
 registered classes. Integers are stored in as few bytes as possible without losing a bit: {"narrow": [...]} says which
 type they are widened to, {"steps": ...} that the array is the running sum of what is stored.
 """
@@ -78,7 +79,7 @@ def _encode_estimator(model: Estimator, sections: ArraySections, where: str) -> 
     parameters = model.get_params(deep=False)
     return {
         "parameters": _encode_fields(parameters, sections, where),
-        "learned": _encode_fields(collect_learned_attributes(model, parameters), sections, where),
+        "learned": _encode_fields(dict(sorted(collect_learned_attributes(model, parameters).items())), sections, where),
     }
 
 

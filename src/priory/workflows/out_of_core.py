@@ -95,17 +95,16 @@ class TableWorker(CountingWorker):
 
     def __init__(self, model: NaiveBayes) -> None:
         self.model = copy.copy(model)
-        self.total: ModelStatistics | None = None
         super().__init__()
 
     def count(self, batch: LabelledBatch) -> None:
         classes, rank = sort_classes(batch.classes)
         assert not isinstance(batch.rows, PackedDocuments)
         part = self.model._compute_statistics(batch.rows, classes, rank[batch.group], None)
-        self.total = part if self.total is None else self.total + part
+        self.model.statistics_ = self.model.statistics_ + part if hasattr(self.model, "statistics_") else part
 
     def collect_statistics(self) -> ModelStatistics | None:
-        return self.total
+        return getattr(self.model, "statistics_", None)
 
 
 @final
@@ -199,7 +198,12 @@ def learn_batches(
     """Let a new model learn all batches in one pass; its columns are those of the first batch."""
     first, stream = peek_first(iter(batches))
     model._read(first.rows, reset=True)
-    model.statistics_ = add_worker_statistics(count_batches(stream, make_worker_factory(model), threads))
+    workers = count_batches(stream, make_worker_factory(model), threads)
+    counted = [w.model for w in workers if isinstance(w, TableWorker) and w.collect_statistics() is not None]
+    if counted:  # each has found out for itself what a column holds that was empty at first
+        model.__dict__.update(vars(counted[0].merge(*counted[1:])))
+    else:
+        model._set_statistics(add_worker_statistics(workers))
 
 
 def set_statistics(
@@ -207,7 +211,7 @@ def set_statistics(
 ) -> None:
     """Make a new model one that has learned these statistics; its columns are those of ``first_rows``."""
     model._read(first_rows, reset=True)
-    model.statistics_ = statistics
+    model._set_statistics(statistics)
 
 
 def make_worker_factory(model: NaiveBayes | TextClassifier) -> Callable[[], CountingWorker]:
