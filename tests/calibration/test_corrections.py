@@ -1,11 +1,8 @@
 """Honest probabilities: tempering, refinement, one-dependence, the vote, and what becomes of them."""
 
-import copy
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit, cross_val_predict, cross_val_score
 
 import priory as pr
 from priory.calibration import refinement, tempering
@@ -14,7 +11,7 @@ from priory.calibration.aode import PairCounts, encode_one_hot, pair_columns
 from priory.calibration.feature_encoding import TableEncoding
 from priory.calibration.tempering import Tempering
 from priory.data import inbox
-from priory.errors import DataError, StaleModelError
+from priory.errors import DataError
 from priory.models.evidence_terms import EvidenceTerms
 from priory.models.schema import Schema
 from priory.models.table_reading import read_table
@@ -202,72 +199,6 @@ def test_the_simplest_wins_unless_another_is_clearly_better():
     assert tempering.choose_simplest([loss, loss - 0.1], np.ones(200)) == 1
 
 
-# -- what becomes of corrections -------------------------------------------------------------------------------------
-
-
-def test_forgetting_drops_all_that_has_seen_the_rows_bit_for_bit():
-    x, y = parity()
-    model = pr.NaiveBayes().fit(x, y)
-    assert model.corrections_
-    model.forget(x[:100], y[:100])
-    never = pr.NaiveBayes(calibrate=False).fit(x[100:], y[100:])
-    assert not hasattr(model, "corrections_")
-    assert "tempering" in model.stale_
-    assert np.array_equal(model.predict_proba(x), never.predict_proba(x))
-    with pytest.raises(StaleModelError, match="keeps no scores"):
-        model.evaluate()
-
-
-def test_refreshing_after_forgetting_is_fitting_what_is_left():
-    x, y = parity()
-    model = pr.NaiveBayes().fit(x, y).forget(x[:100], y[:100]).refresh(x[100:], y[100:])
-    assert model.stale_ == ()
-    assert np.allclose(model.predict_proba(x), pr.NaiveBayes().fit(x[100:], y[100:]).predict_proba(x), atol=1e-6)
-
-
-def test_a_merged_model_answers_from_its_statistics():
-    x, y = repeated()
-    both = pr.NaiveBayes().fit(x[:200], y[:200]) + pr.NaiveBayes().fit(x[200:], y[200:])
-    assert "tempering" in both.stale_
-    assert np.allclose(both.predict_proba(x), pr.NaiveBayes(calibrate=False).fit(x, y).predict_proba(x))
-
-
-def test_a_stream_tempers_itself_by_what_it_said_before_it_learned():
-    x, y = repeated(2000)
-    model = pr.NaiveBayes()
-    for part in np.split(np.arange(2000), 20):
-        model.partial_fit(x[part], y[part])
-    plain = pr.NaiveBayes(calibrate=False).fit(x, y)
-    assert np.array_equal(model.predict_joint_log_proba(x), plain.predict_joint_log_proba(x))
-    assert model.predict_proba(x).max() == pytest.approx(0.7, abs=0.06)
-    assert model.corrections_.names == ("tempering",)
-
-
-def test_learning_on_makes_the_refinement_stale():
-    x, y = parity()
-    model = pr.NaiveBayes().fit(x, y)
-    dropped = set(model.corrections_.names) - {"tempering"}
-    model.partial_fit(x[:50], y[:50])
-    assert dropped
-    assert set(model.stale_) == dropped
-    assert model.corrections_.names == ("tempering",)
-
-
-def test_a_batch_of_new_labels_and_new_words_leaves_no_refinement_behind():
-    messages, labels = inbox()
-    texts = [message["text"] for message in messages]
-    model = pr.TextClassifier(refine=True).fit(texts, labels).partial_fit(["brand new vocabulary"], ["unheard"])
-    assert model.stale_ == ("refinement",)
-    assert model.predict_proba(texts[:3]).shape == (3, 4)
-
-
-def test_a_faded_model_is_not_refreshed():
-    x, y = repeated()
-    model = pr.NaiveBayes().fit(x, y).decay(0.5)
-    with pytest.raises(StaleModelError, match="has decayed"):
-        model.refresh(x, y)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -280,61 +211,6 @@ def test_options_that_are_not_there(options, message):
     x, y = repeated(60)
     with pytest.raises(DataError, match=message):
         pr.NaiveBayes(**options).fit(x, y)
-
-
-# -- judging ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("calibrate", [False, "loo"])
-def test_cross_validation_by_subtraction_is_that_by_refitting(calibrate):
-    iris = load_iris(as_frame=True)
-    model = pr.NaiveBayes(calibrate=calibrate, refine=False, structure="naive").fit(iris.data, iris.target)
-    folds = KFold(5, shuffle=True, random_state=0)
-    quick = model.evaluate(iris.data, iris.target, folds=folds)
-    slow = cross_val_score(copy.deepcopy(model), iris.data, iris.target, cv=folds, scoring="neg_log_loss")
-    assert quick.log_loss.value == pytest.approx(-slow.mean(), rel=1e-4 if calibrate else 1e-9)
-
-
-def test_stratified_grouped_and_time_ordered_folds_are_those_of_scikit_learn():
-    iris = load_iris(as_frame=True)
-    x, y = iris.data, iris.target.to_numpy()
-    model = pr.NaiveBayes(calibrate=False).fit(x, y)
-    groups, when = np.arange(150) % 7, RNG.permutation(150)
-
-    def refitted(cv, groups=None):
-        proba = cross_val_predict(pr.NaiveBayes(calibrate=False), x, y, cv=cv, groups=groups, method="predict_proba")
-        return -np.log(proba[np.arange(150), y]).mean()
-
-    assert model.evaluate(x, y, folds=4).log_loss.value == pytest.approx(refitted(4), rel=1e-9)
-    grouped = model.evaluate(x, y, folds=GroupKFold(3), groups=groups).log_loss.value
-    assert grouped == pytest.approx(refitted(GroupKFold(3), groups), rel=1e-9)
-    ordered = model.evaluate(x, y, folds=3, time=when)
-    order = np.argsort(when)
-    losses = []
-    for train, test in TimeSeriesSplit(3).split(order):
-        past = pr.NaiveBayes(calibrate=False).fit(x.iloc[order[train]], y[order[train]])
-        answers = past.predict_log_proba(x.iloc[order[test]])
-        losses.extend(-answers[np.arange(len(test)), np.searchsorted(past.classes_, y[order[test]])])
-    assert ordered.log_loss.value == pytest.approx(np.mean(losses), rel=1e-9)
-
-
-def test_leaving_groups_out_sees_the_leak_that_leaving_rows_out_does_not():
-    rng = np.random.default_rng(5)
-    patient = rng.integers(0, 40, 400)
-    y = (rng.random(40) < 0.5)[patient].astype(int)
-    x = [{"patient": f"p{p}", "noise": float(v)} for p, v in zip(patient, rng.normal(0, 1, 400), strict=True)]
-    model = pr.NaiveBayes(calibrate=False).fit(x, y)
-    assert model.evaluate(x, y).accuracy.value > 0.9
-    assert model.evaluate(x, y, groups=patient).accuracy.value < 0.65
-
-
-def test_evaluate_without_rows_is_what_fit_found():
-    x, y = repeated()
-    model = pr.NaiveBayes().fit(x, y)
-    kept, again = model.evaluate(), model.evaluate(x, y)
-    assert kept.log_loss.value == pytest.approx(again.log_loss.value)
-    assert kept.accuracy.value == pytest.approx(0.7, abs=0.06)
 
 
 # -- explaining ------------------------------------------------------------------------------------------------------
@@ -386,11 +262,3 @@ def test_a_new_label_and_a_missing_one_have_codes_of_their_own():
     new = read_table({"a": ["x", "y", "never", None]})
     assert encoding.codes(schema.read_cells(new))[:, 0].tolist() == [2, 1, 1, 0]
     assert encoding.sizes.tolist() == [3]
-
-
-def test_a_decayed_model_of_texts_still_answers():
-    rows, labels = inbox()
-    model = pr.NaiveBayes().fit(rows, labels).decay(0.5)  # words that were seen twice now count once
-    assert model.predict_proba(rows[:2]).sum(axis=1) == pytest.approx(1.0)
-    assert model.corrections_.names == ("tempering",)
-    assert "refinement" in model.stale_
