@@ -121,7 +121,7 @@ class Statistics:
 
     def place_columns(self, other: Self, places: Array) -> Self:
         """Return the record with the columns at ``places`` (the last axis of every array) those of another."""
-        placed = {}
+        placed: dict[str, Any] = {}
         for name, value in vars(self).items():
             if isinstance(value, Statistics):
                 placed[name] = value.place_columns(getattr(other, name), places)

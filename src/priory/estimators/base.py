@@ -70,7 +70,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         table = self._read(X, reset=True)
         classes, group = encode_labels(y)
         learned = self._compute_statistics(table, classes, group, sample_weight)
-        self._set_statistics(learned.declare_classes(classes[: len(classes) * self._has_declared_class_prior()]))
+        self._set_statistics(learned.declare_classes(classes) if self._has_declared_class_prior() else learned)
         weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
         if len(self.classes_) < len(classes):  # rows of weight zero, of classes that have no other rows
             rows = np.flatnonzero(np.isin(classes, self.classes_)[group])
@@ -97,9 +97,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
             self._prepare_partial_fit(
                 table, labels, group, check_sample_weight(convert_to_numpy(sample_weight), len(group))
             )
-        declared = labels if self._has_declared_class_prior() else [] if classes is None else classes
         total = more if is_first else self.statistics_ + more
-        self._replace_statistics(total.declare_classes(sort_labels(declared)))
+        declared = labels if self._has_declared_class_prior() else classes
+        self._replace_statistics(total if declared is None else total.declare_classes(sort_labels(declared)))
         return self
 
     def _has_declared_class_prior(self) -> bool:
@@ -125,7 +125,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
 
     def _replace_statistics(self, statistics: ModelStatistics) -> None:
         """Make these the statistics after more rows were learned."""
-        self.statistics_ = statistics
+        self._set_statistics(statistics)
 
     def _drop_derived(self) -> None:
         """Forget whatever may depend on rows that are no longer in the statistics."""
@@ -238,8 +238,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
 
     def _align_statistics(self, other: Self) -> ModelStatistics:
         """The statistics of another model, as they can be added to those of this one."""
-        if hasattr(other, "feature_names_in_") and not hasattr(self, "feature_names_in_"):
-            self.feature_names_in_ = other.feature_names_in_
+        names = vars(other).get("feature_names_in_")
+        if names is not None:
+            self.__dict__.setdefault("feature_names_in_", names)
         return other.statistics_
 
     def __add__(self, other: Self) -> Self:

@@ -13,8 +13,8 @@ from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, is_increasing
 from priory.core.typing import Array
 from priory.errors import KindError
 from priory.models.cells import Cells
-from priory.models.row_sample import RowSample
 from priory.models.records import place_columns, take_columns
+from priory.models.row_sample import RowSample
 from priory.models.schema import Schema, instantiate_family
 
 

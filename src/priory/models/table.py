@@ -71,10 +71,10 @@ class Table:
             return np.array([column.has_cells() for column in self.columns], dtype=bool)
         if self.matrix.dtype.kind != "f":
             return np.ones(len(self.names), dtype=bool)
-        filled = ~np.isnan(self.matrix[:1]).all(axis=0)  # the first row tells most
+        filled = np.asarray(~np.isnan(self.matrix[:1]).all(axis=0))  # the first row tells most
         for j in np.flatnonzero(~filled):
             filled[j] = not np.isnan(self.matrix[:, j]).all()
-        return np.asarray(filled)
+        return filled
 
     def numbers(self, positions: Sequence[int]) -> Array:
         """Some columns as one array (rows, columns); the whole matrix without a copy where possible."""
