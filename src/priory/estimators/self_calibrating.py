@@ -28,7 +28,7 @@ from priory.calibration.calibrator import (
     CalibratedModel,
     Calibrator,
 )
-from priory.calibration.stacking import Corrections
+from priory.calibration.corrections import Corrections
 from priory.core.logspace import log_normalise
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array
@@ -184,7 +184,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         corrections, model = self._corrections, self._model()
         if corrections is None:
             return True
-        n_tokens = model.count_token_features() if any(member.features for member in corrections.members) else 0
+        n_tokens = model.count_token_features() if corrections.reads_tokens else 0
         return corrections.fits_model(len(model.classes), model.n_parts, columns, n_tokens)
 
     # -- judging -------------------------------------------------------------------------------------------------
