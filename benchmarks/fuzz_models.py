@@ -168,7 +168,7 @@ ODD_NODES: list[Any] = [
     *ODD_VALUES,
     *([], {}, {"tuple": []}, {"tuple": [1.5]}, {"list": [1]}, {"list": ["x", 2]}, {"set": ["a"]}),
     *({"dict": []}, {"dict": [["a", 1]]}, {"float": "nan"}, {"float": "inf"}, {"objects": [[0], []]}),
-    *({"class": "Words"}, {"class": "Gaussian"}, {"Gaussian": {}}, {"Term": {"column": 0}}, {"Tempering": {}}),
+    *({"class": "Words"}, {"class": "Gaussian"}, {"Gaussian": {}}, {"Term": {"column": 0}}, {"PartWeights": {}}),
     *({"array": ["<f8", [0]]}, {"array": ["|u1", [2]]}, {"scalar": {"array": ["<f8", []]}}),
     *({"narrow": ["<f8", {"array": ["|u1", [80, 2]]}]}, {"steps": {"array": ["|u1", [80]]}}),
     {"strings": ["O", [2], {"array": ["<i8", [2]]}]},

@@ -1,22 +1,26 @@
 """A model corrected by its own answers to rows that it has not learned.
 
-`Calibrator.fit` asks the model without each row (``total - row``) about that row, and fits `Corrections` to the
-answers. `CalibratedModel` is a model with such corrections. Both are given any model that follows `CalibratableModel`.
+`Calibrator.fit` asks the model without each fold (``total - fold``) about that fold, and fits `Corrections` to the
+answers: a pure function of the model and of the rows, in whatever order they come. `CalibratedModel` is a model with
+such corrections. Both are given any model that follows `CalibratableModel`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from priory.calibration.feature_encoding import TableEncoding
-from priory.calibration.folds import assign_folds_by_content
-from priory.calibration.stacking import CorrectionRows, Corrections, MemberSpec, fit_corrections
-from priory.calibration.tempering import Tempering
+from priory.calibration.code_counts import CodeCounts
+from priory.calibration.corrections import CorrectionRows, Corrections, OutOfFoldAnswers
+from priory.calibration.fitting import FitPlan, FitRows, fit_corrections, weigh_texts
+from priory.calibration.folds import RowFolds, assign_folds, assign_folds_by_content
+from priory.calibration.table_encoding import TableEncoding
+from priory.calibration.tempering import Tempering, fit_tempering
+from priory.calibration.text_terms import collect_text_terms
 from priory.core.blas_threads import limit_blas_threads
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
@@ -25,10 +29,11 @@ from priory.models.cells import Cells, take_rows
 from priory.models.evidence_terms import EvidenceTerms
 from priory.models.model_statistics import ModelStatistics
 
-CALIBRATION_FOLDS = 5
+CALIBRATION_FOLDS, FOLDS_OF_FEW_ROWS = 5, 10
+MAX_ROWS_FOR_MORE_FOLDS = 500
 MIN_ROWS_TO_CALIBRATE = 50
 MAX_CLASSES_TO_CALIBRATE = 1000  # with more, each class has too few rows
-MAX_ROWS_FOR_ALL_FOLDS = 10_000  # with more, one fold is enough to choose by
+MAX_ROWS_FOR_ALL_FOLDS = 5_000  # with more, one fold is enough to choose by
 MAX_TERMS_TO_CALIBRATE = 1 << 24  # numbers in the evidence terms of the rows used
 MAX_BATCH_ROWS_TO_TEMPER = 512  # rows of a batch that the tempering learns from
 PREDICTION_CHUNK_CELLS = 1 << 20  # terms computed at a time
@@ -40,6 +45,10 @@ class CalibratableModel(Protocol):
     @property
     def classes(self) -> Array:
         """The labels, sorted."""
+
+    @property
+    def statistics(self) -> ModelStatistics:
+        """What was learned."""
 
     @property
     def n_parts(self) -> int:
@@ -55,6 +64,15 @@ class CalibratableModel(Protocol):
     @property
     def encoded_widths(self) -> Sequence[int]:
         """The number of columns of each block that are read as codes: not of texts."""
+
+    def find_parts(self) -> list[Array]:
+        """For each block of cells which parts its columns are."""
+
+    def take_texts(self) -> tuple[Self, list[int]]:
+        """The model of the texts alone, and the blocks that they are."""
+
+    def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
+        """The distinct values of a column that were learned, and how often in each class; None if not counted."""
 
     def log_prior(self) -> Array:
         """log p(c), as declared."""
@@ -87,43 +105,37 @@ class CalibratableModel(Protocol):
         """The model without these rows."""
 
 
-MemberChooser = Callable[[CalibratableModel, TableEncoding, int, int], list[MemberSpec]]
-
-
 @dataclass(frozen=True)
 class Calibrator:
-    """How corrections are fitted: to how many rows at most, and which members may join the stack.
-
-    ``choose_members`` is given the model, the encoding, the number of rows learned and the number used.
-    """
+    """How corrections are fitted: to how many rows at most, and which of them."""
 
     max_rows: int
-    choose_members: MemberChooser
+    plan: FitPlan
 
     def fit(
         self, model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array | None
     ) -> Corrections | None:
-        """Corrections fitted to rows that the model has learned, evenly spaced if there are many; None if too few."""
-        n_classes = len(model.classes)
-        if n_classes > MAX_CLASSES_TO_CALIBRATE:
+        """Corrections fitted to rows that the model has learned; None if there are too few."""
+        if len(model.classes) > MAX_CLASSES_TO_CALIBRATE:
             return None
         present = np.arange(len(group)) if weight is None else np.flatnonzero(weight)
         used = present[self._choose_rows(model, len(present))]
         some, own = take_rows(cells, used), group[used]
-        fold = assign_folds_by_content(some, len(used), CALIBRATION_FOLDS)
-        if len(used) < MIN_ROWS_TO_CALIBRATE or len(np.unique(own)) < 2 or len(np.unique(fold)) < 2:
+        counts = np.ones(len(used)) if weight is None else weight[used].astype(float)
+        if counts.sum() < MIN_ROWS_TO_CALIBRATE or len(np.unique(own)) < 2:
             return None
-        encoding = TableEncoding.of(some, own, n_classes)
-        members = self.choose_members(model, encoding, len(present), len(used))
-        counts = np.ones(len(used)) if weight is None else weight[used]
-        if model.can_leave_one_out and bool((counts == np.floor(counts)).all()):
-            terms = model.leave_one_out_evidence(some, own)
-        else:
-            terms = _leave_fold_out(model, some, own, counts, fold)
-        if len(used) > MAX_ROWS_FOR_ALL_FOLDS:
-            fold = np.where(fold == 0, 0, -1)
+        order, judged = _assign_folds(some, own, counts)
         with limit_blas_threads():  # many small problems: threads would only wait for each other
-            return fit_corrections(_make_rows(model, some, encoding, terms), own, counts, fold, members)
+            corrections = self._fit_ordered(model, take_rows(some, order.rows), own[order.rows], order, judged)
+        return replace(corrections, out_of_fold=_restore_order(corrections.out_of_fold, order, judged, own, counts))
+
+    def _fit_ordered(
+        self, model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array
+    ) -> Corrections:
+        """Corrections fitted to rows in their canonical order."""
+        if not self.plan.refine and all(len(parts) == 0 for parts in _find_column_parts(model)):
+            return _fit_tempering_alone(model, cells, group, order, judged)
+        return fit_corrections(_collect_rows(model, cells, group, order.weight, order.fold, judged), self.plan)
 
     def find_scored_rows(self, model: CalibratableModel, cells: Sequence[Cells]) -> Array:
         """The positions of the rows that `fit` keeps out-of-fold answers to, if all rows have the weight one."""
@@ -176,10 +188,19 @@ class CalibratedModel:
         return log_normalise(answers + (prior - self.model.estimated_log_prior()), prior)
 
     def _log_probabilities(self, cells: Sequence[Cells]) -> Array:
-        terms = self.model.evidence_terms(cells)
         if self.corrections is None:
-            return terms.log_joint
-        return self.corrections.log_probabilities(_make_rows(self.model, cells, self.corrections.encoding, terms))
+            return self.model.evidence_terms(cells).log_joint
+        if not self.corrections.members:
+            return log_normalise(self.corrections.tempering.logits(self.model.evidence_terms(cells)))
+        return self.corrections.log_probabilities(self._make_rows(cells, self.corrections))
+
+    def _make_rows(self, cells: Sequence[Cells], corrections: Corrections) -> CorrectionRows:
+        texts, blocks = self.model.take_texts()
+        text_logits = np.zeros((len(cells[0]), len(self.model.classes)))
+        if blocks:
+            terms = texts.evidence_terms([cells[b] for b in blocks])
+            text_logits = weigh_texts(corrections.tempering, terms, _find_text_parts(self.model))
+        return corrections.make_rows(cells, text_logits, lambda: self.model.encode_tokens(cells))
 
     def split_evidence(self, cells: Sequence[Cells]) -> EvidenceSplit:
         """The log odds of each row as a sum: the class prior, each part by its weight, and what corrections add."""
@@ -189,8 +210,7 @@ class CalibratedModel:
             weights = np.ones(terms.lengths.shape)
             return EvidenceSplit(weights, prior, np.zeros((len(cells[0]), len(prior))))
         weights = self.corrections.tempering.part_weights(terms.lengths)
-        rows = _make_rows(self.model, cells, self.corrections.encoding, terms)
-        rest = self.corrections.log_probabilities(rows) - np.einsum("ncb,nb->nc", terms.values, weights)
+        rest = self._log_probabilities(cells) - np.einsum("ncb,nb->nc", terms.values, weights)
         shift = estimated * weights[0, 0] + (prior - estimated)
         return EvidenceSplit(weights, shift, rest - rest.mean(axis=1, keepdims=True))
 
@@ -209,21 +229,76 @@ class EvidenceSplit:
         return "prior" if (self.weights[:, 0] == 1.0).all() else "prior (tempered)"
 
 
-def _leave_fold_out(
-    model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array, fold: Array
-) -> EvidenceTerms:
-    """The evidence of each fold from the model without it."""
-    values = np.empty((len(group), len(model.classes), 1 + model.n_parts))
-    lengths = np.empty((len(group), 1 + model.n_parts))
-    for k in np.unique(fold):
-        out = np.flatnonzero(fold == k)
-        held_out = take_rows(cells, out)
-        terms = model.forget(held_out, group[out], weight[out]).evidence_terms(held_out)
-        values[out], lengths[out] = terms.values, terms.lengths
-    return EvidenceTerms(values, lengths)
+def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array) -> tuple[RowFolds, Array]:
+    """Rows in folds, and the folds that are judged."""
+    folds = FOLDS_OF_FEW_ROWS if weight.sum() <= MAX_ROWS_FOR_MORE_FOLDS else CALIBRATION_FOLDS
+    order = assign_folds(cells, group, weight, folds)
+    if len(group) <= MAX_ROWS_FOR_ALL_FOLDS:
+        return order, np.arange(folds)
+    fold = assign_folds_by_content(cells, len(group), folds)[order.rows]
+    return order._replace(fold=fold), np.zeros(1, dtype=np.int64)
 
 
-def _make_rows(
-    model: CalibratableModel, cells: Sequence[Cells], encoding: TableEncoding | None, terms: EvidenceTerms
-) -> CorrectionRows:
-    return CorrectionRows(terms, list(cells), encoding, lambda: model.encode_tokens(cells))
+def _fit_tempering_alone(
+    model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array
+) -> Corrections:
+    """The tempering of a model of texts: so few weights need no folds of their own."""
+    terms = collect_text_terms(model, cells, group, order.weight, order.fold, [-1])[0]
+    tempering = fit_tempering(terms, group, order.weight)
+    scored = np.isin(order.fold, judged)
+    answers = log_normalise(tempering.logits(terms))[scored]
+    return Corrections(tempering, out_of_fold=OutOfFoldAnswers(answers, group[scored], order.weight[scored]))
+
+
+def _restore_order(
+    found: OutOfFoldAnswers | None, order: RowFolds, judged: Array, group: Array, weight: Array
+) -> OutOfFoldAnswers | None:
+    """The out-of-fold answers for the rows as they were given."""
+    if found is None:
+        return None
+    scored = np.isin(order.fold, judged)
+    place = np.where(scored, np.cumsum(scored) - 1, -1)[order.place]
+    kept = np.flatnonzero(place >= 0)
+    return OutOfFoldAnswers(found.answers[place[kept]], group[kept], weight[kept])
+
+
+def _collect_rows(
+    model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array, fold: Array, judged: Array
+) -> FitRows:
+    """Rows that a model has learned, with what it would say about them had it not."""
+    learned = model.statistics.n
+    is_sample = not np.array_equal(np.bincount(group, weight, minlength=len(learned)), learned)
+    encoding = TableEncoding.of(cells, weight, model if is_sample else None)
+    codes = encoding.encode(cells)
+    counts = CodeCounts.of(encoding, codes, group, weight, fold, (int(fold.max()) + 1, len(model.classes)))
+    if is_sample:
+        counts = counts.extend(model, learned)
+    texts, blocks = model.take_texts()
+    terms = []
+    if blocks:
+        documents = [cells[b] for b in blocks]
+        terms = collect_text_terms(texts, documents, group, weight, fold, [*judged.tolist(), -1])
+    column_parts = np.concatenate([*_find_column_parts(model), np.zeros(0, dtype=np.int64)]).astype(np.int64)
+    no_texts = np.zeros((len(group), len(model.classes)))
+    rows = CorrectionRows(
+        codes,
+        encoding.encode_levels(codes),
+        encoding.normal_scores(cells),
+        no_texts,
+        lambda: model.encode_tokens(cells),
+    )
+    return FitRows(
+        rows, counts, group, weight, fold, judged, terms, column_parts, _find_text_parts(model), model.n_parts
+    )
+
+
+def _find_column_parts(model: CalibratableModel) -> list[Array]:
+    """For each block the parts that its columns are; none for texts."""
+    texts = set(model.take_texts()[1])
+    return [parts[:0] if b in texts else parts for b, parts in enumerate(model.find_parts())]
+
+
+def _find_text_parts(model: CalibratableModel) -> Array:
+    """The parts that are texts."""
+    parts, texts = model.find_parts(), model.take_texts()[1]
+    return np.array([parts[b][0] for b in texts], dtype=np.int64)

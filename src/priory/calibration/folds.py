@@ -1,8 +1,13 @@
-"""Folds by content: rows that are alike share a fold, and the order of the rows changes nothing."""
+"""The rows that corrections are fitted to, in an order of their own and in folds.
+
+Both depend on what the rows hold and not on the order in which they came: equal rows become one row with their
+weights added up, rows are sorted by a hash of their content, and each class is dealt to the folds in turn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,15 +15,53 @@ from priory.core.typing import Array
 from priory.models.cells import Cells
 
 MIN_DISTINCT_ROWS_PER_FOLD = 10
+MAX_COPIES_PER_ROW = 3  # with more on average, folds of distinct rows would judge what new rows hardly ever are
 
 
-def assign_folds_by_content(cells: Sequence[Cells], rows: int, folds: int) -> Array:
-    """(rows,): a fold for each row, by a hash of what it holds."""
+class RowFolds(NamedTuple):
+    """Which rows are used, in their canonical order."""
+
+    rows: Array  # (rows used,): positions
+    weight: Array  # (rows used,)
+    fold: Array  # (rows used,)
+    place: Array  # (rows given,): where each row, or one equal to it, stands among those used
+
+
+def hash_rows(cells: Sequence[Cells], rows: int) -> Array:
+    """(rows,): a 64-bit hash of what each row holds."""
     code = np.zeros(rows, dtype=np.uint64)
     for block in cells:
         for column in block.hash_columns():
             code = (code ^ column) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing, then mix the high bits down
             code ^= code >> np.uint64(29)
-    if len(np.unique(code)) < MIN_DISTINCT_ROWS_PER_FOLD * folds:
-        return np.arange(rows) % folds  # with so few distinct rows, a model without one of them knows nothing of it
-    return np.asarray(code % np.uint64(folds), dtype=np.int64)
+    return code
+
+
+def assign_folds_by_content(cells: Sequence[Cells], rows: int, folds: int) -> Array:
+    """(rows,): a fold for each row that depends on nothing but what it holds."""
+    return np.asarray(hash_rows(cells, rows) % np.uint64(folds), dtype=np.int64)
+
+
+def assign_folds(cells: Sequence[Cells], group: Array, weight: Array, folds: int) -> RowFolds:
+    """Distinct rows with their folds; where few rows are distinct, copies of one row are in several folds."""
+    code = hash_rows(cells, len(group))
+    order = np.lexsort((weight, group, code))
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (code[order[1:]] != code[order[:-1]]) | (group[order[1:]] != group[order[:-1]])
+    rows = order[first]
+    total = np.add.reduceat(weight[order], np.flatnonzero(first))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.cumsum(first) - 1
+    few = len(rows) < MIN_DISTINCT_ROWS_PER_FOLD * folds or total.sum() > MAX_COPIES_PER_ROW * len(rows)
+    if few:  # a model without one of them would know nothing of it
+        copies = np.clip(total.astype(np.int64), 1, folds)
+        ends = np.cumsum(copies)
+        nth = np.arange(ends[-1]) - np.repeat(ends - copies, copies)
+        whole = np.floor(total / copies)  # whole weights stay whole
+        extra = np.repeat(total - whole * copies, copies)
+        rows, total = np.repeat(rows, copies), np.repeat(whole, copies) + np.clip(extra - nth, 0, 1)
+        place = (ends - copies)[place]
+    by_class = np.argsort(group[rows], kind="stable")
+    fold = np.empty(len(rows), dtype=np.int64)
+    fold[by_class] = np.arange(len(rows)) % folds
+    return RowFolds(rows, total, fold, place)

@@ -3,60 +3,55 @@
 Naive Bayes counts correlated evidence twice, so its probabilities are too close to 0 and 1. Tempering gives one weight
 to each part (a column, a text, the class prior), and to texts an exponent of their length:
 
-    log p(c | x)  =  Σ_b  w_b len_b(x)^(-g_b) log p(x_b | c)  -  log Z
+    log p(c | x)  =  Σ_b  w_b len_b(x)^(-g_b) log p(x_b | c)  -  log Z,      w_b >= 0
 
-The belief about weights and exponents is a Gaussian. A priori all weights are close to a common value near 1, and
-exponents are near 0: the plain model. Each row that was judged without having been learned adds its information:
-
-    precision  =  prior precision  +  Σ_rows information(row)
+Weights are not negative: a part that says nothing is worth nothing, and less than nothing would be a claim that the
+rows cannot support. A priori the weights are near their common mean, and each is as likely as not to be near zero.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
 
 from priory.core.logspace import log_normalise
-from priory.core.optimize import minimise_lbfgs
 from priory.core.registration import register_record
 from priory.core.typing import Array
-from priory.errors import StaleModelError
 from priory.models.evidence_terms import EvidenceTerms
 
-MAX_WEIGHT, MAX_EXPONENT = 1e100, 100.0  # far above anything that is fitted; a weighted log likelihood stays finite
-TEMPERING_PRIOR_STRENGTHS = (1000.0, 30.0, 1.0)  # precision of the weights about their common value
+MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above anything that is fitted; a weighted log likelihood stays finite
+PRECISION_ABOUT_MEAN = 1.0  # of weights about their common mean
+PRECISION_OF_PRIOR_WEIGHT = 10.0  # of the weight of the class prior about one
+WEIGHT_COST = 0.5  # nats for each unit of weight: the prior of a weight falls as exp(-weight / 2)
+MAX_TEMPERING_STEPS = 40
 
 
-@register_record("Tempering", axes={"weights": "b", "exponents": "b", "precision": "qq"})
+@register_record("PartWeights", axes={"weights": "b", "exponents": "b", "precision": "q"})
 @dataclass(frozen=True, eq=False)
 class Tempering:
-    """A Gaussian belief about (weights, exponents): its mean, and its precision."""
+    """A Gaussian belief about weights and exponents: its mean, and the precision of each of them."""
 
     weights: Array  # (parts,)
     exponents: Array  # (parts,)
-    precision: Array  # (2 parts, 2 parts)
+    precision: Array  # (2 parts,): of the weights, then of the exponents
 
     def find_fault(self) -> str | None:
         if len(self.precision) != 2 * len(self.weights):
             return "its precision is not that of its weights and exponents"
-        if np.abs(self.weights).max(initial=0.0) > MAX_WEIGHT or np.abs(self.exponents).max(initial=0.0) > MAX_EXPONENT:
+        if self.weights.min(initial=0.0) < 0:
+            return "a weight is negative"
+        if self.weights.max(initial=0.0) > MAX_WEIGHT or np.abs(self.exponents).max(initial=0.0) > MAX_EXPONENT:
             return "a weight or an exponent is too large"
-        if (np.diagonal(self.precision) <= 0).any() or not np.allclose(self.precision, self.precision.T):
-            return "its precision is not symmetric and positive"
-        return None
+        return "a precision is not positive" if (self.precision <= 0).any() else None
 
     @classmethod
     def prior(cls, parts: int, strength: float = 10.0) -> Tempering:
-        """Weights with a common part N(1, 1) and deviations of precision ``strength``; exponents N(0, 1)."""
-        # Woodbury: the inverse of I / strength + 1 1^T
-        common = np.full((parts, parts), strength**2 / (1 + strength * parts))
-        precision = np.zeros((2 * parts, 2 * parts))
-        precision[:parts, :parts] = strength * np.eye(parts) - common
-        precision[parts:, parts:] = np.eye(parts)
-        return cls(np.ones(parts), np.zeros(parts), precision)
+        """The plain model: weights near one with precision ``strength``, exponents near zero with precision one."""
+        return cls(np.ones(parts), np.zeros(parts), np.repeat([strength, 1.0], parts))
 
     def logits(self, terms: EvidenceTerms) -> Array:
         """(rows, classes): log p(c | x), up to a term that all classes of a row share."""
@@ -67,77 +62,94 @@ class Tempering:
         return np.asarray(self.weights * lengths**-self.exponents)
 
     def update_belief(self, terms: EvidenceTerms, group: Array, weight: Array) -> Tempering:
-        """The belief after rows judged by a model that had not learned them: a Laplace approximation.
-
-        The parameters are ``mean + L^-T z`` with the precision ``L L^T``: the prior of ``z`` is standard normal.
-        """
-        parts, rows = len(self.weights), np.arange(len(group))
-        values = terms.relative_to_best - terms.relative_to_best.mean(axis=1, keepdims=True)  # (rows, classes, parts)
-        logs = np.log(terms.lengths)
+        """The belief after rows judged by a model that had not learned them: a Laplace approximation."""
+        evidence = PartEvidence.of(terms, group, weight)
         mean = np.concatenate([self.weights, self.exponents])
-        try:
-            root = np.linalg.cholesky(self.precision)
-        except np.linalg.LinAlgError:
-            raise StaleModelError("the precision of the corrections is not positive; call refresh.") from None
 
-        def evaluate_at(z: Array) -> tuple[Array, Array, Array]:
-            theta = mean + solve_triangular(root, z, trans="T", lower=True)
-            shrink = np.exp(-logs * theta[parts:])
-            return theta, shrink, log_normalise(np.einsum("ncb,nb->nc", values, shrink * theta[:parts]))
+        def penalty(theta: Array) -> tuple[float, Array]:
+            away = theta - mean
+            return float(0.5 * (self.precision * away) @ away), self.precision * away
 
-        def cost(z: Array) -> tuple[float, Array]:
-            theta, shrink, answer = evaluate_at(z)
+        theta = evidence.minimise(penalty, mean)
+        parts = len(self.weights)
+        precision = self.precision + evidence.information(theta)
+        return replace(self, weights=theta[:parts], exponents=theta[parts:], precision=precision)
+
+
+def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array) -> Tempering:
+    """The most probable tempering of rows that the terms' model had not learned."""
+    evidence = PartEvidence.of(terms, group, weight)
+    parts = terms.values.shape[2]
+    spread = np.zeros(2 * parts)
+    spread[0], spread[parts:] = PRECISION_OF_PRIOR_WEIGHT, 1.0
+    centre = np.zeros(2 * parts)
+    centre[0] = 1.0
+
+    def penalty(theta: Array) -> tuple[float, Array]:
+        away, columns = theta - centre, theta[1:parts]
+        slope = spread * away
+        about_mean = columns - columns.mean() if parts > 1 else columns
+        cost = 0.5 * slope @ away + 0.5 * PRECISION_ABOUT_MEAN * about_mean @ about_mean + WEIGHT_COST * columns.sum()
+        slope[1:parts] += PRECISION_ABOUT_MEAN * about_mean + WEIGHT_COST
+        return float(cost), slope
+
+    start = np.concatenate([[1.0], np.full(parts - 1, 1 / np.sqrt(max(parts - 1, 1))), np.zeros(parts)])
+    theta = evidence.minimise(penalty, start)
+    precision = evidence.information(theta) + np.repeat([PRECISION_ABOUT_MEAN, 1.0], parts)
+    return Tempering(theta[:parts], theta[parts:], precision)
+
+
+class PartEvidence(NamedTuple):
+    """What parts say about rows of known classes, centred over the classes."""
+
+    values: Array  # (rows, classes, parts), float32
+    log_lengths: Array  # (rows, texts)
+    texts: Array  # (texts,): which parts have lengths
+    group: Array  # (rows,)
+    weight: Array  # (rows,)
+
+    @classmethod
+    def of(cls, terms: EvidenceTerms, group: Array, weight: Array) -> PartEvidence:
+        values = terms.relative_to_best - terms.relative_to_best.mean(axis=1, keepdims=True)
+        texts = np.flatnonzero((terms.lengths != 1.0).any(axis=0))
+        return cls(values.astype(np.float32), np.log(terms.lengths[:, texts]), texts, group, weight)
+
+    def minimise(self, penalty: Callable[[Array], tuple[float, Array]], start: Array) -> Array:
+        """Weights that are not negative, and exponents, with the smallest log loss plus penalty."""
+        parts = self.values.shape[2]
+        rows, flat = np.arange(len(self.group)), self.values.reshape(-1, parts)
+        columns = np.ones(parts, dtype=np.float32)
+        columns[self.texts] = 0.0
+
+        def cost(theta: Array) -> tuple[float, Array]:
+            logits = (flat @ (columns * theta[:parts]).astype(np.float32)).reshape(self.values.shape[:2]).astype(float)
+            shrink = np.exp(-self.log_lengths * theta[parts + self.texts])
+            for t, part in enumerate(self.texts):
+                logits += theta[part] * shrink[:, t, None] * self.values[:, :, part]
+            answer = log_normalise(logits)
             wrong = np.exp(answer)
-            wrong[rows, group] -= 1
-            by_part = np.einsum("nc,ncb->nb", wrong * weight[:, None], values) * shrink
-            slope = np.concatenate([by_part.sum(axis=0), -theta[:parts] * (by_part * logs).sum(axis=0)])
-            return float(0.5 * z @ z - weight @ answer[rows, group]), z + solve_triangular(root, slope, lower=True)
+            wrong[rows, self.group] -= 1
+            wrong *= self.weight[:, None]
+            slope = np.zeros(2 * parts)
+            slope[:parts] = flat.T @ wrong.astype(np.float32).ravel()
+            for t, part in enumerate(self.texts):
+                said = (wrong * self.values[:, :, part]).sum(axis=1) * shrink[:, t]
+                slope[part] = said.sum()
+                slope[parts + part] = -theta[part] * said @ self.log_lengths[:, t]
+            added, pull = penalty(theta)
+            return float(added - self.weight @ answer[rows, self.group]), slope + pull
 
-        best = minimise_lbfgs(cost, np.zeros(2 * parts), 200, exact=True)
-        theta, shrink, answer = evaluate_at(best)
-        # Fisher information: the derivatives of the logits, centred under the answer and weighted by it
-        jacobian = np.concatenate(
-            [values * shrink[:, None], -values * (shrink * theta[:parts] * logs)[:, None]], axis=2
-        )
-        jacobian -= np.einsum("nc,ncb->nb", np.exp(answer), jacobian)[:, None]
-        jacobian *= np.sqrt(np.exp(answer) * weight[:, None])[:, :, None]
-        flat = jacobian.reshape(-1, 2 * parts)
-        return replace(self, weights=theta[:parts], exponents=theta[parts:], precision=self.precision + flat.T @ flat)
+        limits = [(0.0, MAX_WEIGHT)] * parts + [(-MAX_EXPONENT, MAX_EXPONENT)] * parts
+        options = {"maxiter": MAX_TEMPERING_STEPS, "maxcor": 8}
+        found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)  # type: ignore[call-overload]
+        return np.asarray(found.x)
 
-
-class ChosenTempering(NamedTuple):
-    """A tempering, and the out-of-fold answers of such temperings."""
-
-    tempering: Tempering
-    out_of_fold: Array  # (rows, classes): log probabilities
-
-
-def choose_tempering(terms: EvidenceTerms, group: Array, weight: Array, fold: Array) -> ChosenTempering:
-    """The tempering with the prior strength of the best out-of-fold log loss; in case of doubt, the stronger prior."""
-    parts, rows = terms.values.shape[2], np.arange(len(group))
-    if parts <= 2:  # so few parameters cannot overfit many rows: no folds are needed
-        few = Tempering.prior(parts).update_belief(terms, group, weight)
-        return ChosenTempering(few, log_normalise(few.logits(terms)))
-    answers, losses = [], []
-    for strength in TEMPERING_PRIOR_STRENGTHS:
-        prior, out_of_fold = Tempering.prior(parts, strength), np.empty(terms.values.shape[:2])
-        for k in np.unique(fold):
-            out = fold == k
-            fitted = prior.update_belief(terms[~out], group[~out], weight[~out])
-            out_of_fold[out] = log_normalise(fitted.logits(terms[out]))
-        answers.append((strength, out_of_fold))
-        losses.append(-out_of_fold[rows, group])
-    strength, out_of_fold = answers[choose_simplest(losses, weight)]
-    return ChosenTempering(Tempering.prior(parts, strength).update_belief(terms, group, weight), out_of_fold)
-
-
-def choose_simplest(losses: list[Array], weight: Array) -> int:
-    """The first candidate whose mean loss is within half a standard error (of the difference) of the best."""
-    best = int(np.argmin([weight @ loss for loss in losses]))
-    for k, loss in enumerate(losses):
-        worse = loss - losses[best]
-        mean = np.average(worse, weights=weight)
-        error = np.sqrt(np.average((worse - mean) ** 2, weights=weight) / weight.sum())
-        if mean <= 0.5 * error or k == best:
-            return k
-    return best
+    def information(self, theta: Array) -> Array:
+        """(2 parts,): the diagonal of the Fisher information about weights and exponents."""
+        parts = self.values.shape[2]
+        lengths = np.zeros((len(self.group), parts))
+        lengths[:, self.texts] = self.log_lengths
+        values = self.values * np.exp(-lengths * theta[parts:])[:, None]
+        p = np.exp(log_normalise(values @ theta[:parts]))[:, :, None]
+        spread = (p * values**2).sum(axis=1) - (p * values).sum(axis=1) ** 2  # (rows, parts)
+        return np.concatenate([self.weight @ spread, self.weight @ (spread * (theta[:parts] * lengths) ** 2)])

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from priory.calibration.calibrator import CalibratableModel, Calibrator
-from priory.calibration.feature_encoding import TableEncoding
+from priory.calibration.calibrator import Calibrator
+from priory.calibration.fitting import FitPlan
 from priory.calibration.smoothing_search import choose_smoothing
-from priory.calibration.stacking import MemberSpec
 from priory.core.atomic_state import read_state
 from priory.core.logspace import log_normalise
 from priory.core.optional_attribute import optional_attribute
@@ -44,12 +43,7 @@ from priory.models.table import Table
 from priory.models.table_reading import read_table
 
 # What "auto" tries: beyond these limits it is tried only where it is asked for by name.
-MAX_ROWS_FOR_AUTO = 50_000
-MAX_CLASSES_FOR_AUTO = 100
-MAX_CELL_PAIRS_FOR_AUTO = 1 << 20  # pairs of cells, for each class but one
-MAX_PAIR_TABLE_CELLS = 1 << 24  # counts of pairs of codes, for each class
-MAX_CELLS_TO_CALIBRATE = 1 << 16  # cells of the rows that corrections are fitted to
-MIN_ROWS_OF_A_SAMPLE = 1000  # however many columns there are
+MAX_ROWS_TO_CALIBRATE = 5000  # rows that corrections are fitted to
 ROWS_TO_CHOOSE_ALPHA = 100
 
 
@@ -94,11 +88,10 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     calibrate : "loo" or False
         Correct the probabilities by the model's answers to rows left out, or leave them as naive Bayes has them.
     refine : "auto", True or False
-        Correct naive Bayes by a logistic regression centred on it: where that helps, always, or never.
-    structure : "auto", "naive" or "aode"
-        "naive": columns are independent given the class. "aode": each column also depends on one other column, averaged
-        over all choices of that column (averaged one-dependence estimators). "auto" uses what predicts better, on
-        tables of up to 50,000 rows.
+        Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all.
+    structure : "auto" or "naive"
+        "naive": columns are weighed one by one. "auto" also weighs pairs of columns, and all numbers together, as far
+        as that predicts rows left out better.
     memory : int, optional
         The number of rows that the model keeps a fair sample of, to derive corrections from whenever it has learned,
         forgotten or merged; 5,000 by default (50,000 if ``refine`` is true). With 0 it keeps none.
@@ -205,31 +198,9 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         return Model(self._schema, learned, self.estimate, prior, self.average)
 
     def _calibrator(self) -> Calibrator:
-        """A few dozen weights need few rows; a refinement that was asked for uses all of them."""
-        sample = max(MIN_ROWS_OF_A_SAMPLE, MAX_CELLS_TO_CALIBRATE // (1 + len(self._schema.names)))
-        return Calibrator(sys.maxsize if self.refine is True else sample, self._choose_members)
-
-    def _choose_members(
-        self, model: CalibratableModel, encoding: TableEncoding, n_rows: int, n_rows_used: int
-    ) -> list[MemberSpec]:
-        """The declared structures, each with and without refinement as declared."""
-        n_classes, n_columns = len(model.classes), len(encoding.sizes)
-        small = n_rows <= MAX_ROWS_FOR_AUTO and n_classes <= MAX_CLASSES_FOR_AUTO
-        cell_pairs = n_columns * (n_columns - 1) // 2 * n_rows_used * (n_classes - 1)
-        room_for_pairs = (
-            n_columns > 1
-            and cell_pairs <= MAX_CELL_PAIRS_FOR_AUTO
-            and encoding.sizes.sum() ** 2 * n_classes <= MAX_PAIR_TABLE_CELLS
-        )
-        structure = self.structure if self.structure != "auto" or (small and room_for_pairs) else "naive"
-        refine = self.refine if self.refine != "auto" or small else False
-        plain = [MemberSpec(name) for name in ("naive", "aode") if structure in (name, "auto")]
-        refined = [MemberSpec("naive", "columns")] if structure != "aode" else [MemberSpec("aode", "pairs")]
-        if structure == "auto":
-            refined.append(MemberSpec("naive", "pairs"))
-        if refine == "auto":  # naive Bayes may be no help at all: also refine the class prior alone
-            refined += [MemberSpec("base", spec.features) for spec in refined]
-        return (plain if refine is not True else []) + (refined if refine else [])
+        """Corrections of a sample of the rows; a refinement that was asked for uses all of them."""
+        plan = FitPlan(refine=bool(self.refine), together=self.structure == "auto")
+        return Calibrator(sys.maxsize if self.refine is True else MAX_ROWS_TO_CALIBRATE, plan)
 
     def _effective_alpha(self) -> float | None:
         """The pseudo-count that the schema is declared with."""
@@ -246,8 +217,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             raise DataError(f"alpha is {self.alpha!r}; it must be finite and not negative.")
         if self.refine not in ("auto", True, False):
             raise DataError(f"refine is {self.refine!r}; use 'auto', True or False.")
-        if self.structure not in ("auto", "naive", "aode"):
-            raise DataError(f"structure is {self.structure!r}; use 'auto', 'naive' or 'aode'.")
+        if self.structure not in ("auto", "naive"):
+            raise DataError(f"structure is {self.structure!r}; use 'auto' or 'naive'.")
         if isinstance(self.class_prior, str) and self.class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {self.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
 

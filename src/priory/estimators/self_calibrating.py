@@ -33,7 +33,7 @@ from priory.calibration.calibrator import (
     CalibratedModel,
     Calibrator,
 )
-from priory.calibration.stacking import Corrections
+from priory.calibration.corrections import Corrections
 from priory.core.atomic_state import copy_state, read_state, replace_state
 from priory.core.content_hash import hash_content
 from priory.core.logspace import log_normalise
@@ -288,7 +288,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         if kept is None:
             return True
         model = self._model()
-        n_tokens = model.count_token_features() if any(member.features for member in kept.members) else 0
+        n_tokens = model.count_token_features() if kept.reads_tokens else 0
         return kept.fits_model(len(model.classes), model.n_parts, model.encoded_widths, n_tokens)
 
     # -- judging -------------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Analyzer, Tokenizer
 from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, check_words_kept
 from priory.calibration.calibrator import Calibrator
+from priory.calibration.fitting import FitPlan
 from priory.calibration.smoothing_search import choose_smoothing
-from priory.calibration.stacking import MemberSpec
 from priory.core.atomic_state import read_state
 from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.model_matching import describe_difference
@@ -408,8 +408,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         ]
 
     def _calibrator(self) -> Calibrator:
-        members = [MemberSpec("naive", "columns" if self.refine else "")]
-        return Calibrator(sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE, lambda *_: members)
+        plan = FitPlan(refine=self.refine, together=False)
+        return Calibrator(sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE, plan)
 
     # -- explaining ----------------------------------------------------------------------------------------------
 

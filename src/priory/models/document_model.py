@@ -102,6 +102,17 @@ class DocumentModel:
         counts = self.statistics.n - np.eye(len(self.classes))
         return np.stack([self._log_prior_of(n) for n in counts])[group]
 
+    def find_parts(self) -> list[Array]:
+        """The one block is the one part."""
+        return [np.zeros(1, dtype=np.int64)]
+
+    def take_texts(self) -> tuple[Self, list[int]]:
+        """This model, and its block."""
+        return self, [0]
+
+    def count_values(self, block: int, column: int) -> None:
+        """There are no columns of values."""
+
     def count_token_features(self) -> int:
         """The number of columns of the rows that `encode_tokens` makes."""
         return sum(rows.shape[1] for rows in self.encode_tokens([TextCells([])]))

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from priory.core.typing import Array
-from priory.families import Text
+from priory.families import Histogram, Text
 from priory.families.base import AnyFamily
 from priory.families.text import TextStatistics
 from priory.models.cells import Cells, TextCells, take_rows
@@ -27,7 +27,7 @@ from priory.models.feature_averaging import INCLUSION_TOLERANCE, column_inclusio
 from priory.models.leave_one_out import leave_out_block
 from priory.models.model_statistics import ModelStatistics, observe_cells
 from priory.models.records import find_filled, take_columns
-from priory.models.schema import Schema, family_with_prior, matches_candidate
+from priory.models.schema import Schema, family_with_prior, instantiate_family, matches_candidate
 
 MAX_ROWS_TO_LEAVE_ONE_OUT = 50_000
 LEAVE_ONE_OUT_CHUNK_CELLS = 1 << 20  # terms computed at a time: a few hundred megabytes
@@ -205,6 +205,26 @@ class Model:
             if isinstance(x, TextCells):
                 lengths[:, 1 + places[0]] = measure_text_lengths(x.data)
         return EvidenceTerms(np.concatenate([prior[:, :, None], terms], axis=2), lengths)
+
+    def find_parts(self) -> list[Array]:
+        """For each block where its columns stand among the parts of the evidence."""
+        return self.schema.find_places()
+
+    def take_texts(self) -> tuple[Model, list[int]]:
+        """The model of the columns of texts alone, and the blocks that they are."""
+        blocks = [b for b, block in enumerate(self.schema.blocks) if block.kind == "text"]
+        chosen = tuple(self.schema.blocks[b] for b in blocks)
+        schema = Schema(tuple(name for block in chosen for name in block.names), chosen)
+        statistics = replace(self.statistics, parts=tuple(self.statistics.parts[b] for b in blocks))
+        return replace(self, schema=schema, statistics=statistics), blocks
+
+    def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
+        """The values of a column that were learned, and counts (classes, values); None where none were counted."""
+        for candidate, record in zip(self.schema.blocks[block].candidates, self.statistics.parts[block], strict=True):
+            family = instantiate_family(candidate)
+            if isinstance(record, tuple) and getattr(family, "bits", Histogram.bits) == Histogram.bits:
+                return record[column].values, record[column].counts
+        return None
 
     def count_token_features(self) -> int:
         """The number of columns of the rows that `encode_tokens` makes."""

@@ -8,7 +8,7 @@ from inspect import signature
 from reprlib import repr as shorten_repr
 from typing import Any, Protocol, get_type_hints
 
-from priory.calibration.stacking import Corrections
+from priory.calibration.corrections import Corrections
 from priory.core.registration import EstimatorRegistration, count_columns, list_record_types
 from priory.core.typing import Array
 from priory.errors import ModelFileError

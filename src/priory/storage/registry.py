@@ -23,13 +23,15 @@ REGISTERING_MODULES = (
     "priory.families",
     "priory.bag_of_words.hashed_counts",
     "priory.models.model_statistics",
-    "priory.calibration.stacking",
+    "priory.calibration.corrections",
     "priory.regression.cross_products",
     "priory.regression.linear_posterior",
     "priory.regression.logistic_posterior",
     "priory.regression.mcmc",
     "priory.naive_bayes",
 )
+# Records of corrections as versions before 0.3 fitted them: they are read past, and the model goes on without them.
+RETIRED_RECORDS = frozenset({"Corrections", "Encoding", "Honest", "Pairs", "Scale", "Tempering", "Voice"})
 NOTES_ATTRIBUTE = "notes"  # the attribute of a model for the notes that its file holds
 
 

@@ -7,6 +7,7 @@ that is widened counts against the memory of the machine before it is allocated.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
@@ -15,12 +16,13 @@ import numpy as np
 
 from priory.core.registration import EstimatorRegistration, Registration
 from priory.core.typing import Array
-from priory.errors import ModelFileError
+from priory.errors import ModelFileError, PrioryWarning
 from priory.storage.container import ARRAY_DTYPES, MAX_AXIS_LENGTH, FileContents, Json
-from priory.storage.registry import find_class
+from priory.storage.registry import RETIRED_RECORDS, find_class
 from priory.storage.validation import list_fields
 from priory.storage.value_encoding import COLLECTION_TYPES
 
+RETIRED = object()  # what a record that is no longer known is read as
 STRING_BYTES = 64  # what a short string takes in memory, besides its characters
 
 
@@ -45,6 +47,10 @@ class ModelDecoder:
 
     def decode_object(self, name: str, inside: Mapping[str, Json]) -> Any:
         """The record or estimator of this name."""
+        if name in RETIRED_RECORDS:
+            for value in inside.values():
+                self.decode_node(value)  # its arrays are taken from the file, which holds them in order
+            return RETIRED
         found = _find_known_class(name)
         if not isinstance(found, EstimatorRegistration):
             return build_record(found, self.decode_fields(inside, found))
@@ -177,7 +183,14 @@ def build_estimator(
         if not fitted or attribute.startswith("__") or callable(getattr(cls, attribute, None)):
             raise ModelFileError(f"{declared.name} does not learn an attribute {attribute!r}.")
     vars(model).update(parameters)
-    vars(model).update(learned)
+    vars(model).update({name: value for name, value in learned.items() if value is not RETIRED})
+    if any(value is RETIRED for value in learned.values()):
+        vars(model)["stale_"] = ("tempering",)
+        warnings.warn(
+            "the corrections of an earlier version were dropped from the model; call refresh(X, y) to fit them again.",
+            PrioryWarning,
+            stacklevel=2,
+        )
     return model
 
 

@@ -1,0 +1,68 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The loops of a regression on sparse rows. `sparse_reference` says what each means; `priory.core.sparse_rows` checks what comes in."""
+
+from libc.math cimport expf, fabsf, log1pf, logf
+from libc.stdint cimport int32_t, int64_t
+
+DEF LANE = 8  # columns that are summed in registers
+
+
+def multiply_rows(const int64_t[::1] ends, const int32_t[::1] indices, data, const float[:, ::1] dense,
+                  float[:, ::1] out, Py_ssize_t start, Py_ssize_t stop):
+    cdef Py_ssize_t width = dense.shape[1], i, k, lane, w
+    cdef const float[::1] value = data
+    cdef bint weighted = data is not None
+    cdef const float* row
+    cdef float v
+    cdef float total[LANE]
+    with nogil:
+        for i in range(start, stop):
+            for lane in range(0, width, LANE):
+                for w in range(LANE):
+                    total[w] = 0.0
+                if weighted:
+                    for k in range(ends[i], ends[i + 1]):
+                        row = &dense[indices[k], lane]
+                        v = value[k]
+                        for w in range(LANE):
+                            total[w] += v * row[w]
+                else:
+                    for k in range(ends[i], ends[i + 1]):
+                        row = &dense[indices[k], lane]
+                        for w in range(LANE):
+                            total[w] += row[w]
+                for w in range(LANE):
+                    out[i, lane + w] = total[w]
+
+
+def judge_logits(const float[:, ::1] logits, const int32_t[::1] group, const float[:, ::1] weight,
+                 Py_ssize_t n_logits, float[:, ::1] wrong, float[:, ::1] losses):
+    cdef Py_ssize_t n = logits.shape[0], models = weight.shape[1], i, m, c, own
+    cdef const float* z
+    cdef float* out
+    cdef float top, total, w
+    with nogil:
+        for i in range(n):
+            own = group[i]
+            for m in range(models):
+                z = &logits[i, m * n_logits]
+                out = &wrong[i, m * n_logits]
+                w = weight[i, m]
+                if n_logits == 1:
+                    top = z[0] if own == 1 else -z[0]  # the logit of the row's own class
+                    total = expf(-fabsf(top))
+                    losses[i, m] = log1pf(total) + (0.0 if top > 0 else -top)
+                    total = (total if top > 0 else 1.0) / (1.0 + total)  # the probability of the other class
+                    out[0] = -w * total if own == 1 else w * total
+                else:
+                    top = z[0]
+                    for c in range(1, n_logits):
+                        top = z[c] if z[c] > top else top
+                    total = 0.0
+                    for c in range(n_logits):
+                        out[c] = expf(z[c] - top)
+                        total += out[c]
+                    losses[i, m] = logf(total) + top - z[own]
+                    for c in range(n_logits):
+                        out[c] *= w / total
+                    out[own] -= w

@@ -1,0 +1,116 @@
+"""A multivariate Gaussian of each class on normal scores: what numbers say together.
+
+The record (rows, sums and products of each class) adds and subtracts, so each fold is judged by ``total - fold``. A
+class's covariance is shrunk towards the one that all classes share, and both towards their diagonal. Labels add their
+tempered evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, solve_triangular
+
+from priory.core.logspace import log_normalise
+from priory.core.registration import register_record
+from priory.core.typing import Array
+
+SHARED_PARTS = (0.1, 0.5, 1.0)  # how much of a class's covariance is that of all classes
+DIAGONAL_PARTS = (0.02, 0.1, 0.4)  # how much of it is its diagonal
+TEMPERATURES = np.geomspace(0.1, 1.6, 10)
+MAX_GAUSSIAN_COLUMNS = 120
+
+
+class ScoreSums(NamedTuple):
+    """Weighted numbers of rows, sums and sums of products of each class."""
+
+    n: Array  # (classes,)
+    first: Array  # (classes, columns)
+    second: Array  # (classes, columns, columns)
+
+    @classmethod
+    def of(cls, scores: Array, group: Array, weight: Array, n_classes: int) -> ScoreSums:
+        rows = [np.flatnonzero(group == c) for c in range(n_classes)]
+        n = np.array([weight[r].sum() for r in rows])
+        first = np.stack([weight[r] @ scores[r] for r in rows])
+        second = np.stack([(scores[r].T * weight[r]) @ scores[r] for r in rows])
+        return cls(n, first, second)
+
+    def subtract(self, other: ScoreSums) -> ScoreSums:
+        return ScoreSums(self.n - other.n, self.first - other.first, self.second - other.second)
+
+
+@register_record("ScoreGaussian", axes={"means": "cd", "roots": "cdd", "constants": "c"})
+@dataclass(frozen=True, eq=False)
+class ScoreGaussian:
+    """Gaussians of normal scores: log p(scores | c) is ``constant - |root (scores - mean)|^2 / 2``."""
+
+    means: Array  # (classes, columns)
+    roots: Array  # (classes, columns, columns): inverse Cholesky factors
+    constants: Array  # (classes,)
+
+    @classmethod
+    def of(cls, sums: ScoreSums, shared_part: float, diagonal_part: float) -> ScoreGaussian:
+        """The shrunk Gaussians of a record; a class of few rows borrows more."""
+        n = sums.n[:, None]
+        pooled_mean = sums.first.sum(axis=0) / max(n.sum(), 1.0)
+        means = (sums.first + pooled_mean) / (n + 1)
+        width = means.shape[1]
+        scatter = np.stack(
+            [
+                s - np.outer(f, m) - np.outer(m, f) + k * np.outer(m, m)
+                for s, f, m, k in zip(sums.second, sums.first, means, sums.n, strict=True)
+            ]
+        )
+        shared = (scatter.sum(axis=0) + np.eye(width)) / (n.sum() + 1)
+        roots, constants = [], []
+        for own, k in zip(scatter, sums.n, strict=True):
+            part = shared_part * shared + (1 - shared_part) * (own + width * shared) / (k + width)
+            part = (1 - diagonal_part) * part + diagonal_part * np.diag(np.diag(part)) + 1e-3 * np.eye(width)
+            try:
+                factor = np.linalg.cholesky(part)
+            except LinAlgError:
+                factor = np.diag(np.sqrt(np.abs(np.diag(part))))
+            roots.append(solve_triangular(factor, np.eye(width), lower=True))
+            constants.append(-np.log(np.diag(factor)).sum())
+        return cls(means, np.stack(roots), np.array(constants))
+
+    def log_densities(self, scores: Array) -> Array:
+        """(rows, classes): up to a constant that all classes share."""
+        away = [(scores - mean) @ root.T for mean, root in zip(self.means, self.roots, strict=True)]
+        return np.stack([c - 0.5 * (a * a).sum(axis=1) for c, a in zip(self.constants, away, strict=True)], axis=1)
+
+
+class ChosenGaussian(NamedTuple):
+    """The Gaussian of all rows, its temperature, and the answers to rows left out."""
+
+    gaussian: ScoreGaussian
+    temperature: float
+    left_out: Array  # (rows, classes): log probabilities; only those of judged rows are meant
+
+
+def choose_gaussian(scores: Array, group: Array, weight: Array, fold: Array, base_logits: Array) -> ChosenGaussian:
+    """The shrinkage and temperature whose answers to rows left out are best.
+
+    ``base_logits`` (rows, classes) are of the class prior and the labels, from the model without each row's fold.
+    """
+    classes = base_logits.shape[1]
+    total = ScoreSums.of(scores, group, weight, classes)
+    judged = [np.flatnonzero(fold == k) for k in range(fold.max() + 1)]
+    records = [total.subtract(ScoreSums.of(scores[r], group[r], weight[r], classes)) for r in judged]
+    rows = np.concatenate(judged)
+    best: tuple[float, float, tuple[float, float], Array] | None = None
+    for parts in product(SHARED_PARTS, DIAGONAL_PARTS):
+        density = np.zeros(base_logits.shape)
+        for r, record in zip(judged, records, strict=True):
+            density[r] = ScoreGaussian.of(record, *parts).log_densities(scores[r])
+        for temperature in TEMPERATURES:
+            answers = log_normalise(base_logits[rows] + temperature * density[rows])
+            loss = -float(weight[rows] @ answers[np.arange(len(rows)), group[rows]])
+            if best is None or loss < best[0]:
+                best = (loss, float(temperature), parts, base_logits + temperature * density)
+    assert best is not None
+    return ChosenGaussian(ScoreGaussian.of(total, *best[2]), best[1], log_normalise(best[3]))

@@ -1,0 +1,228 @@
+"""Logistic regression for every fold and for all rows, solved in lock-step.
+
+The K models that each leave out one fold, and the one that leaves out nothing, are fitted together: their weights lie
+side by side, and one pass over the rows gives the gradients of all of them and the answers to the rows left out.
+
+    log p(c | x)  =  offset(x)  +  x W  -  log Z,      W ~ N(centre, 1 / strength)
+
+Strengths go from strong to weak, each starting where the last one ended, until the rows left out are judged worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from priory.core.sparse_rows import SparseRows, judge_logits, pad_to_lane
+from priory.core.typing import Array
+
+STEPS_PER_STRENGTH = 8
+HISTORY = 6  # pairs of steps and changes of the gradient that L-BFGS remembers
+SUFFICIENT_DECREASE = 1e-4
+TOLERATED_RISE = 1.001  # of the loss on rows left out, before the search for a strength ends
+
+
+class Solution(NamedTuple):
+    """What was fitted with the best strength."""
+
+    weights: Array  # (features, models, logits): the last model is that of all rows
+    logits: Array  # (rows, models, logits)
+    left_out: Array  # (rows, logits): of each row by the model without its fold
+    loss: float  # of the rows left out, per unit of weight
+    strength: float
+
+
+class Pass(NamedTuple):
+    """One pass over the rows."""
+
+    logits: Array  # (rows, models x logits, padded)
+    losses: Array  # (models,)
+    gradient: Array  # (features, models x logits, padded)
+
+
+@dataclass(frozen=True, eq=False)
+class LockstepProblem:
+    """Rows with their classes and folds; rows of a negative fold are never left out."""
+
+    rows: SparseRows
+    group: Array  # (rows,)
+    weight: Array  # (rows,)
+    fold: Array  # (rows,)
+    n_classes: int
+    n_folds: int
+    offset: Array | None = None  # (rows, models x logits, padded)
+
+    @property
+    def n_logits(self) -> int:
+        """Two classes need one logit, that of the second class."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of the weights: features, models, logits."""
+        return self.rows.width, self.n_folds + 1, self.n_logits
+
+    @cached_property
+    def training_weight(self) -> Array:
+        """(rows, models): the weight of each row in each model, zero where its fold is left out."""
+        weight = np.repeat(self.weight[:, None], self.n_folds + 1, axis=1)
+        judged = np.flatnonzero(self.fold >= 0)
+        weight[judged, self.fold[judged]] = 0.0
+        return weight.astype(np.float32)
+
+    @cached_property
+    def targets(self) -> Array:
+        """(rows, logits): one for the row's own class."""
+        if self.n_logits == 1:
+            return (self.group == 1).astype(np.float32)[:, None]
+        return np.eye(self.n_classes, dtype=np.float32)[self.group]
+
+    @cached_property
+    def curvature(self) -> Array:
+        """(features, models x logits, padded): the diagonal of the information if every answer were the base rate."""
+        share = (self.weight @ self.targets) / self.weight.sum()
+        spread = np.maximum(share * (1 - share), 1e-3).astype(np.float32)
+        per_row = (self.training_weight[:, :, None] * spread).reshape(len(self.group), -1)
+        squared = self.rows.transposed
+        if squared.data is not None:
+            squared = SparseRows(squared.ends, squared.indices, squared.data**2, squared.width)
+        return squared.multiply(pad_columns(per_row))
+
+    def evaluate(self, weights: Array) -> Pass:
+        """Losses and gradients of all models at padded weights (features, models x logits)."""
+        logits = self.rows.multiply(weights)
+        if self.offset is not None:
+            logits += self.offset
+        losses, wrong = judge_logits(logits, self.group, self.training_weight, self.n_logits)
+        totals = np.einsum("nm,nm->m", losses, self.training_weight, dtype=np.float64)
+        return Pass(logits, totals, self.rows.transposed.multiply(wrong))
+
+    def split_models(self, logits: Array) -> Array:
+        """(rows, models, logits) of padded columns."""
+        _, models, n_logits = self.shape
+        return logits[:, : models * n_logits].reshape(len(logits), models, n_logits)
+
+    def take_left_out(self, logits: Array) -> Array:
+        """(rows, logits): of each row by the model without its fold; by the one of all rows if it has none."""
+        model = np.where(self.fold >= 0, self.fold, self.n_folds)
+        return np.asarray(self.split_models(logits)[np.arange(len(model)), model])
+
+    def judge(self, logits: Array) -> float:
+        """The mean loss of the rows left out."""
+        judged = np.flatnonzero(self.fold >= 0)
+        left_out = np.ascontiguousarray(self.take_left_out(logits)[judged], dtype=np.float32)
+        losses = judge_logits(left_out, self.group[judged], np.ones((len(judged), 1), np.float32), self.n_logits)[0]
+        return float(np.average(losses[:, 0], weights=self.weight[judged]))
+
+
+def pad_columns(table: Array) -> Array:
+    """The table with columns of zeros up to a width that `SparseRows.multiply` takes."""
+    wide = np.zeros((len(table), pad_to_lane(table.shape[1])), dtype=np.float32)
+    wide[:, : table.shape[1]] = table
+    return wide
+
+
+def solve_lockstep(
+    problem: LockstepProblem,
+    centre: Array,
+    strengths: Sequence[float],
+    penalty: Array,
+    allowed: Array | None = None,
+) -> Solution:
+    """Fit all models with each strength in turn, and return those whose answers to rows left out were best.
+
+    ``centre`` is (features, models, logits); ``penalty`` (features,) multiplies the strength; where ``allowed``
+    (features, models) is false, weights stay at their centre. The centre itself is the first candidate.
+    """
+    features, models, n_logits = problem.shape
+    target = pad_columns(centre.reshape(features, -1))
+    penalty = penalty.astype(np.float32)[:, None]
+    free = np.ones_like(target) if allowed is None else pad_columns(np.repeat(allowed, n_logits, axis=1))
+    search = LockstepSearch(problem, target, penalty, free)
+    best = Solution(centre, search.now.logits, centre, problem.judge(search.now.logits), np.inf)
+    for strength in strengths:
+        search.descend(np.float32(strength))
+        loss = problem.judge(search.now.logits)
+        if loss < best.loss:
+            weights = search.at[:, : models * n_logits].reshape(problem.shape)
+            best = Solution(weights.copy(), search.now.logits.copy(), centre, loss, strength)
+        elif loss > best.loss * TOLERATED_RISE:
+            break
+    return best._replace(logits=problem.split_models(best.logits), left_out=problem.take_left_out(best.logits))
+
+
+class LockstepSearch:
+    """L-BFGS for all models at once: each has its own step length, and those that do not improve try a shorter one."""
+
+    def __init__(self, problem: LockstepProblem, centre: Array, penalty: Array, free: Array) -> None:
+        self.problem, self.centre, self.penalty, self.free = problem, centre, penalty, free
+        self.at = centre.copy()
+        self.now = problem.evaluate(self.at)
+
+    def descend(self, strength: np.float32) -> None:
+        """Some steps towards the optimum of this strength."""
+        _, models, n_logits = self.problem.shape
+        width = models * n_logits
+        scale = self.free / (self.problem.curvature + strength * self.penalty + 1e-6)
+        history: list[tuple[Array, Array, Array]] = []  # steps, changes of the gradient, 1 / (step . change)
+        length = np.ones(models, dtype=np.float32)
+
+        def per_model(table: Array) -> Array:
+            return np.asarray(table[:, :width].sum(axis=0).reshape(models, n_logits).sum(axis=1))
+
+        def per_column(value: Array) -> Array:
+            wide = np.zeros(self.at.shape[1], dtype=np.float32)
+            wide[:width] = np.repeat(value, n_logits)
+            return wide
+
+        def penalised(at: Array, given: Pass) -> tuple[Array, Array]:
+            away = at - self.centre
+            pull = strength * self.penalty * away
+            return given.losses + 0.5 * per_model(pull * away), given.gradient + pull
+
+        cost, gradient = penalised(self.at, self.now)
+        for _ in range(STEPS_PER_STRENGTH):
+            direction = -_multiply_inverse_hessian(gradient, history, scale, per_model, per_column)
+            slope = per_model(direction * gradient)
+            trial = self.at + per_column(length) * direction
+            then = self.problem.evaluate(trial)
+            new_cost, new_gradient = penalised(trial, then)
+            good = new_cost <= cost + SUFFICIENT_DECREASE * length * slope
+            column = per_column(good.astype(np.float32)).astype(bool)
+            step = np.where(column, trial - self.at, 0)
+            change = np.where(column, new_gradient - gradient, 0)
+            product = per_model(step * change)
+            inverse = np.where(product > 1e-12, 1 / np.maximum(product, 1e-12), 0).astype(np.float32)
+            history = [*history[1 - HISTORY :], (step, change, inverse)]
+            self.at = np.where(column, trial, self.at)
+            cost, gradient = np.where(good, new_cost, cost), np.where(column, new_gradient, gradient)
+            self.now = Pass(
+                np.where(column, then.logits, self.now.logits),
+                np.where(good, then.losses, self.now.losses),
+                np.where(column, then.gradient, self.now.gradient),
+            )
+            length = np.where(good, 1, length * 0.25).astype(np.float32)
+
+
+def _multiply_inverse_hessian(
+    gradient: Array,
+    history: list[tuple[Array, Array, Array]],
+    scale: Array,
+    per_model: Callable[[Array], Array],
+    per_column: Callable[[Array], Array],
+) -> Array:
+    """The L-BFGS direction of each model (two loops over its history, about a diagonal)."""
+    q, along = gradient, []
+    for step, change, inverse in reversed(history):
+        a = inverse * per_model(step * q)
+        q = q - per_column(a) * change
+        along.append(a)
+    q = q * scale
+    for (step, change, inverse), a in zip(history, reversed(along), strict=True):
+        b = inverse * per_model(change * q)
+        q = q + per_column(a - b) * step
+    return q

@@ -1,0 +1,240 @@
+"""Cells as codes: what corrections of columns are fitted to. Codes depend on the cells alone, never on the classes.
+
+A column of numbers is cut into bins of about equal weight, and a value that fills a bin of its own gets one. A label
+is its rank among the most frequent labels that at least two rows hold. The last code of a column means missing. A
+label that is not among the codes has none (-1): it says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.special import ndtri
+
+from priory.core.column_kernels import round_to_bits
+from priory.core.registration import register_record
+from priory.core.sparse_rows import SparseRows
+from priory.core.statistics import is_increasing
+from priory.core.typing import Array
+from priory.families.histogram import Histogram
+from priory.models.cells import Cells, LabelCells, NumberCells
+
+VALUE_BITS = Histogram().bits  # numbers are rounded as a histogram counts them
+MAX_CODES, MAX_CODES_OF_MANY_ROWS = 24, 255
+MANY_ROWS = 5000
+MAX_LABELS = 31
+N_LEVELS = 8  # of a column in a pair
+MAX_KNOTS = 65  # of the map to normal scores
+
+
+class CountedModel(Protocol):
+    """A model that has counted the values of columns."""
+
+    def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
+        """The distinct values, and counts (classes, values); None where the model has not counted values."""
+
+
+@register_record(
+    "ColumnCodes",
+    axes={"levels": "v", "blends": "v", "knots": "k", "scores": "k"},
+    dtypes={"levels": "i8", "blends": "b1"},
+)
+@dataclass(frozen=True, eq=False)
+class ColumnCodes:
+    """The codes of one column: the inner edges of its bins, or its labels."""
+
+    edges_or_labels: Array
+    is_number: bool
+    levels: Array  # (codes,): the coarse level of each code but the last, which means missing
+    blends: Array  # (codes,): whether a bin has something in common with the next one
+    knots: Array  # (knots,): values, and
+    scores: Array  # (knots,): the normal scores of these values; none for labels
+
+    def find_fault(self) -> str | None:
+        if self.edges_or_labels.ndim != 1 or len(self.edges_or_labels) + self.is_number != len(self.levels):
+            return "there is not one level for each code"
+        if self.is_number and (self.edges_or_labels.dtype != float or not is_increasing(self.edges_or_labels)):
+            return "its edges are not sorted numbers"
+        if len(self.levels) and not (self.levels.min() >= 0 and self.levels.max() < N_LEVELS):
+            return "a level is not one of the few there are"
+        if not self.is_number and len(set(self.edges_or_labels.tolist())) < len(self.edges_or_labels):
+            return "a label is there twice"
+        return None if is_increasing(self.knots) else "its knots are not sorted"
+
+    @property
+    def n_codes(self) -> int:
+        """The number of codes, that of a missing cell included."""
+        return len(self.levels) + 1
+
+    @classmethod
+    def from_labels(cls, labels: Array, counts: Array) -> ColumnCodes:
+        """The most frequent labels, each held by at least two rows."""
+        wanted = MAX_LABELS if counts.sum() <= MANY_ROWS else MAX_CODES_OF_MANY_ROWS
+        ranked = np.argsort(-counts, kind="stable")[:wanted]  # ties in the order of the labels
+        ranked = ranked[counts[ranked] >= 2]
+        levels = np.minimum(np.arange(len(ranked)), N_LEVELS - 1)
+        return cls(labels[ranked], False, levels, np.zeros(len(ranked), dtype=bool), np.zeros(0), np.zeros(0))
+
+    @classmethod
+    def from_numbers(cls, values: Array, counts: Array) -> ColumnCodes:
+        """Bins of about equal weight of sorted values."""
+        rows = counts.sum()
+        few = rows <= MANY_ROWS
+        wanted = min(3 + np.sqrt(rows) / 2, MAX_CODES) if few else min(np.sqrt(rows), MAX_CODES_OF_MANY_ROWS)
+        bins = assign_bins(counts, int(wanted))
+        last = np.flatnonzero(np.diff(bins))  # the last value of each bin but the final one
+        edges = values[last] / 2 + values[last + 1] / 2 if len(values) else np.zeros(0)
+        n_bins = len(edges) + 1
+        by_bin = np.bincount(bins, counts, minlength=n_bins) if len(values) else np.zeros(n_bins)
+        levels = assign_bins(by_bin, N_LEVELS)
+        middle = np.cumsum(counts) - counts / 2
+        knots = np.unique(np.linspace(0, len(values) - 1, MAX_KNOTS).astype(int)) if len(values) else np.zeros(0, int)
+        scores = ndtri(np.clip(middle[knots] / max(rows, 1), 0.5 / (rows + 1), 1 - 0.5 / (rows + 1)))
+        # a value that fills a bin of its own, among many others, is not like its neighbours
+        spike = (np.bincount(bins, minlength=n_bins) == 1) & (len(values) > 2 * n_bins)
+        blends = np.append(~(spike[:-1] | spike[1:]), False)
+        return cls(edges, True, levels, blends, values[knots], scores)
+
+    def encode_values(self, values: Array) -> Array:
+        """The code of each value: a label, or a number that was rounded."""
+        if self.is_number:
+            return np.searchsorted(self.edges_or_labels, values, side="right")
+        code = {value: k for k, value in enumerate(self.edges_or_labels.tolist())}
+        return np.array([code.get(value, -1) for value in values.tolist()], dtype=np.int64)
+
+    def encode_column(self, cells: Cells, j: int) -> Array:
+        """(rows,): the code of each cell of column ``j``."""
+        missing = self.n_codes - 1
+        if isinstance(cells, LabelCells):
+            codes = np.append(self.encode_values(cells.data.values[j]), missing)  # where -1, a missing cell, points
+            return np.asarray(codes[cells.data.codes[:, j]], dtype=np.int64)
+        assert isinstance(cells, NumberCells)
+        x = np.asarray(cells.data[:, j], dtype=float)
+        return np.where(np.isnan(x), missing, self.encode_values(round_to_bits(x, VALUE_BITS)))
+
+    def normal_scores(self, x: Array) -> Array:
+        """Numbers as quantiles of a standard normal distribution; a missing one is in the middle."""
+        if len(self.knots) < 2:
+            return np.zeros(len(x))
+        return np.where(np.isnan(x), 0.0, np.interp(x, self.knots, self.scores))
+
+
+def assign_bins(counts: Array, bins: int) -> Array:
+    """The bin of each of some sorted values with these counts: each bin is filled to its share of what is left.
+
+    >>> assign_bins(np.array([1.0, 1, 1, 9, 1, 1]), 3).tolist()
+    [0, 0, 0, 1, 2, 2]
+    """
+    found, current, filled, left = np.zeros(len(counts), dtype=np.int64), 0, 0.0, float(counts.sum())
+    share = left / max(bins, 1)
+    for v, count in enumerate(counts.tolist()):
+        full = filled > 0 and (filled + count / 2 > share or count >= share)
+        if full and current < bins - 1:
+            left -= filled
+            current, filled = current + 1, 0.0
+            share = left / (bins - current)
+        filled += count
+        found[v] = current
+    return found
+
+
+@register_record("TableCodes")
+@dataclass(frozen=True, eq=False)
+class TableEncoding:
+    """The codes of every column of every block that is not text."""
+
+    blocks: tuple[tuple[ColumnCodes, ...], ...]
+
+    @classmethod
+    def of(cls, cells: Sequence[Cells], weight: Array, model: CountedModel | None = None) -> TableEncoding:
+        """The codes that rows ask for; given a model that has learned more rows, those that its counts ask for."""
+        return cls(
+            tuple(
+                tuple(
+                    _fit_column_codes(block, j, weight, None if model is None else model.count_values(b, j))
+                    for j in _columns(block)
+                )
+                for b, block in enumerate(cells)
+            )
+        )
+
+    @cached_property
+    def columns(self) -> list[ColumnCodes]:
+        """All columns, block by block."""
+        return [column for block in self.blocks for column in block]
+
+    @cached_property
+    def starts(self) -> Array:
+        """(columns + 1,): where the codes of each column start on an axis of all codes, and its length."""
+        return np.concatenate([[0], np.cumsum([column.n_codes for column in self.columns])]).astype(np.int64)
+
+    @property
+    def n_codes(self) -> int:
+        """The number of codes of all columns."""
+        return int(self.starts[-1])
+
+    def encode(self, cells: Sequence[Cells]) -> Array:
+        """(rows, columns): the code of each cell, -1 for a label that has none."""
+        columns = [
+            column.encode_column(x, j)
+            for block, x in zip(self.blocks, cells, strict=True)
+            for j, column in enumerate(block)
+        ]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(cells[0]), 0), dtype=np.int64)
+
+    def normal_scores(self, cells: Sequence[Cells]) -> Array:
+        """(rows, columns of numbers): the numbers as normal scores."""
+        numbers = [
+            column.normal_scores(np.asarray(x.data[:, j], dtype=float))
+            for block, x in zip(self.blocks, cells, strict=True)
+            if isinstance(x, NumberCells)
+            for j, column in enumerate(block)
+        ]
+        return np.stack(numbers, axis=1) if numbers else np.zeros((len(cells[0]), 0))
+
+    def encode_levels(self, codes: Array) -> Array:
+        """(rows, columns): the coarse level of each code, -1 for cells that are missing or have no code."""
+        levels = np.full(codes.shape, -1, dtype=np.int32)
+        for j, column in enumerate(self.columns):
+            levels[:, j] = np.append(column.levels, [-1, -1])[codes[:, j]]
+        return levels
+
+
+def make_one_hot(codes: Array, starts: Array) -> SparseRows:
+    """(rows, all codes): a one for the code of each column; nothing for code -1."""
+    known = codes >= 0
+    ends = np.concatenate([[0], np.cumsum(known.sum(axis=1))]).astype(np.int64)
+    indices = (codes + starts[:-1])[known].astype(np.int32)
+    return SparseRows(ends, indices, None, int(starts[-1]))
+
+
+def _columns(cells: Cells) -> range:
+    """The columns that have codes; texts are read by their tokens."""
+    match cells:
+        case NumberCells(data):
+            return range(data.shape[1])
+        case LabelCells(data):
+            return range(data.codes.shape[1])
+    return range(0)
+
+
+def _fit_column_codes(cells: Cells, j: int, weight: Array, counted: tuple[Array, Array] | None) -> ColumnCodes:
+    """The codes of one column, by what a model has counted (values, counts of each class) or by its cells."""
+    if isinstance(cells, LabelCells):
+        if counted is not None:
+            return ColumnCodes.from_labels(counted[0], counted[1].sum(axis=0))
+        codes, labels = cells.data.codes[:, j], cells.data.values[j]
+        return ColumnCodes.from_labels(
+            labels, np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(labels))
+        )
+    assert isinstance(cells, NumberCells)
+    if counted is not None:
+        return ColumnCodes.from_numbers(counted[0], counted[1].sum(axis=0))
+    x = np.asarray(cells.data[:, j], dtype=float)
+    present = ~np.isnan(x)
+    values, place = np.unique(round_to_bits(x[present], VALUE_BITS), return_inverse=True)
+    return ColumnCodes.from_numbers(values, np.bincount(place, weight[present], minlength=len(values)))

@@ -1,0 +1,96 @@
+"""Sparse rows and their product with a dense table, on all cores.
+
+Every row of a product is computed by itself, so the number of threads changes nothing. A product with the transposed
+rows is again a product of rows, which makes the two passes of a gradient one function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from priory._kernel import sparse as kernel
+from priory.core.sharding import N_THREADS, map_threads
+from priory.core.typing import Array
+
+LANE = 8  # the width of a dense table is a multiple of this
+MIN_PRODUCTS_PER_THREAD = 1 << 23  # a thread takes as long to start as two million products
+
+
+def pad_to_lane(width: int) -> int:
+    """The next multiple of the lane.
+
+    >>> pad_to_lane(1), pad_to_lane(8), pad_to_lane(9)
+    (8, 8, 16)
+    """
+    return -(-width // LANE) * LANE
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """A sparse table by rows; without ``data`` every entry is one."""
+
+    ends: Array  # (rows + 1,), int64: where the entries of each row end
+    indices: Array  # (entries,), int32: columns
+    data: Array | None  # (entries,), float32
+    width: int
+
+    @classmethod
+    def from_csr(cls, x: csr_array) -> SparseRows:
+        ones = bool((x.data == 1).all())
+        data = None if ones else np.ascontiguousarray(x.data, dtype=np.float32)
+        return cls(x.indptr.astype(np.int64), x.indices.astype(np.int32), data, x.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.ends) - 1
+
+    @cached_property
+    def csr(self) -> csr_array:
+        """The same rows for SciPy."""
+        data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
+        return csr_array((data, self.indices, self.ends), shape=(self.n_rows, self.width))
+
+    @cached_property
+    def transposed(self) -> SparseRows:
+        """The columns as rows."""
+        return SparseRows.from_csr(self.csr.T.tocsr())
+
+    def multiply(self, dense: Array) -> Array:
+        """(rows, width of ``dense``): the product, in float32; the width of ``dense`` is a multiple of the lane."""
+        assert dense.shape[0] == self.width
+        assert dense.shape[1] % LANE == 0
+        table = np.ascontiguousarray(dense, dtype=np.float32)
+        out = np.empty((self.n_rows, table.shape[1]), dtype=np.float32)
+        parts = min(N_THREADS, 1 + len(self.indices) * table.shape[1] // MIN_PRODUCTS_PER_THREAD)
+        # threads get about the same number of entries
+        bounds = np.searchsorted(self.ends, np.linspace(0, len(self.indices), parts + 1))
+        bounds[0], bounds[-1] = 0, self.n_rows
+        spans = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+
+        def multiply_span(span: tuple[int, int]) -> None:
+            kernel.multiply_rows(self.ends, self.indices, self.data, table, out, *span)
+
+        list(map_threads(multiply_span, spans))
+        return out
+
+
+def judge_logits(logits: Array, group: Array, weight: Array, n_logits: int) -> tuple[Array, Array]:
+    """The log loss (rows, models) of several models' logits, and its weighted derivative, as wide as ``logits``.
+
+    ``logits`` (rows, padded) holds ``n_logits`` for each model; a single one is that of the second of two classes.
+    ``weight`` is (rows, models).
+    """
+    wrong, losses = np.zeros(logits.shape, np.float32), np.empty(weight.shape, np.float32)
+    kernel.judge_logits(logits, group.astype(np.int32), weight, n_logits, wrong, losses)
+    return losses, wrong
+
+
+def join_columns(parts: list[SparseRows]) -> SparseRows:
+    """The columns of several tables with the same rows, side by side."""
+    if len(parts) == 1:
+        return parts[0]
+    return SparseRows.from_csr(hstack([part.csr for part in parts], format="csr"))
