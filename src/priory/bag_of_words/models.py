@@ -73,15 +73,6 @@ class DocumentRows:
         return wide
 
 
-def build_unit_rows(indptr: Array, ids: Array, words: BagCounts) -> csr_array:
-    """Documents as sparse rows of unit length over the tokens that at least two of them show."""
-    common = words.counts.sum(axis=1) >= 2  # (tokens,)
-    place, kept = np.cumsum(common) - 1, common[ids]  # the column of each common token; (entries,)
-    size = np.diff(np.append(0, np.cumsum(kept))[indptr])  # (documents,): common tokens of each
-    x = np.repeat(1 / np.sqrt(np.maximum(size, 1)), size)
-    return csr_array((x, place[ids[kept]], np.append(0, np.cumsum(size))), shape=(len(size), int(common.sum())))
-
-
 @dataclass(frozen=True)
 class BagOfWords(ABC):
     """A model of documents with additive smoothing ``alpha``."""

@@ -19,10 +19,10 @@ from priory.bag_of_words.models import (
     BagOfWords,
     DocumentRows,
     TokenWeights,
-    build_unit_rows,
     log_dirichlet_evidence,
 )
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
+from priory.bag_of_words.token_features import TokenFeatures
 from priory.bag_of_words.vocabulary import Vocabulary
 from priory.core.statistics import ROW_SUM_TOLERANCE
 from priory.core.typing import Array
@@ -144,11 +144,13 @@ class TextModel:
         table, constant = self.token_weights(records)
         return self.vocabulary.score(documents, self.select_counts(records), table, self.binary) + constant
 
-    def encode(self, records: TextRecords, documents: AnyDocuments) -> csr_array:
-        """The documents as sparse rows of unit length over the tokens in use."""
-        counts = self.select_counts(records)
-        indptr, ids, _ = self.vocabulary.encode(documents, counts)
-        return build_unit_rows(indptr, ids, counts)
+    def choose_features(self, records: TextRecords) -> TokenFeatures:
+        """The tokens in use that at least two documents show."""
+        return self.select_counts(records).derive("features", TokenFeatures.of)
+
+    def encode_features(self, features: TokenFeatures, documents: AnyDocuments) -> csr_array:
+        """The documents as sparse rows of unit length over some tokens."""
+        return features.encode(documents, self.vocabulary)
 
     @property
     def leaves_out_in_closed_form(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Protocol, Self
 import numpy as np
 from scipy.sparse import csr_array
 
+from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.code_counts import CodeCounts
 from priory.calibration.corrections import CorrectionRows, Corrections, OutOfFoldAnswers
 from priory.calibration.fitting import FitPlan, FitRows, fit_corrections, weigh_texts
@@ -95,11 +96,11 @@ class CalibratableModel(Protocol):
     def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
         """What each part says about each row, from the model that has not learned the row."""
 
-    def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:
-        """The tokens of texts, as sparse rows."""
+    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
+        """For each text the tokens that can have a weight of their own."""
 
-    def count_token_features(self) -> int:
-        """The number of columns of the rows that `encode_tokens` makes."""
+    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[csr_array]:
+        """Texts as sparse rows of these tokens."""
 
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
         """The model without these rows."""
@@ -127,7 +128,9 @@ class Calibrator:
         order, judged = _assign_folds(some, own, counts)
         with limit_blas_threads():  # many small problems: threads would only wait for each other
             corrections = self._fit_ordered(model, take_rows(some, order.rows), own[order.rows], order, judged)
-        return replace(corrections, out_of_fold=_restore_order(corrections.out_of_fold, order, judged, own, counts))
+        judged_answers = _restore_order(corrections.out_of_fold, order, judged, own, counts)
+        tokens = model.choose_token_features() if corrections.reads_tokens else ()
+        return replace(corrections, tokens=tokens, out_of_fold=judged_answers)
 
     def _fit_ordered(
         self, model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array
@@ -200,7 +203,7 @@ class CalibratedModel:
         if blocks:
             terms = texts.evidence_terms([cells[b] for b in blocks])
             text_logits = weigh_texts(corrections.tempering, terms, _find_text_parts(self.model))
-        return corrections.make_rows(cells, text_logits, lambda: self.model.encode_tokens(cells))
+        return corrections.make_rows(cells, text_logits, lambda: self.model.encode_tokens(corrections.tokens, cells))
 
     def split_evidence(self, cells: Sequence[Cells]) -> EvidenceSplit:
         """The log odds of each row as a sum: the class prior, each part by its weight, and what corrections add."""
@@ -280,12 +283,13 @@ def _collect_rows(
         terms = collect_text_terms(texts, documents, group, weight, fold, [*judged.tolist(), -1])
     column_parts = np.concatenate([*_find_column_parts(model), np.zeros(0, dtype=np.int64)]).astype(np.int64)
     no_texts = np.zeros((len(group), len(model.classes)))
+    features = model.choose_token_features()
     rows = CorrectionRows(
         codes,
         encoding.encode_levels(codes),
         encoding.normal_scores(cells),
         no_texts,
-        lambda: model.encode_tokens(cells),
+        lambda: model.encode_tokens(features, cells),
     )
     return FitRows(
         rows, counts, group, weight, fold, judged, terms, column_parts, _find_text_parts(model), model.n_parts

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.gaussian_member import ScoreGaussian
 from priory.calibration.pair_choice import encode_pairs
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
@@ -138,6 +139,7 @@ class Corrections:
     encoding: TableEncoding = NO_CODES
     members: tuple[Member, ...] = ()
     shares: Array | None = None
+    tokens: tuple[TokenFeatures, ...] = ()  # of each text, where a member reads them
     out_of_fold: OutOfFoldAnswers | None = None
 
     def find_fault(self) -> str | None:
@@ -154,11 +156,14 @@ class Corrections:
                 return "a Gaussian is of other columns"
         return None
 
-    def fits_model(self, n_classes: int, n_parts: int, columns: Sequence[int], n_tokens: int) -> bool:
+    def fits_model(self, n_classes: int, n_parts: int, columns: Sequence[int]) -> bool:
         """Whether these corrections are for a model of this size.
 
-        ``columns`` are the numbers of columns of each block, zero for a text; ``n_tokens`` those of all texts.
+        ``columns`` are the numbers of columns of each block, zero for a text.
         """
+        n_texts, n_tokens = list(columns).count(0), sum(map(len, self.tokens))
+        if self.reads_tokens and len(self.tokens) != n_texts:
+            return False
         if len(self.tempering.weights) != 1 + n_parts:
             return False
         if self.out_of_fold is not None and self.out_of_fold.answers.shape[1] != n_classes:

@@ -288,8 +288,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         if kept is None:
             return True
         model = self._model()
-        n_tokens = model.count_token_features() if kept.reads_tokens else 0
-        return kept.fits_model(len(model.classes), model.n_parts, model.encoded_widths, n_tokens)
+        return kept.fits_model(len(model.classes), model.n_parts, model.encoded_widths)
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -329,9 +328,9 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
                 raise StaleModelError("the model keeps no rows; call evaluate(X, y) with rows that it has learned.")
             return self._judge_sample(self.statistics_.sample, folds)
         table, group, _ = self._read_learned_rows(X, y, None)
-        if groups is not None or time is not None or not isinstance(folds, str | int):
+        if groups is not None or time is not None or not isinstance(folds, str):
             return self._judge_splits(table, group, _split_rows(folds, group, groups, time))
-        if not self.calibrate and isinstance(folds, str):
+        if not self.calibrate:
             return Scores.of(self.classes_[group], self._predict_left_out(table, group), self.classes_, logs=True)
         sample, positions = self._sample_learned_rows(table, group, None)
         return self._judge_sample(sample, folds, positions)

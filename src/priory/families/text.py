@@ -13,6 +13,7 @@ from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.token_bags import AnyDocuments, drop_empty_texts, find_nonempty_texts
 from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
+from priory.bag_of_words.token_features import TokenFeatures
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import build_vocabulary
 from priory.core.deprecation import rename_parameters
@@ -179,9 +180,13 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         )
         return terms
 
-    def rows(self, statistics: TextStatistics, x: AnyDocuments) -> csr_array:
-        """The texts as sparse rows of unit length over their tokens."""
-        return self.build_model().encode(_split_record(statistics), x)
+    def choose_features(self, statistics: TextStatistics) -> TokenFeatures:
+        """The tokens in use that at least two texts show."""
+        return self.build_model().choose_features(_split_record(statistics))
+
+    def encode_features(self, features: TokenFeatures, x: AnyDocuments) -> csr_array:
+        """The texts as sparse rows of unit length over some tokens."""
+        return self.build_model().encode_features(features, x)
 
     def evidence(self, statistics: TextStatistics) -> Array:
         """Log evidence of the column: of its tokens, as drawn one by one by each class."""

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.token_bags import AnyDocuments
+from priory.bag_of_words.token_features import TokenFeatures
 from priory.core.typing import Array
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import log_class_prior
@@ -113,13 +114,13 @@ class DocumentModel:
     def count_values(self, block: int, column: int) -> None:
         """There are no columns of values."""
 
-    def count_token_features(self) -> int:
-        """The number of columns of the rows that `encode_tokens` makes."""
-        return sum(rows.shape[1] for rows in self.encode_tokens([TextCells([])]))
+    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
+        """The tokens of the documents that can have a weight of their own."""
+        return (self.text.choose_features(self.records),)
 
-    def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:
-        """The documents as sparse rows of their tokens."""
-        return [self.text.encode(self.records, _read_documents(cells))]
+    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[csr_array]:
+        """The documents as sparse rows of these tokens."""
+        return [self.text.encode_features(chosen, _read_documents(cells)) for chosen in features]
 
 
 def observe_documents(

@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
+from priory.bag_of_words.token_features import TokenFeatures
 from priory.core.typing import Array
 from priory.families import Histogram, Text
 from priory.families.base import AnyFamily
@@ -226,19 +227,27 @@ class Model:
                 return record[column].values, record[column].counts
         return None
 
-    def count_token_features(self) -> int:
-        """The number of columns of the rows that `encode_tokens` makes."""
-        no_rows = [block.make_missing_cells(0) for block in self.schema.blocks]
-        return sum(rows.shape[1] for rows in self.encode_tokens(no_rows))
+    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
+        """For each column of texts the tokens that can have a weight of their own."""
+        return tuple(family.choose_features(record) for family, record, _ in self._list_texts())
 
-    def encode_tokens(self, cells: Sequence[Cells]) -> list[csr_array]:
-        """For each column of texts its documents as sparse rows of their tokens."""
-        encoded = []
-        for block, records, x in zip(self.schema.blocks, self.statistics.parts, cells, strict=False):
+    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[csr_array]:
+        """For each column of texts its documents as sparse rows of these tokens."""
+        texts = [(family, cells[b]) for family, _, b in self._list_texts()]
+        return [
+            family.encode_features(chosen, x.data)
+            for chosen, (family, x) in zip(features, texts, strict=True)
+            if isinstance(x, TextCells)
+        ]
+
+    def _list_texts(self) -> list[tuple[Text, TextStatistics, int]]:
+        """The family, the record and the block of each column of texts."""
+        found = []
+        for b, (block, records) in enumerate(zip(self.schema.blocks, self.statistics.parts, strict=True)):
             family = family_with_prior(block.candidates[0], records[0])
-            if isinstance(family, Text) and isinstance(x, TextCells):
-                encoded.append(family.rows(records[0], x.data))
-        return encoded
+            if isinstance(family, Text):
+                found.append((family, records[0], b))
+        return found
 
     # -- answers for rows that were learned ----------------------------------------------------------------------
 
