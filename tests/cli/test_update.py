@@ -31,17 +31,32 @@ def test_learn_and_forget_are_exact(mail, run):
     np.testing.assert_array_equal(after.counts_[:, 1:], before.counts_)
 
 
-def test_a_model_that_forgot_is_made_honest_again_on_rows_it_knows(run):
+def write_inbox():
     messages, labels = inbox()
     rows = [[y, m["text"]] for m, y in zip(messages, labels, strict=True)]
     write("all.csv", ["label", "text"], rows)
     write("gone.csv", ["label", "text"], rows[:100])
     write("kept.csv", ["label", "text"], rows[100:])
-    main(["train", "all.csv", "--target", "label", "--no-audit"])
+    return rows
+
+
+def test_a_model_that_forgot_is_the_model_that_never_learned(run):
+    write_inbox()
+    for name in ("all", "kept"):
+        assert run("train", f"{name}.csv", "--target", "label", "--no-audit")[0] == 0
     assert priory.load("all.priory").corrections_.names == ("tempering",)
+    code, _, err = run("forget", "all.priory", "gone.csv")
+    assert (code, err) == (0, "")
+    assert priory.load("all.priory").corrections_version_ == priory.load("kept.priory").corrections_version_
+
+
+def test_a_model_without_memory_is_made_honest_again_on_rows_it_knows(run):
+    rows = write_inbox()
+    run("train", "all.csv", "--target", "label", "--no-audit", "--memory", "0")
+    assert priory.load("all.priory").statistics_.sample is None
     _, _, err = run("forget", "all.priory", "gone.csv")
     assert err == (
-        "priory: the corrections (tempering) no longer fit the model and were dropped; "
+        "priory: the corrections (tempering) were dropped, because the model keeps no rows to derive them from; "
         "use --refresh FILE to fit them again\n"
     )
     run("learn", "all.priory", "gone.csv")

@@ -166,7 +166,7 @@ def test_refreshing_fits_the_corrections_again(here, quiet):
     write("all.csv", header, rows)
     write("gone.csv", header, rows[:50])
     write("kept.csv", header, rows[50:])
-    options = TrainingOptions(audit=False, refine=False)
+    options = TrainingOptions(audit=False, refine=False, memory=0)
     priory.save(workflows.train("all.csv", target="label", options=options).model, "m.priory")
     notes = []
     forgotten = workflows.forget("m.priory", "gone.csv", callbacks=Callbacks(notify=notes.append))
