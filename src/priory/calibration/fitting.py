@@ -121,7 +121,7 @@ def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
         given.counts.encoding,
         tuple(members[k] for k in kept),
         shares[kept] / shares[kept].sum(),
-        OutOfFoldAnswers(log_normalise(voted), group, weight),
+        out_of_fold=OutOfFoldAnswers(log_normalise(voted), group, weight),
     )
 
 

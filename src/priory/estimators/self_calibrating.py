@@ -57,7 +57,6 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     """A classifier with corrections: ``corrections_`` are those in use, ``stale_`` names those that were lost."""
 
     calibrate: Literal["loo", False]
-    refine: bool | Literal["auto"]
     memory: int | None
     refresh_after: float
     target_: str  # the column of the labels, where the model was trained from files
@@ -102,7 +101,11 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             raise DataError(f"refresh_after is {self.refresh_after!r}; use a share of the rows above 0.")
 
     def _memory(self) -> int:
-        return choose_memory(self.memory, self.refine is True)
+        return choose_memory(self.memory, self._is_refined())
+
+    def _is_refined(self) -> bool:
+        """Whether a refinement was asked for."""
+        return getattr(self, "refine", False) is True
 
     def _compute_statistics(
         self, table: TableT, classes: Array, group: Array, sample_weight: ArrayLike | None
@@ -125,7 +128,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     def _sample_learned_rows(self, table: TableT, group: Array, weight: Array | None) -> tuple[RowSample, Array]:
         """A sample of rows that the model has learned but does not keep, and the position of each of them."""
         return self._sample_rows(
-            self._read_cells(table), self.classes_, group, weight, choose_memory(None, self.refine is True)
+            self._read_cells(table), self.classes_, group, weight, choose_memory(None, self._is_refined())
         )
 
     def _finish_fit(self, table: TableT, group: Array, weight: Array | None) -> None:
@@ -275,8 +278,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             whole.__dict__["corrections_"] = corrections
         return whole
 
-    def _without_corrections(self) -> Self:
-        """The same model as naive Bayes has it."""
+    def without_corrections(self) -> Self:
+        """A model that has learned the same, and answers as naive Bayes has it."""
         plain = copy_state(self)
         plain._forget_corrections()
         plain.calibrate = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -82,8 +83,9 @@ def _format_line(line: LedgerLine, decibans: float) -> dict[str, object]:
 def _forget_row(model: ExplainingModel, example: object, label: Label) -> ExplainingModel:
     """The model as if it had never learned the row, or as it is if it cannot forget."""
     try:
-        twin = model._without_corrections() if hasattr(model, "_without_corrections") else copy.copy(model)
+        twin: Any = model.without_corrections() if hasattr(model, "without_corrections") else copy.copy(model)
         twin.forget(example, [label])
     except (AttributeError, PrioryError):
         return model
-    return twin
+    plain: ExplainingModel = twin
+    return plain

@@ -27,6 +27,13 @@ class SelfEvaluatingModel(Protocol):
 
 
 @runtime_checkable
+class CorrectedModel(Protocol):
+    """A model that may have corrections."""
+
+    def without_corrections(self) -> Classifier: ...
+
+
+@runtime_checkable
 class LeavingOutModel(Protocol):
     """A model that predicts each row as if it had not learned it."""
 
@@ -67,8 +74,8 @@ def score_learned_rows(model: Classifier, X: object, y: Array, known: Scores | N
 def score_held_out_rows(model: Classifier, X: object, y: Array) -> ReportScores:
     """The scores of rows that the model has not learned."""
     scores, plain = Scores.of(y, _predict_log_proba(model, X), model.classes_, logs=True), None
-    if hasattr(model, "corrections_"):
-        plain = Scores.of(y, _predict_log_proba(model._without_corrections(), X), model.classes_, logs=True)
+    if isinstance(model, CorrectedModel) and hasattr(model, "corrections_"):
+        plain = Scores.of(y, _predict_log_proba(model.without_corrections(), X), model.classes_, logs=True)
     return ReportScores(scores, "none of them learned by the model", _compare(scores, plain))
 
 

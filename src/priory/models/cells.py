@@ -178,7 +178,9 @@ class TextCells:
         return len(self.data)
 
     def take_rows(self, rows: Array | slice) -> TextCells:
-        if isinstance(rows, slice) or isinstance(self.data, TokenBags):
+        if isinstance(self.data, TokenBags):
+            return TextCells(self.data[rows])
+        if isinstance(rows, slice):
             return TextCells(self.data[rows])
         return TextCells([self.data[i] for i in rows.tolist()])
 
@@ -203,6 +205,8 @@ class TextCells:
     def append(self, other: TextCells) -> TextCells:
         if isinstance(self.data, TokenBags) and isinstance(other.data, TokenBags):
             return TextCells(self.data.append(other.data))
+        assert not isinstance(self.data, TokenBags)
+        assert not isinstance(other.data, TokenBags)
         return TextCells([*self.data, *other.data])
 
     def place_columns(self, other: TextCells, places: Array) -> TextCells:

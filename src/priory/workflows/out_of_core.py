@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from priory.bag_of_words.documents import PackedDocuments
-from priory.bag_of_words.token_bags import AnyDocuments
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import TokenCounter, Tokenizer
 from priory.bag_of_words.vocabulary import GrowingVocabulary
@@ -127,14 +126,14 @@ class TextWorker(CountingWorker):
             self.earlier_statistics = self.collect_statistics()
             self.counter, self.n = TokenCounter(width, self.tokenizer, self.binary, self.max_tokens), np.zeros(width)
         self.classes = batch.classes
-        documents = cast("AnyDocuments", batch.rows)  # a model of texts is given no tables
+        documents = cast(PackedDocuments, batch.rows)  # a model of texts is given no tables
         self.counter.add(documents, batch.group, threads=1)
         self.n += np.bincount(batch.group, minlength=len(self.n))
         if self.memory:
             sample = self._sample_texts(documents, batch)
             self.sample = sample if self.sample is None else self.sample + sample
 
-    def _sample_texts(self, documents: AnyDocuments, batch: LabelledBatch) -> RowSample:
+    def _sample_texts(self, documents: PackedDocuments, batch: LabelledBatch) -> RowSample:
         cells = [TextCells(documents)]
         return RowSample.of([TEXT_COLUMN], cells, batch.classes, batch.group, None, self.memory, self._keep_cells)[0]
 
