@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
@@ -34,10 +34,10 @@ from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
-from priory.models.explanation import Ledger, LedgerLine, Ledgers
+from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
 from priory.models.model_statistics import ModelStatistics
 from priory.models.table_reading import take_text_column
-from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines
+from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
 
 TOKEN_PARAMETERS = (  # what decides which tokens are counted
     *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "cjk", "stop_words"),
@@ -222,6 +222,18 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.calibrate = calibrate
         self.refine = refine
 
+    @classmethod
+    def textbook(cls, model: str = "bernoulli", alpha: float = 1.0) -> Self:
+        """Naive Bayes of texts as the book has it: every word counts, however short, and nothing is corrected.
+
+        ``alpha`` is 1 for Laplace's estimate and 0 for relative frequencies.
+
+        >>> reviews = ["I enjoyed the movie.", "The movie was bad."]
+        >>> TextClassifier.textbook().fit(reviews, ["good", "bad"]).predict(["I enjoyed it."]).tolist()
+        ['good']
+        """
+        return cls(model, alpha=alpha, min_token_length=1, calibrate=False)
+
     def _is_consistent(self) -> bool:
         """Whether the records can be those of the text model that was declared."""
         return (
@@ -387,26 +399,36 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     # -- explaining ----------------------------------------------------------------------------------------------
 
-    def explain(self, X: object) -> Ledgers:
-        """For each text the ledger of its tokens: how much each counts for every class, how often, and where."""
+    def explain(self, X: object, unit: str = "decibans") -> Ledgers:
+        """For each text the ledger of its tokens: how much each counts for every class, how often, and where.
+
+        ``unit`` is what it is shown in: "decibans", "nats", "bits", or "probability" for P(word | class) and factors.
+        """
         check_is_fitted(self, "statistics_")
+        check_unit(unit)
         self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
         split = self._calibrated().split_evidence(self._read_cells(texts))
         prior = LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
+        named = self._name_corrections()
         return Ledgers(
             [
-                self._explain_document(document, weight, prior, rest)
+                replace(self._explain_document(document, weight, prior, rest), unit=unit, corrections=named)
                 for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
             ]
         )
 
     def _explain_document(self, document: Document, text_weight: float, prior: LedgerLine, correction: Array) -> Ledger:
         model, records = self._build_text_model(), self._records()
-        table, constant = (text_weight * weights for weights in model.token_weights(records))
         words = check_words_kept(model.select_counts(records))
+        table, constant = model.token_weights(records)
         row_of_token = words.derive("places", lambda w: {token: row for row, token in enumerate(w.tokens())})
         lines = make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
+        if model.model == "bernoulli":
+            rows = [row_of_token[line.name] for line in lines]
+            lines, constant = move_absence(lines, constant, words.counts[rows])
+        lines = [replace(line, log_likelihood=tuple(text_weight * x for x in line.log_likelihood)) for line in lines]
+        constant = text_weight * constant
         if constant.any():
             lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
         if not np.allclose(correction, 0.0, atol=1e-9):

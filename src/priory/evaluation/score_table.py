@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from priory.core.terminal_width import display_width, pad_to_width
 from priory.evaluation.intervals import Interval
-from priory.models.explanation import format_value
+from priory.models.ledger_formatting import format_value
 
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from priory.core.display_table import import_pandas
 from priory.core.logspace import log, x_log_y
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array
@@ -27,7 +28,6 @@ from priory.evaluation.reliability import (
 )
 from priory.evaluation.score_table import OVERALL_SCORES, format_scores, scores_to_dict
 from priory.evaluation.verdict import explain_too_few_rows, format_verdict
-from priory.models.explanation import import_pandas
 
 if TYPE_CHECKING:
     import pandas as pd

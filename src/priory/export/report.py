@@ -20,7 +20,7 @@ from priory.evaluation.scores import Scores
 from priory.export.report_mistakes import describe_mistakes
 from priory.export.report_scores import ANSWERS, UNCORRECTED, ReportScores, score_held_out_rows, score_learned_rows
 from priory.export.strongest_evidence import ClassEvidence, TokenModel, find_strongest_evidence
-from priory.models.explanation import format_value
+from priory.models.ledger_formatting import format_value
 from priory.plots.canvas import render_inline_svg
 
 if TYPE_CHECKING:

@@ -21,9 +21,11 @@ from priory.families.value_counts import CategoricalCells
 from priory.models.cells import Cells, LabelCells, NumberCells, TextCells
 from priory.models.records import BlockRecord
 from priory.models.table import Table
+from priory.models.textbook_families import TextbookFamilies
 
 Candidate = type[AnyFamily] | AnyFamily  # a class takes its prior from the data; an instance is a declared prior
 FamilyLike = str | Candidate  # "auto", the name of a family, a class or an instance
+FamiliesLike = FamilyLike | Mapping[str, FamilyLike] | TextbookFamilies  # one for all columns, or for each its own
 
 
 @register_record("Block")
@@ -77,13 +79,15 @@ class Schema:
         return None
 
     @classmethod
-    def of(cls, table: Table, families: FamilyLike | Mapping[str, FamilyLike], alpha: float | None) -> Schema:
-        wanted = _assign_families(families, table.names)
-        return cls(table.names).add_columns(table, wanted, alpha)
+    def of(cls, table: Table, families: FamiliesLike, alpha: float | None) -> Schema:
+        if not isinstance(families, TextbookFamilies):
+            families = _assign_families(families, table.names)
+        return cls(table.names).add_columns(table, families, alpha)
 
-    def add_columns(self, table: Table, families: FamilyLike | Mapping[str, FamilyLike], alpha: float | None) -> Schema:
+    def add_columns(self, table: Table, families: FamiliesLike, alpha: float | None) -> Schema:
         """This schema, and the columns that were empty until now."""
-        wanted = families if isinstance(families, dict) else _assign_families(families, self.names)
+        rule = families if isinstance(families, TextbookFamilies) else None
+        wanted = {} if isinstance(families, TextbookFamilies) else _assign_families(families, self.names)
         kinds = table.column_kinds()
         places = dict(zip(self.names, table.find_columns(self.names), strict=True))
         known = {name for block in self.blocks for name in block.names}
@@ -91,8 +95,12 @@ class Schema:
         for name in self.names:
             kind = kinds[table.names[places[name]]]
             if name not in known and kind != "empty":
-                family = wanted.get(name, "auto")
-                if isinstance(family, str) and family == "auto" and kind == "label" and table.is_prose(places[name]):
+                family: FamilyLike = wanted.get(name, "auto")
+                is_prose = family == "auto" and kind == "label" and table.is_prose(places[name])
+                if rule is not None:
+                    kind = "text" if is_prose else kind
+                    family = rule.choose_family(name, kind, kind == "number" and table.is_binary(places[name]))
+                elif is_prose:
                     family = Text
                 groups.setdefault(_resolve_candidates(family, name, kind, alpha), []).append(name)
         new = [

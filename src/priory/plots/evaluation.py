@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from priory.evaluation.scores import Scores
-from priory.models.explanation import DECIBANS_PER_NAT, Ledger, LedgerLine, format_value
+from priory.models.explanation import Ledger, LedgerLine
+from priory.models.ledger_formatting import DECIBANS_PER_NAT, format_value
 from priory.plots.canvas import BLUE, INK_COLOUR, RED, create_axes, create_figure
 
 if TYPE_CHECKING:

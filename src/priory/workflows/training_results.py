@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -47,6 +47,10 @@ class TrainingOptions:
         The longest run of words that counts as one token, where the only column is a text.
     max_tokens : int, optional
         The number of different words to keep while learning, where the only column is a text.
+    textbook : bool
+        Naive Bayes as the book has it: nothing is chosen by the data, and nothing is corrected.
+    m : float or "laplace"
+        With ``textbook``: the virtual examples of each column; "laplace" is one for each value.
     sample_rows : int
         The number of rows, drawn uniformly from all, that the model is corrected, scored and audited with.
     """
@@ -60,6 +64,8 @@ class TrainingOptions:
     ngrams: int = 1
     max_tokens: int | None = None
     sample_rows: int = DEFAULT_SAMPLE_ROWS
+    textbook: bool = False
+    m: float | Literal["laplace"] = 0.0
 
 
 @dataclass
@@ -139,7 +145,8 @@ def evaluate_on_sample(
     pa.default_memory_pool().release_unused()  # what reading took
     model, result.sample, result.labels = result.model, sample, labels
     with callbacks.activity(f"leaving out each of {len(labels):,} rows in turn"):
-        model.set_params(calibrate="loo").refresh(sample, labels)
+        if not options.textbook:
+            model.set_params(calibrate="loo").refresh(sample, labels)
         if hasattr(model, "corrections_"):
             result.scores = replace(model.evaluate(), positions=model.find_scored_rows(sample))
         else:
