@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import families, naive_bayes, plots, storage, workflows
+    from priory import families, naive_bayes, plots, probability, storage, workflows
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
     from priory.estimators.mdl_discretiser import MDLDiscretiser
@@ -46,6 +46,7 @@ __all__ = [
     "load",
     "naive_bayes",
     "plots",
+    "probability",
     "report",
     "save",
     "storage",

@@ -183,6 +183,6 @@ def test_textbook_training_corrects_nothing_and_explains_in_probabilities(run):
     code, _, err = run("train", "play.csv", "--target", "play", "--m", "2", "--force")
     assert (code, "--m is the m-estimate of --textbook" in err) == (2, True)
     assert run("train", "play.csv", "--target", "play", "--textbook", "--m", "laplace", "--force")[0] == 0
-    assert priory.load("play.priory").predict_proba([{"outlook": "overcast"}])[0, 0] == pytest.approx(
-        5 / 14 / 8 / (5 / 14 / 8 + 9 / 14 * 5 / 12)
-    )
+    row = dict.fromkeys(example["columns"][:-1]) | {"outlook": "overcast"}
+    expected = 5 / 14 / 8 / (5 / 14 / 8 + 9 / 14 * 5 / 12)
+    assert priory.load("play.priory").predict_proba([row])[0, 0] == pytest.approx(expected)

@@ -257,6 +257,12 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         """The weight of the rows learned of each class."""
         return self._fitted_statistics().n
 
+    @property
+    def class_prior_(self) -> Array:
+        """P(class): the probability of each class before a row is read."""
+        self._fitted_statistics()
+        return np.asarray(np.exp(log_normalise(self._log_prior()[None]))[0])
+
     def _fitted_statistics(self) -> ModelStatistics:
         if "statistics_" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has learned nothing yet; call fit first.")

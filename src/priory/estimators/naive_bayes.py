@@ -31,6 +31,7 @@ from priory.models.explanation import Ledgers, check_unit
 from priory.models.family_choice import argmax_evidence
 from priory.models.model_statistics import ModelStatistics, add_empty_blocks, make_empty_statistics, observe_cells
 from priory.models.naive_bayes import Model
+from priory.models.probability_tables import ProbabilityTables, tabulate_model
 from priory.models.schema import ColumnBlock, FamiliesLike, Schema, instantiate_family
 from priory.models.table import Table
 from priory.models.table_reading import read_table
@@ -99,6 +100,10 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         The labels, sorted.
     class_count_ : ndarray
         The weight of the rows learned of each class.
+    class_prior_ : ndarray
+        The probability of each class before a row is read.
+    tables_ : ProbabilityTables
+        P(class), and P(value | class) of every column, with the counts and the formula of each estimate.
     statistics_ : ModelStatistics
         Everything that was learned: it adds, subtracts and scales.
     schema_ : dict of str to ColumnReport
@@ -399,6 +404,12 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             unit=check_unit(unit),
             corrections=self._name_corrections(),
         )
+
+    @property
+    @optional_attribute
+    def tables_(self) -> ProbabilityTables:
+        """P(class), and P(value | class) of every column, with the counts and the formula of each estimate."""
+        return tabulate_model(self._model())
 
     @property
     @optional_attribute

@@ -24,6 +24,7 @@ from priory.calibration.calibrator import Calibrator
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
 from priory.core.deprecation import rename_arguments, rename_parameters
+from priory.core.display_table import DisplayTable
 from priory.core.model_matching import describe_difference
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
@@ -36,6 +37,7 @@ from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
 from priory.models.model_statistics import ModelStatistics
+from priory.models.probability_tables import ProbabilityTables, tabulate_texts, tabulate_words
 from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
 
@@ -134,6 +136,10 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         The labels, sorted.
     class_count_ : ndarray of shape (n_classes,)
         The weight of the documents learned of each class.
+    class_prior_ : ndarray of shape (n_classes,)
+        The probability of each class before a text is read.
+    tables_ : ProbabilityTables
+        P(class), and P(word | class) of the words that distinguish the classes most.
     vocabulary_ : list of str
         The tokens in use.
     counts_ : ndarray of shape (n_tokens, n_classes)
@@ -369,6 +375,28 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     def counts_(self) -> Array:
         """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
         return self._counts_in_use().counts
+
+    @property
+    @optional_attribute
+    def tables_(self) -> ProbabilityTables:
+        """P(class), and P(word | class) of the words that distinguish the classes most; see ``tabulate_words``."""
+        return tabulate_texts(
+            self._build_text_model(), self._records(), self.classes_, self.class_count_, self.class_prior_
+        )
+
+    def tabulate_words(self, words: Iterable[str] | None = None) -> DisplayTable:
+        """P(word | class) of these words, or of all words; with the counts and the formula of each estimate.
+
+        >>> model = TextClassifier.textbook("multinomial").fit(["win cash", "see you"], ["spam", "ham"])
+        >>> print(model.tabulate_words(["cash", "you"]))
+        P(word | class), multinomial
+        text  ham                spam
+        cash  (0+1)/(2+4) = 0.1667  (1+1)/(2+4) = 0.3333
+        you   (1+1)/(2+4) = 0.3333  (0+1)/(2+4) = 0.1667
+        """
+        check_is_fitted(self, "statistics_")
+        chosen = self.vocabulary_ if words is None else list(words)
+        return tabulate_words(self._build_text_model(), self._records(), self.classes_, chosen)[0]
 
     @property
     @optional_attribute

@@ -169,7 +169,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     # -- classes by columns --------------------------------------------------------------------------------------
 
-    def _family_of_column(self, j: int) -> Categorical:
+    def take_column(self, j: int) -> Categorical:
         """The family of column ``j`` of a block."""
         if np.ndim(self.alpha) == 0 or self.values is not None:
             return self
@@ -188,7 +188,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     def _tables(self, statistics: tuple[ValueCounts, ...], estimate: str) -> list[Array]:
         return [
-            tally.derive("table", partial(self._family_of_column(j)._table, estimate=estimate), self, estimate)
+            tally.derive("table", partial(self.take_column(j)._table, estimate=estimate), self, estimate)
             for j, tally in enumerate(statistics)
         ]
 
@@ -234,7 +234,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         )
 
     def evidence(self, statistics: tuple[ValueCounts, ...]) -> Array:
-        return np.array([self._family_of_column(j).log_evidence(tally).sum() for j, tally in enumerate(statistics)])
+        return np.array([self.take_column(j).log_evidence(tally).sum() for j, tally in enumerate(statistics)])
 
     @staticmethod
     def leave_one_out(

@@ -143,13 +143,13 @@ class Text(ColumnFamily[TextStatistics, DocumentBatch]):
 
     def inclusion_probability(self, statistics: TextStatistics) -> dict[str, float]:
         """For each token (or bucket) the probability that it depends on the class."""
-        return self.build_model().inclusion_probability(_split_record(statistics))
+        return self.build_model().inclusion_probability(split_record(statistics))
 
     def find_record_fault(self, statistics: object) -> str | None:
         """What is wrong with a record of this column; None if nothing is."""
         if not isinstance(statistics, BagCounts | OccurrencesAndPresence):
             return "its tokens were not counted"
-        return self.build_model().find_fault(_split_record(statistics))
+        return self.build_model().find_fault(split_record(statistics))
 
     # -- answering -----------------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class Text(ColumnFamily[TextStatistics, DocumentBatch]):
 
     def score(self, statistics: TextStatistics, x: DocumentBatch, estimate: str) -> Array:
         """log p(text | class): (texts, classes). An empty text is a missing one, and says nothing."""
-        return _zero_where_empty(self.build_model(estimate).score(_split_record(statistics), x), x)
+        return _zero_where_empty(self.build_model(estimate).score(split_record(statistics), x), x)
 
     def leaves_out_in_closed_form(self, estimate: str) -> bool:
         """Whether leaving a text out is quick: it touches the counts of its own tokens only."""
@@ -166,16 +166,16 @@ class Text(ColumnFamily[TextStatistics, DocumentBatch]):
 
     def leave_one_out(self, statistics: TextStatistics, x: DocumentBatch, group: Array, estimate: str) -> Array:
         """The terms (texts, classes, 1) of learned texts, each from the record without it."""
-        scores = self.build_model(estimate).leave_one_out(_split_record(statistics), x, group)
+        scores = self.build_model(estimate).leave_one_out(split_record(statistics), x, group)
         return _zero_where_empty(scores, x)[:, :, None]
 
     def rows(self, statistics: TextStatistics, x: DocumentBatch) -> csr_array:
         """The texts as sparse rows of unit length over their tokens."""
-        return self.build_model().encode(_split_record(statistics), x)
+        return self.build_model().encode(split_record(statistics), x)
 
     def evidence(self, statistics: TextStatistics) -> Array:
         """Log evidence of the column: of its tokens, as drawn one by one by each class."""
-        return np.array([self.build_model().log_evidence(_split_record(statistics))])
+        return np.array([self.build_model().log_evidence(split_record(statistics))])
 
 
 def _join_records(records: TextRecords) -> TextStatistics:
@@ -188,7 +188,8 @@ def _join_records(records: TextRecords) -> TextStatistics:
     return OccurrencesAndPresence(occurrences.n, occurrences, presence)
 
 
-def _split_record(statistics: TextStatistics) -> TextRecords:
+def split_record(statistics: TextStatistics) -> TextRecords:
+    """The record of a column as the text model keeps it."""
     if isinstance(statistics, OccurrencesAndPresence):
         return (statistics.occurrences, statistics.presence)
     return (statistics,)
