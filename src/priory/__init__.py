@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from priory.leakage import audit
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.regression.logistic_regression import BayesianLogisticRegression
+    from priory.regression.sigmoid_unit import SigmoidUnit
     from priory.storage import load, save
 
 __version__ = "0.2.0"  # the only place: pyproject.toml reads it from here
@@ -38,6 +39,7 @@ __all__ = [
     "MDLTreeClassifier",
     "NaiveBayes",
     "Scores",
+    "SigmoidUnit",
     "TextClassifier",
     "audit",
     "bayes_rate",
@@ -68,6 +70,7 @@ _HOME = {
     "MDLTreeClassifier": "estimators.mdl_tree",
     "NaiveBayes": "estimators.naive_bayes",
     "Scores": "evaluation.scores",
+    "SigmoidUnit": "regression.sigmoid_unit",
     "TextClassifier": "estimators.text_classifier",
     "audit": "leakage",
     "bayes_rate": "evaluation.bayes_error",

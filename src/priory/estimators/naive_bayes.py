@@ -31,6 +31,7 @@ from priory.models.explanation import Ledgers, check_unit
 from priory.models.family_choice import argmax_evidence
 from priory.models.model_statistics import ModelStatistics, add_empty_blocks, make_empty_statistics, observe_cells
 from priory.models.naive_bayes import Model
+from priory.models.parameter_count import ParameterCount, count_model_parameters
 from priory.models.probability_tables import ProbabilityTables, tabulate_model
 from priory.models.schema import ColumnBlock, FamiliesLike, Schema, instantiate_family
 from priory.models.table import Table
@@ -106,6 +107,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         P(class), and P(value | class) of every column, with the counts and the formula of each estimate.
     statistics_ : ModelStatistics
         Everything that was learned: it adds, subtracts and scales.
+    n_parameters_ : ParameterCount
+        The number of parameters, and how many there were without the naive assumption.
     schema_ : dict of str to ColumnReport
         For each column its family, and the evidence of every candidate.
     inclusion_probability_ : ndarray
@@ -410,6 +413,12 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def tables_(self) -> ProbabilityTables:
         """P(class), and P(value | class) of every column, with the counts and the formula of each estimate."""
         return tabulate_model(self._model())
+
+    @property
+    @optional_attribute
+    def n_parameters_(self) -> ParameterCount:
+        """The number of parameters, and how many there were without the naive assumption."""
+        return count_model_parameters(self._model())
 
     @property
     @optional_attribute

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 import sys
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,7 +21,13 @@ from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Analyzer, Tokenizer
-from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, check_words_kept
+from priory.bag_of_words.vocabulary import (
+    FixedVocabulary,
+    Vocabulary,
+    build_vocabulary,
+    check_words_kept,
+    find_unmatched_entries,
+)
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.calibration.stacking import MemberSpec
@@ -30,13 +38,14 @@ from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
-from priory.errors import DataError, StaleModelError
+from priory.errors import DataError, PrioryWarning, StaleModelError
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
 from priory.models.model_statistics import ModelStatistics
+from priory.models.parameter_count import ParameterCount, count_text_parameters
 from priory.models.probability_tables import ProbabilityTables, tabulate_texts, tabulate_words
 from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
@@ -110,7 +119,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out.
     vocabulary : iterable of str, optional
-        Use only these tokens. Others are ignored, or share one slot if ``unknown`` is true.
+        Use only these tokens, read as texts are (in lower case, stemmed). Others are ignored, or share one slot if
+        ``unknown`` is true.
     unknown : bool
         Whether tokens that are not in ``vocabulary`` share a slot.
     min_df, max_df : int or float
@@ -146,6 +156,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         For each token (or bucket) the documents of each class that show it, or its occurrences.
     alpha_ : float
         The smoothing in use.
+    n_parameters_ : ParameterCount
+        The number of parameters, and how many there were without the naive assumption.
     inclusion_probability_ : dict of str to float
         For each token the probability that it depends on the class at all.
     salt_ : int
@@ -312,9 +324,23 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         if reset:
             if not texts.rows:
                 raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
+            self._warn_of_unmatched_entries()
             self.n_features_in_ = 1
             self.salt_ = secrets.randbits(63) if self.salt is None else self.salt
         return texts
+
+    def _warn_of_unmatched_entries(self) -> None:
+        """Warn of entries of a fixed vocabulary that no text can match."""
+        if self.vocabulary is None:
+            return
+        unmatched = find_unmatched_entries(self._build_vocabulary().tokenizer, tuple(self.vocabulary))
+        if unmatched:
+            warnings.warn(
+                f"{unmatched[0]!r} in the vocabulary can never match: no text has such a token; "
+                "see min_token_length, ngram_range, analyzer and stop_words.",
+                PrioryWarning,
+                stacklevel=4,
+            )
 
     def _resolve_classes(self, classes: ArrayLike | None, is_first_call: bool) -> Array | None:
         if classes is not None:
@@ -400,6 +426,12 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     @property
     @optional_attribute
+    def n_parameters_(self) -> ParameterCount:
+        """The number of parameters, and how many there were without the naive assumption."""
+        return count_text_parameters(self._build_text_model(), self._records())
+
+    @property
+    @optional_attribute
     def n_tokens_(self) -> int:
         """The number of different tokens (or buckets) in use."""
         return len(self._counts_in_use())
@@ -410,6 +442,36 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         """For each token the probability that it depends on the class at all."""
         self._token_counts()
         return self._build_text_model().inclusion_probability(self._records())
+
+    # -- texts as vectors ----------------------------------------------------------------------------------------
+
+    def transform(self, X: object) -> csr_array:
+        """The texts as sparse rows over the tokens in use: whether each occurs, or how often, as the model counts.
+
+        A fixed vocabulary needs no ``fit``.
+
+        >>> pets = ["I like cats.", "Dogs are friendly.", "Cats and dogs are pets."]
+        >>> model = TextClassifier(vocabulary=["cats", "dogs", "pets"])
+        >>> model.transform(pets).toarray().astype(int).tolist()
+        [[1, 0, 0], [0, 1, 0], [1, 1, 1]]
+        """
+        model, counts = self._build_text_model(), self._sort_counts_in_use()
+        documents = self._read(X, reset=False).documents
+        indptr, ids, times = model.vocabulary.encode(documents, counts)
+        values = np.ones(len(ids)) if model.binary else times.astype(float)
+        return csr_array((values, ids, indptr), shape=(len(documents), len(counts)))
+
+    def get_feature_names_out(self, input_features: object = None) -> Array:
+        """The tokens that the columns of ``transform`` stand for."""
+        return np.array(self._build_vocabulary().name_tokens(self._sort_counts_in_use()), dtype=object)
+
+    def _sort_counts_in_use(self) -> BagCounts:
+        """The counts in use; of a fixed vocabulary, even before anything was learned."""
+        vocabulary = self._build_vocabulary()
+        if "statistics_" not in vars(self) and isinstance(vocabulary, FixedVocabulary):
+            return vocabulary.select_counts(vocabulary.count([], np.zeros(0, dtype=int), 1, None, True))
+        check_is_fitted(self, "statistics_")
+        return self._counts_in_use()
 
     # -- calibrating ---------------------------------------------------------------------------------------------
 

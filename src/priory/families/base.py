@@ -43,6 +43,7 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
 
     accepted_values: ClassVar[str] = ""  # what a column must hold for this family to fit it, for people
     column_kind: ClassVar[ColumnKind] = "number"  # what the cells of its columns are read as
+    whole_row_estimator: ClassVar[str] = ""  # what to use for a family of whole rows, which is not for one column
 
     @classmethod
     def accepts(cls, values: Array) -> Array:

@@ -180,6 +180,11 @@ def _resolve_candidates(
             f"families of column {name!r} is {family!r}; "
             f"use 'auto', a family, or one of {', '.join(families_by_name())}."
         )
+    if chosen[0].whole_row_estimator:
+        raise KindError(
+            f"{_family_class(chosen[0]).__name__} explains whole rows, and column {name!r} is one of them; "
+            f"use {chosen[0].whole_row_estimator}."
+        )
     if alpha is not None:
         chosen = tuple(c.with_alpha(alpha) if isinstance(c, type) else c for c in chosen)
     counted = chosen[0].column_kind
