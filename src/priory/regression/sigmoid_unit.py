@@ -111,7 +111,8 @@ class SigmoidUnit(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: MatrixLike) -> Array:
         """Return the more probable class of each row."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+        is_second = self.decision_function(X) > 0
+        return np.asarray(self.classes_[is_second.astype(int)])
 
     def _add_ones(self, x: Array) -> Array:
         return np.column_stack([np.ones(len(x)), x]) if self.fit_intercept else x
