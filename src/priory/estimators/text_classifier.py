@@ -46,7 +46,12 @@ from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
 from priory.models.model_statistics import ModelStatistics
 from priory.models.parameter_count import ParameterCount, count_text_parameters
-from priory.models.probability_tables import ProbabilityTables, tabulate_texts, tabulate_words
+from priory.models.probability_tables import (
+    ProbabilityTables,
+    compute_word_probabilities,
+    tabulate_texts,
+    tabulate_words,
+)
 from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
 
@@ -156,6 +161,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         For each token (or bucket) the documents of each class that show it, or its occurrences.
     alpha_ : float
         The smoothing in use.
+    word_probabilities_ : ndarray of shape (n_classes, n_tokens)
+        P(word | class) of every token in use.
     n_parameters_ : ParameterCount
         The number of parameters, and how many there were without the naive assumption.
     inclusion_probability_ : dict of str to float
@@ -409,6 +416,15 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return tabulate_texts(
             self._build_text_model(), self._records(), self.classes_, self.class_count_, self.class_prior_
         )
+
+    @property
+    @optional_attribute
+    def word_probabilities_(self) -> Array:
+        """P(word | class) of every class (row) and every token in use (column), in the order of ``vocabulary_``."""
+        model, records = self._build_text_model(), self._records()
+        shares = compute_word_probabilities(model, records)
+        row_of_token = {token: row for row, token in enumerate(check_words_kept(model.select_counts(records)).tokens())}
+        return shares[[row_of_token[token] for token in self.vocabulary_]].T
 
     def tabulate_words(self, words: Iterable[str] | None = None) -> DisplayTable:
         """P(word | class) of these words, or of all words; with the counts and the formula of each estimate.

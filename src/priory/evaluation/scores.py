@@ -26,7 +26,7 @@ from priory.evaluation.reliability import (
     calibration_error,
     compute_reliability_bins,
 )
-from priory.evaluation.score_table import OVERALL_SCORES, format_scores, scores_to_dict
+from priory.evaluation.score_table import OVERALL_SCORES, format_scores, format_scores_html, scores_to_dict
 from priory.evaluation.verdict import explain_too_few_rows, format_verdict
 
 if TYPE_CHECKING:
@@ -283,6 +283,9 @@ class Scores:
         return self.too_few_rows or format_verdict(self)
 
     # -- output --------------------------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        return format_scores_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as lists, numbers and strings for JSON; infinite or undefined values become None."""

@@ -140,6 +140,12 @@ def tabulate_class_prior(classes: Array, n: Array, probabilities: Array) -> tupl
     return DisplayTable("P(class)", ("class", "rows", "P"), rows[:MAX_TABLE_ROWS]), estimates
 
 
+def compute_word_probabilities(text: TextModel, records: TextRecords) -> Array:
+    """(words, classes): P(word | class); for "poisson" the rate of each word in a document of the class."""
+    table = text.token_weights(records).table
+    return 1 / (1 + np.exp(-table)) if text.model == "bernoulli" else np.exp(table)
+
+
 def find_distinctive_words(text: TextModel, records: TextRecords, max_words: int = MAX_STRONGEST_WORDS) -> list[str]:
     """The words whose probabilities differ most between the classes, weighted by how often they occur."""
     counts = check_words_kept(text.select_counts(records))
@@ -218,14 +224,10 @@ def _estimate_words(
     if unknown:
         raise DataError(f"the model has no word {unknown[0]!r}; it may be stemmed, lowered or too rare.")
     rows = [row_of_token[word] for word in words]
-    table = text.token_weights(records).table[rows]  # (words, classes)
     alpha, total = text.choose_alpha(records), counts.counts.sum(axis=0)
-    if text.model == "bernoulli":
-        shares, n, virtual = 1 / (1 + np.exp(-table)), counts.n, 2 * alpha
-    elif text.model == "poisson":
-        shares, n, virtual = np.exp(table), counts.n, 1.0
-    else:
-        shares, n, virtual = np.exp(table), total, alpha * len(counts)
+    n = counts.n if text.model in ("bernoulli", "poisson") else total
+    virtual = {"bernoulli": 2 * alpha, "poisson": 1.0}.get(text.model, alpha * len(counts))
+    shares = compute_word_probabilities(text, records)[rows]
     return [
         TableEntry(name, word, label, own, whole, p, _format_formula(own, whole, alpha, virtual, p))
         for word, row, probabilities in zip(words, rows, shares.tolist(), strict=True)
