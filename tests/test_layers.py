@@ -12,6 +12,7 @@ FOLDERS = [
     "errors",
     "_kernel",
     "core",
+    "probability",
     "bag_of_words",
     "families",
     "models",

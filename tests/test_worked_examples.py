@@ -138,3 +138,12 @@ def test_m_estimate():
     seen = Bernoulli().observe([1.0] * example["n_c"] + [0.0] * (example["n"] - example["n_c"]))
     belief = Bernoulli.m_estimate(m=example["m"], p=example["p"]) + seen
     assert float(belief.mean()) == pytest.approx(example["expect"], rel=1e-12)
+
+
+def test_both_multinomial_estimators_as_classifiers():
+    example = WORKED_EXAMPLES["two_multinomial_estimators"]
+    documents, label = example["counts_of_one_class"], ["c"] * 3
+    pooled = pr.naive_bayes.MultinomialNB(alpha=0).fit(documents, label)
+    averaged = pr.naive_bayes.DocumentAverageNB(alpha=0).fit(documents, label)
+    assert np.exp(pooled.feature_log_prob_[0]) == pytest.approx(example["expect"]["pooled"], rel=1e-12)
+    assert np.exp(averaged.feature_log_prob_[0]) == pytest.approx(example["expect"]["mean_of_documents"], rel=1e-12)

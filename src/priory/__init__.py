@@ -4,15 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import families, naive_bayes, plots, storage, workflows
+    from priory import families, naive_bayes, plots, probability, storage, workflows
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
+    from priory.estimators.learning_curve import score_by_rows
     from priory.estimators.mdl_discretiser import MDLDiscretiser
     from priory.estimators.mdl_tree import MDLTreeClassifier
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
     from priory.evaluation.bayes_error import bayes_rate
     from priory.evaluation.decisions import ABSTAIN, decide
+    from priory.evaluation.dependence import measure_dependence
     from priory.evaluation.scores import Scores
     from priory.export.onnx import to_onnx
     from priory.export.report import report
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from priory.leakage import audit
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.regression.logistic_regression import BayesianLogisticRegression
+    from priory.regression.sigmoid_unit import SigmoidUnit
     from priory.storage import load, save
 
 __version__ = "0.2.0"  # the only place: pyproject.toml reads it from here
@@ -38,16 +41,20 @@ __all__ = [
     "MDLTreeClassifier",
     "NaiveBayes",
     "Scores",
+    "SigmoidUnit",
     "TextClassifier",
     "audit",
     "bayes_rate",
     "decide",
     "families",
     "load",
+    "measure_dependence",
     "naive_bayes",
     "plots",
+    "probability",
     "report",
     "save",
+    "score_by_rows",
     "storage",
     "to_onnx",
     "workflows",
@@ -67,13 +74,16 @@ _HOME = {
     "MDLTreeClassifier": "estimators.mdl_tree",
     "NaiveBayes": "estimators.naive_bayes",
     "Scores": "evaluation.scores",
+    "SigmoidUnit": "regression.sigmoid_unit",
     "TextClassifier": "estimators.text_classifier",
     "audit": "leakage",
     "bayes_rate": "evaluation.bayes_error",
     "decide": "evaluation.decisions",
     "load": "storage",
+    "measure_dependence": "evaluation.dependence",
     "report": "export.report",
     "save": "storage",
+    "score_by_rows": "estimators.learning_curve",
     "to_onnx": "export.onnx",
 }
 

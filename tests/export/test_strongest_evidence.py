@@ -10,7 +10,7 @@ import pytest
 from priory import NaiveBayes, TextClassifier, report
 from priory.data import inbox
 from priory.export.strongest_evidence import MAX_EVIDENCE_DECIBANS, find_strongest_evidence
-from priory.models.explanation import DECIBANS_PER_NAT
+from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from shell import write
 
 

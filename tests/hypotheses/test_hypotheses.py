@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from priory.core.probability import bayes_rule
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
 from priory.families.bernoulli import Bernoulli
 from priory.hypotheses.continuum import Continuum
 from priory.hypotheses.finite import Hypotheses
+from priory.probability.rules import bayes_rule
 from worked_examples import WORKED_EXAMPLES
 
 SHARE = {"h1": 0.0, "h2": 0.25, "h3": 0.5, "h4": 0.75, "h5": 1.0}

@@ -24,6 +24,7 @@ from priory.naive_bayes import (
     BernoulliNB,
     CategoricalNB,
     ComplementNB,
+    DocumentAverageNB,
     GammaNB,
     GaussianBayes,
     GaussianNB,
@@ -32,7 +33,15 @@ from priory.naive_bayes import (
 )
 
 COUNTING = [BernoulliNB(), CategoricalNB(), ComplementNB(), MultinomialNB()]
-ALL = [*COUNTING, GaussianNB(), PoissonNB(), GammaNB(), GaussianBayes(), GaussianBayes(covariance="shared")]
+ALL = [
+    *COUNTING,
+    DocumentAverageNB(),
+    GaussianNB(),
+    PoissonNB(),
+    GammaNB(),
+    GaussianBayes(),
+    GaussianBayes(covariance="shared"),
+]
 
 every_estimator = pytest.mark.parametrize("estimator", ALL, ids=repr)
 every_counting_estimator = pytest.mark.parametrize("estimator", COUNTING, ids=repr)

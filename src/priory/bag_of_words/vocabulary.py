@@ -329,8 +329,39 @@ def build_vocabulary(
     if not growing.keeps_all_tokens or (buckets is not None and vocabulary is not None):
         raise DataError("buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one.")
     if vocabulary is not None:
-        return FixedVocabulary(tokenizer, tuple(vocabulary), unknown)
+        return FixedVocabulary(tokenizer, read_dictionary(tokenizer, tuple(vocabulary)), unknown)
     return HashedVocabulary(tokenizer, buckets or 0, salt)
+
+
+@lru_cache(maxsize=64)
+def read_dictionary(tokenizer: Tokenizer, dictionary: tuple[str, ...]) -> tuple[str, ...]:
+    """The dictionary as texts are read: in lower case, or stemmed, if they are. Each token once.
+
+    >>> read_dictionary(Tokenizer(), ("John", "Mary", "money"))
+    ('john', 'mary', 'money')
+    """
+    return tuple(dict.fromkeys(_read_entry(tokenizer, entry) for entry in dictionary))
+
+
+def find_unmatched_entries(tokenizer: Tokenizer, dictionary: tuple[str, ...]) -> list[str]:
+    """The entries of a dictionary that no text can match: the tokenizer never makes such a token.
+
+    >>> find_unmatched_entries(Tokenizer(), ("money", "a", "e-mail"))
+    ['a', 'e-mail']
+    """
+    return [entry for entry in dictionary if _find_whole_token(tokenizer, entry) is None]
+
+
+def _read_entry(tokenizer: Tokenizer, entry: str) -> str:
+    """The token that an entry is as a whole; otherwise the entry as it is."""
+    token = _find_whole_token(tokenizer, entry) if isinstance(entry, str) else None
+    return entry if token is None else token
+
+
+def _find_whole_token(tokenizer: Tokenizer, entry: str) -> str | None:
+    """The token that stands for the whole of a text."""
+    spans = reading.find_token_spans(entry, tokenizer)
+    return next((token for token, start, end in spans if (start, end) == (0, len(entry))), None)
 
 
 def check_words_kept(counts: BagCounts) -> TokenCounts:

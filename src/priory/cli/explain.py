@@ -16,6 +16,7 @@ from priory.cli.options import (
 )
 from priory.cli.sections import SectionedOption, sectioned_command
 from priory.cli.terminal import print_json, print_lines
+from priory.models.ledger_formatting import EVIDENCE_UNITS
 
 
 @sectioned_command(
@@ -35,10 +36,23 @@ from priory.cli.terminal import print_json, print_lines
     metavar="N",
     help="Which row of the file, counted from 1; may be repeated. By default the first.",
 )
+@click.option(
+    "--unit",
+    type=click.Choice(EVIDENCE_UNITS),
+    default="decibans",
+    metavar="UNIT",
+    help=f"What evidence is shown in: {', '.join(EVIDENCE_UNITS)}. By default decibans.",
+)
 @json_option
 @add_reading_options
 def explain_command(
-    model: str, values: tuple[str, ...], path: str | None, numbers: tuple[int, ...], json_: bool, **given: Any
+    model: str,
+    values: tuple[str, ...],
+    path: str | None,
+    numbers: tuple[int, ...],
+    unit: str,
+    json_: bool,
+    **given: Any,
 ) -> None:
     """Show the evidence behind a prediction: the prior, one line for each word or column, and their sum.
 
@@ -67,4 +81,4 @@ def explain_command(
     if json_:
         print_json([convert_ledger_to_dict(ledger) for ledger in ledgers])
     else:
-        print_lines(str(ledgers), indent="")
+        print_lines(str(ledgers.convert_unit(unit)), indent="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import click
 
@@ -212,6 +212,11 @@ def pop_training_options(given: dict[str, Any]) -> TrainingOptions:
 
     if given["plain"] and given["refine"]:
         raise click.UsageError("--plain and --refine exclude each other; use one of them")
+    if given["m"] is not None and not given["textbook"]:
+        raise click.UsageError("--m is the m-estimate of --textbook; use both, or --alpha")
+    for name in ("refine", "average", "alpha", "model", "max_words"):
+        if given["textbook"] and given[name]:
+            raise click.UsageError(f"--textbook and --{name.replace('_', '-')} exclude each other; use one of them")
     alpha = given["alpha"]
     if alpha is not None and not 0 <= alpha < float("inf"):
         raise click.BadParameter(f"{alpha} is not allowed; use a number that is 0 or more.", param_hint="--alpha")
@@ -226,7 +231,18 @@ def pop_training_options(given: dict[str, Any]) -> TrainingOptions:
         _replace_former_option(given.pop("max_words"), given.pop("most")),
         given.pop("memory"),
         given.pop("sample"),
+        given.pop("textbook"),
+        _parse_virtual_examples(given.pop("m")),
     )
+
+
+def _parse_virtual_examples(text: str | None) -> float | Literal["laplace"]:
+    if text is None or text == "laplace":
+        return "laplace" if text else 0.0
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is neither a number nor 'laplace'.", param_hint="--m") from None
 
 
 def _replace_former_option(max_words: int | None, most: int | None) -> int | None:

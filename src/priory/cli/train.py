@@ -52,6 +52,12 @@ MAX_UNREADABLE_SHOWN = 5
 )
 @click.option("--report", type=FILE_PATH_TYPE, metavar="HTML", help="Also write an HTML report.")
 @click.option("--plain", is_flag=True, help="Learn the statistics only: no corrections, no scores, no audit.")
+@click.option(
+    "--textbook",
+    is_flag=True,
+    help="Naive Bayes as the book has it: relative frequencies, Gaussians for numbers, no corrections.",
+)
+@click.option("--m", metavar="M", help="With --textbook: the m-estimate with M virtual examples, or 'laplace'.")
 @click.option("--no-audit", is_flag=True, help="Do not look for leakage in the data.")
 @force_option
 @json_option

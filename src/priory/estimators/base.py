@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from priory.core.atomic_state import copy_state, read_state, replace_state
+from priory.core.display_table import join_html
 from priory.core.logspace import log_normalise, normalise
 from priory.core.machine import total_memory_bytes
 from priory.core.model_matching import check_same_columns, check_same_type
@@ -29,6 +30,7 @@ from priory.core.sharding import score_shards
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.estimators.labels import convert_to_numpy, encode_labels, sort_labels
+from priory.estimators.model_summary import summarise_model
 from priory.models.model_statistics import ModelStatistics
 
 DECLARED_ATTRIBUTES = ("target_", "missing_", "notes")  # what a model has besides its parameters and what it learned
@@ -279,6 +281,19 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
     def class_count_(self) -> Array:
         """The weight of the rows learned of each class."""
         return self._fitted_statistics().n
+
+    @property
+    def class_prior_(self) -> Array:
+        """P(class): the probability of each class before a row is read."""
+        self._fitted_statistics()
+        return np.asarray(np.exp(log_normalise(self._log_prior()[None]))[0])
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: of a fitted model what it has learned, of others scikit-learn's diagram."""
+        if "statistics_" not in vars(self):
+            return str(super()._html_repr())
+        families = {name: column.family for name, column in getattr(self, "schema_", {}).items()}
+        return join_html(summarise_model(repr(self), self.classes_, self.class_count_, self.class_prior_, families))
 
     def _fitted_statistics(self) -> ModelStatistics:
         if "statistics_" not in vars(self):

@@ -23,12 +23,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
-from priory.core.probability import check_distribution
 from priory.core.typing import Array, Classifier, MatrixLike, RandomState
 from priory.errors import DataError
 from priory.estimators.folds import make_splitter
 from priory.estimators.sklearn_compat import BaseComposition, take_table_rows
 from priory.hypotheses.description_length import label_log_probabilities
+from priory.probability.rules import check_distribution
 
 
 class ModelSpace(ClassifierMixin, BaseComposition):

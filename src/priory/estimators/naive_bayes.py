@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -29,7 +29,7 @@ from priory.families import Text
 from priory.families.base import ESTIMATES
 from priory.models.cells import Cells
 from priory.models.class_prior import ClassPrior, check_class_prior
-from priory.models.explanation import Ledgers
+from priory.models.explanation import Ledgers, check_unit
 from priory.models.family_choice import argmax_evidence
 from priory.models.model_statistics import (
     ModelStatistics,
@@ -38,9 +38,12 @@ from priory.models.model_statistics import (
     rearrange_blocks,
 )
 from priory.models.naive_bayes import Model
-from priory.models.schema import ColumnBlock, FamilyLike, Schema, instantiate_family
+from priory.models.parameter_count import ParameterCount, count_model_parameters
+from priory.models.probability_tables import ProbabilityTables, tabulate_model
+from priory.models.schema import ColumnBlock, FamiliesLike, Schema, instantiate_family
 from priory.models.table import Table
 from priory.models.table_reading import read_table
+from priory.models.textbook_families import TextbookFamilies, ValuePriors
 
 # What "auto" tries: beyond these limits it is tried only where it is asked for by name.
 MAX_ROWS_TO_CALIBRATE = 5000  # rows that corrections are fitted to
@@ -71,7 +74,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     Parameters
     ----------
-    families : "auto", a family, or a dict of column to family
+    families : "auto", a family, a dict of column to family, or TextbookFamilies
         A family is a name ("gaussian"), a class (`Gaussian`, its prior taken from the data) or an instance
         (`Gaussian(location=0.0)`, a declared prior). "auto" chooses by evidence, column by column.
     estimate : "predictive", "mean", "map" or "ml"
@@ -104,8 +107,14 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         The labels, sorted.
     class_count_ : ndarray
         The weight of the rows learned of each class.
+    class_prior_ : ndarray
+        The probability of each class before a row is read.
+    tables_ : ProbabilityTables
+        P(class), and P(value | class) of every column, with the counts and the formula of each estimate.
     statistics_ : ModelStatistics
         Everything that was learned: it adds, subtracts and scales.
+    n_parameters_ : ParameterCount
+        The number of parameters, and how many there were without the naive assumption.
     schema_ : dict of str to ColumnReport
         For each column its family, and the evidence of every candidate.
     inclusion_probability_ : ndarray
@@ -149,7 +158,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     def __init__(
         self,
-        families: FamilyLike | Mapping[str, FamilyLike] = "auto",
+        families: FamiliesLike = "auto",
         *,
         estimate: str = "predictive",
         average: bool = False,
@@ -173,6 +182,36 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         self.structure = structure
         self.memory = memory
         self.refresh_after = refresh_after
+
+    @classmethod
+    def textbook(cls, m: float | Literal["laplace"] = 0, p: ValuePriors | None = None) -> Self:
+        """Naive Bayes as the book has it: nothing is chosen by the data, and nothing is corrected.
+
+        Labels have relative frequencies or the m-estimate ``(n_c + m p) / (n + m)``, numbers a Gaussian with the mean
+        and the variance (divided by n) of their class.
+
+        Parameters
+        ----------
+        m : float or "laplace"
+            The number of virtual examples of each column; "laplace" is one for each value.
+        p : dict of column to dict of value to probability, optional
+            The prior probability of each value; by default all values of a column have the same.
+
+        Examples
+        --------
+        >>> days = [{"wind": "weak"}, {"wind": "weak"}, {"wind": "strong"}, {"wind": "strong"}]
+        >>> model = NaiveBayes.textbook().fit(days, ["yes", "yes", "yes", "no"])
+        >>> print(model.explain([{"wind": "strong"}], unit="probability"))
+        no against yes
+        p               no     yes  odds ×
+        prior         0.25    0.75  0.3333
+        wind = strong    1  0.3333       3
+        product       0.25    0.25       1
+        P(class | row) 0.5     0.5
+        """
+        families = TextbookFamilies(m, p)
+        estimate = "ml" if m == 0 else "mean"
+        return cls(families, estimate=estimate, calibrate=False, refine=False, structure="naive")
 
     def _is_consistent(self) -> bool:
         """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
@@ -356,8 +395,10 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     # -- answering -----------------------------------------------------------------------------------------------
 
     @read_state
-    def explain(self, X: object) -> Ledgers:
+    def explain(self, X: object, unit: str = "decibans") -> Ledgers:
         """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds.
+
+        ``unit`` is what it is shown in: "decibans", "nats", "bits", or "probability" for P(value | class) and factors.
 
         Each line is what the column counts for after tempering, which gives each part of the model a weight;
         "prior (tempered)" is the class prior times its weight, and "(together)" is what corrections that look at
@@ -373,7 +414,23 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         if not np.allclose(split.rest, 0.0, atol=1e-9):
             terms = np.concatenate([terms, split.rest[:, :, None]], axis=2)
             names, values = [*names, "(together)"], [[*row, ""] for row in values]
-        return Ledgers.of(self.classes_, split.prior, terms, names, values, split.prior_name)
+        return Ledgers.of(
+            *(self.classes_, split.prior, terms, names, values, split.prior_name),
+            unit=check_unit(unit),
+            corrections=self._name_corrections(),
+        )
+
+    @property
+    @optional_attribute
+    def tables_(self) -> ProbabilityTables:
+        """P(class), and P(value | class) of every column, with the counts and the formula of each estimate."""
+        return tabulate_model(self._model())
+
+    @property
+    @optional_attribute
+    def n_parameters_(self) -> ParameterCount:
+        """The number of parameters, and how many there were without the naive assumption."""
+        return count_model_parameters(self._model())
 
     @property
     @optional_attribute

@@ -268,6 +268,14 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         answers = calibrated.log_probabilities(self._read_cells(self._read(X, reset=False)))
         return normaliser(answers, self._log_prior())
 
+    def _name_corrections(self) -> tuple[str, ...]:
+        """The corrections that the answers have; naive Bayes alone has none."""
+        return () if self._corrections is None else self._corrections.names
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        corrections = " and ".join(self._name_corrections())
+        return super().__repr__(N_CHAR_MAX) + (f" corrected by {corrections}" if corrections else "")
+
     def _calibrated(self) -> CalibratedModel:
         return CalibratedModel(self._model(), self._corrections)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,28 +20,42 @@ from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Analyzer, Tokenizer
-from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, check_words_kept
+from priory.bag_of_words.vocabulary import (
+    FixedVocabulary,
+    Vocabulary,
+    build_vocabulary,
+    check_words_kept,
+    find_unmatched_entries,
+)
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.fitting import FitPlan
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.core.atomic_state import read_state
 from priory.core.deprecation import rename_arguments, rename_parameters
+from priory.core.display_table import DisplayTable
 from priory.core.model_matching import describe_difference
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
-from priory.errors import DataError, StaleModelError
+from priory.errors import DataError, PrioryWarning, StaleModelError
 from priory.estimators.labels import sort_labels
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
-from priory.models.explanation import Ledger, LedgerLine, Ledgers
+from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
 from priory.models.model_statistics import ModelStatistics
+from priory.models.parameter_count import ParameterCount, count_text_parameters
+from priory.models.probability_tables import (
+    ProbabilityTables,
+    compute_word_probabilities,
+    tabulate_texts,
+    tabulate_words,
+)
 from priory.models.row_sample import TEXT_COLUMN
 from priory.models.table_reading import take_text_column
-from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines
+from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
 
 TOKEN_PARAMETERS = (  # what decides which tokens are counted
     *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "cjk", "stop_words"),
@@ -110,7 +126,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out.
     vocabulary : iterable of str, optional
-        Use only these tokens. Others are ignored, or share one slot if ``unknown`` is true.
+        Use only these tokens, read as texts are (in lower case, stemmed). Others are ignored, or share one slot if
+        ``unknown`` is true.
     unknown : bool
         Whether tokens that are not in ``vocabulary`` share a slot.
     min_df, max_df : int or float
@@ -142,12 +159,20 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         The labels, sorted.
     class_count_ : ndarray of shape (n_classes,)
         The weight of the documents learned of each class.
+    class_prior_ : ndarray of shape (n_classes,)
+        The probability of each class before a text is read.
+    tables_ : ProbabilityTables
+        P(class), and P(word | class) of the words that distinguish the classes most.
     vocabulary_ : list of str
         The tokens in use.
     counts_ : ndarray of shape (n_tokens, n_classes)
         For each token (or bucket) the documents of each class that show it, or its occurrences.
     alpha_ : float
         The smoothing in use.
+    word_probabilities_ : ndarray of shape (n_classes, n_tokens)
+        P(word | class) of every token in use.
+    n_parameters_ : ParameterCount
+        The number of parameters, and how many there were without the naive assumption.
     inclusion_probability_ : dict of str to float
         For each token the probability that it depends on the class at all.
     salt_ : int
@@ -238,6 +263,18 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.memory = memory
         self.refresh_after = refresh_after
 
+    @classmethod
+    def textbook(cls, model: str = "bernoulli", alpha: float = 1.0) -> Self:
+        """Naive Bayes of texts as the book has it: every word counts, however short, and nothing is corrected.
+
+        ``alpha`` is 1 for Laplace's estimate and 0 for relative frequencies.
+
+        >>> reviews = ["I enjoyed the movie.", "The movie was bad."]
+        >>> TextClassifier.textbook().fit(reviews, ["good", "bad"]).predict(["I enjoyed it."]).tolist()
+        ['good']
+        """
+        return cls(model, alpha=alpha, min_token_length=1, calibrate=False)
+
     def _is_consistent(self) -> bool:
         """Whether the records can be those of the text model that was declared."""
         return (
@@ -310,9 +347,23 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         if reset:
             if not texts.rows:
                 raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
+            self._warn_of_unmatched_entries()
             self.n_features_in_ = 1
             self.salt_ = 0 if self.salt is None else self.salt
         return texts
+
+    def _warn_of_unmatched_entries(self) -> None:
+        """Warn of entries of a fixed vocabulary that no text can match."""
+        if self.vocabulary is None:
+            return
+        unmatched = find_unmatched_entries(self._build_vocabulary().tokenizer, tuple(self.vocabulary))
+        if unmatched:
+            warnings.warn(
+                f"{unmatched[0]!r} in the vocabulary can never match: no text has such a token; "
+                "see min_token_length, ngram_range, analyzer and stop_words.",
+                PrioryWarning,
+                stacklevel=4,
+            )
 
     def _resolve_classes(self, classes: ArrayLike | None, is_first_call: bool) -> Array | None:
         if classes is not None:
@@ -376,6 +427,43 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     @property
     @optional_attribute
+    def tables_(self) -> ProbabilityTables:
+        """P(class), and P(word | class) of the words that distinguish the classes most; see ``tabulate_words``."""
+        return tabulate_texts(
+            self._build_text_model(), self._records(), self.classes_, self.class_count_, self.class_prior_
+        )
+
+    @property
+    @optional_attribute
+    def word_probabilities_(self) -> Array:
+        """P(word | class) of every class (row) and every token in use (column), in the order of ``vocabulary_``."""
+        model, records = self._build_text_model(), self._records()
+        shares = compute_word_probabilities(model, records)
+        row_of_token = {token: row for row, token in enumerate(check_words_kept(model.select_counts(records)).tokens())}
+        return shares[[row_of_token[token] for token in self.vocabulary_]].T
+
+    def tabulate_words(self, words: Iterable[str] | None = None) -> DisplayTable:
+        """P(word | class) of these words, or of all words; with the counts and the formula of each estimate.
+
+        >>> model = TextClassifier.textbook("multinomial").fit(["win cash", "see you"], ["spam", "ham"])
+        >>> print(model.tabulate_words(["cash", "you"]))
+        P(word | class), multinomial
+        text  ham                spam
+        cash  (0+1)/(2+4) = 0.1667  (1+1)/(2+4) = 0.3333
+        you   (1+1)/(2+4) = 0.3333  (0+1)/(2+4) = 0.1667
+        """
+        check_is_fitted(self, "statistics_")
+        chosen = self.vocabulary_ if words is None else list(words)
+        return tabulate_words(self._build_text_model(), self._records(), self.classes_, chosen)[0]
+
+    @property
+    @optional_attribute
+    def n_parameters_(self) -> ParameterCount:
+        """The number of parameters, and how many there were without the naive assumption."""
+        return count_text_parameters(self._build_text_model(), self._records())
+
+    @property
+    @optional_attribute
     def n_tokens_(self) -> int:
         """The number of different tokens (or buckets) in use."""
         return len(self._counts_in_use())
@@ -386,6 +474,36 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         """For each token the probability that it depends on the class at all."""
         self._token_counts()
         return self._build_text_model().inclusion_probability(self._records())
+
+    # -- texts as vectors ----------------------------------------------------------------------------------------
+
+    def transform(self, X: object) -> csr_array:
+        """The texts as sparse rows over the tokens in use: whether each occurs, or how often, as the model counts.
+
+        A fixed vocabulary needs no ``fit``.
+
+        >>> pets = ["I like cats.", "Dogs are friendly.", "Cats and dogs are pets."]
+        >>> model = TextClassifier(vocabulary=["cats", "dogs", "pets"])
+        >>> model.transform(pets).toarray().astype(int).tolist()
+        [[1, 0, 0], [0, 1, 0], [1, 1, 1]]
+        """
+        model, counts = self._build_text_model(), self._sort_counts_in_use()
+        documents = self._read(X, reset=False).documents
+        indptr, ids, times = model.vocabulary.encode(documents, counts)
+        values = np.ones(len(ids)) if model.binary else times.astype(float)
+        return csr_array((values, ids, indptr), shape=(len(documents), len(counts)))
+
+    def get_feature_names_out(self, input_features: object = None) -> Array:
+        """The tokens that the columns of ``transform`` stand for."""
+        return np.array(self._build_vocabulary().name_tokens(self._sort_counts_in_use()), dtype=object)
+
+    def _sort_counts_in_use(self) -> BagCounts:
+        """The counts in use; of a fixed vocabulary, even before anything was learned."""
+        vocabulary = self._build_vocabulary()
+        if "statistics_" not in vars(self) and isinstance(vocabulary, FixedVocabulary):
+            return vocabulary.select_counts(vocabulary.count([], np.zeros(0, dtype=int), 1, None, True))
+        check_is_fitted(self, "statistics_")
+        return self._counts_in_use()
 
     # -- calibrating ---------------------------------------------------------------------------------------------
 
@@ -414,26 +532,36 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     # -- explaining ----------------------------------------------------------------------------------------------
 
     @read_state
-    def explain(self, X: object) -> Ledgers:
-        """For each text the ledger of its tokens: how much each counts for every class, how often, and where."""
+    def explain(self, X: object, unit: str = "decibans") -> Ledgers:
+        """For each text the ledger of its tokens: how much each counts for every class, how often, and where.
+
+        ``unit`` is what it is shown in: "decibans", "nats", "bits", or "probability" for P(word | class) and factors.
+        """
         check_is_fitted(self, "statistics_")
+        check_unit(unit)
         self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
         split = self._calibrated().split_evidence(self._read_cells(texts))
         prior = LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
+        named = self._name_corrections()
         return Ledgers(
             [
-                self._explain_document(document, weight, prior, rest)
+                replace(self._explain_document(document, weight, prior, rest), unit=unit, corrections=named)
                 for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
             ]
         )
 
     def _explain_document(self, document: Document, text_weight: float, prior: LedgerLine, correction: Array) -> Ledger:
         model, records = self._build_text_model(), self._records()
-        table, constant = (text_weight * weights for weights in model.token_weights(records))
         words = check_words_kept(model.select_counts(records))
+        table, constant = model.token_weights(records)
         row_of_token = words.derive("places", lambda w: {token: row for row, token in enumerate(w.tokens())})
         lines = make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
+        if model.model == "bernoulli":
+            rows = [row_of_token[line.name] for line in lines]
+            lines, constant = move_absence(lines, constant, words.counts[rows])
+        lines = [replace(line, log_likelihood=tuple(text_weight * x for x in line.log_likelihood)) for line in lines]
+        constant = text_weight * constant
         if constant.any():
             lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
         if not np.allclose(correction, 0.0, atol=1e-9):

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from priory.core.display_table import DisplayTable, join_html
 from priory.core.terminal_width import display_width, pad_to_width
 from priory.evaluation.intervals import Interval
-from priory.models.explanation import format_value
+from priory.models.ledger_formatting import format_value
 
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores
@@ -30,18 +31,40 @@ def format_scores(scores: Scores) -> str:
     """
     if not scores.has_enough_rows:
         return scores.verdict
+    overall, classes = _list_overall(scores), _list_classes(scores)
+    return "\n".join([*align_text_columns(overall), "", scores.verdict, "", *align_text_columns(classes)])
+
+
+def format_scores_html(scores: Scores) -> str:
+    """Return the same as HTML."""
+    if not scores.has_enough_rows:
+        return DisplayTable(scores.verdict, (), ())._repr_html_()
+    tables = [
+        DisplayTable(title, head, tuple(rows))
+        for title, (head, *rows) in ((scores.verdict, _list_overall(scores)), ("", _list_classes(scores)))
+    ]
+    return join_html(tables)
+
+
+def _list_overall(scores: Scores) -> list[tuple[str, ...]]:
+    """Return the scores over all rows next to those of the base rate, with a heading."""
     overall: list[tuple[str, ...]] = [(f"{len(scores.truth)} rows", "score", "95 % interval", "base rate")]
     for name, (title, form) in OVERALL_SCORES.items():
         score, base = getattr(scores, name), scores.base_score(name)
         interval = f"{score.low:{form}} to {score.high:{form}}"
         overall.append((title, f"{score.value:{form}}", interval, "" if base is None else f"{base:{form}}"))
+    return overall
+
+
+def _list_classes(scores: Scores) -> list[tuple[str, ...]]:
+    """Return the scores of each class, or of the worst, with a heading."""
     worst = scores.worst()
     title = "class" if len(worst) == len(scores.classes) else f"worst {len(worst)} of {len(scores.classes)} classes"
     classes: list[tuple[str, ...]] = [(title, "rows", "precision", "recall", "F1", "ROC area")]
     for one in worst:
         each = (one.precision, one.recall, one.f1, one.roc_area)
         classes.append((format_value(one.label), f"{one.rows:g}", *(_format_score(score.value) for score in each)))
-    return "\n".join([*align_text_columns(overall), "", scores.verdict, "", *align_text_columns(classes)])
+    return classes
 
 
 def scores_to_dict(scores: Scores) -> dict[str, Any]:

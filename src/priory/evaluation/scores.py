@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from priory.core.display_table import import_pandas
 from priory.core.logspace import log, x_log_y
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array
@@ -25,9 +26,8 @@ from priory.evaluation.reliability import (
     calibration_error,
     compute_reliability_bins,
 )
-from priory.evaluation.score_table import OVERALL_SCORES, format_scores, scores_to_dict
+from priory.evaluation.score_table import OVERALL_SCORES, format_scores, format_scores_html, scores_to_dict
 from priory.evaluation.verdict import explain_too_few_rows, format_verdict
-from priory.models.explanation import import_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -283,6 +283,9 @@ class Scores:
         return self.too_few_rows or format_verdict(self)
 
     # -- output --------------------------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        return format_scores_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as lists, numbers and strings for JSON; infinite or undefined values become None."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from priory.core.typing import Array
-from priory.models.explanation import format_value
+from priory.models.ledger_formatting import format_value
 
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores

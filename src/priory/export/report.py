@@ -20,7 +20,7 @@ from priory.evaluation.scores import Scores
 from priory.export.report_mistakes import describe_mistakes
 from priory.export.report_scores import ANSWERS, UNCORRECTED, ReportScores, score_held_out_rows, score_learned_rows
 from priory.export.strongest_evidence import ClassEvidence, TokenModel, find_strongest_evidence
-from priory.models.explanation import format_value
+from priory.models.ledger_formatting import format_value
 from priory.plots.canvas import render_inline_svg
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 MAX_REPORT_CLASSES = 12  # classes shown
+MAX_REPORT_TABLES = 12  # columns whose probabilities are shown
 EVIDENCE_OF_TOKENS = (
     "Words that are common in a class and rare in the others, with the number of times that they were learned in the "
     "class and in all classes."
@@ -129,6 +130,7 @@ def report(
         **_describe_evidence(model, X, labels, scored.scores),
         **describe_mistakes(model, X, scored.scores, learned, _mark_safe),
         "columns": _describe_columns(model),
+        "tables": _mark_safe(model.tables_.to_html(MAX_REPORT_TABLES)) if hasattr(model, "tables_") else None,
         "findings": None if findings is None else _mark_safe(findings.to_html()),
     }
     return Report(_load_template().render(page))

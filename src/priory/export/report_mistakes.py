@@ -13,7 +13,8 @@ from priory.core.typing import Label
 from priory.errors import PrioryError
 from priory.evaluation.scores import Scores
 from priory.export.strongest_evidence import ExplainingModel, take_input_rows
-from priory.models.explanation import DECIBANS_PER_NAT, Ledger, LedgerLine, format_value
+from priory.models.explanation import Ledger, LedgerLine
+from priory.models.ledger_formatting import DECIBANS_PER_NAT, format_value
 
 MAX_REPORT_MISTAKES = 8
 MAX_LINES_OF_A_MISTAKE = 8  # besides the prior

@@ -11,7 +11,8 @@ from priory.core.logspace import log, log_sum_exp
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
 from priory.estimators.sklearn_compat import take_table_rows
-from priory.models.explanation import DECIBANS_PER_NAT, Ledger
+from priory.models.explanation import Ledger
+from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from priory.models.token_evidence import TokenEvidence
 
 MAX_EVIDENCE_PER_CLASS = 10

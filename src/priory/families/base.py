@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import assign_single_class
+from priory.core.display_table import DisplayTable
 from priory.core.logspace import log
 from priory.core.sharding import ColumnSubset, score_shards
 from priory.core.statistics import Statistics
@@ -43,6 +44,7 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
 
     accepted_values: ClassVar[str] = ""  # what a column must hold for this family to fit it, for people
     column_kind: ClassVar[ColumnKind] = "number"  # what the cells of its columns are read as
+    whole_row_estimator: ClassVar[str] = ""  # what to use for a family of whole rows, which is not for one column
 
     @classmethod
     def accepts(cls, values: Array) -> Array:
@@ -104,6 +106,11 @@ class Family(ColumnFamily[BlockT, CellsT], Generic[StatisticsT, ParametersT, Blo
 
     def __hash__(self) -> int:
         return hash(type(self))
+
+    def _repr_html_(self) -> str:
+        """The hyperparameters as a table."""
+        rows = tuple((name, _shorten_value(value)) for name, value in vars(self).items())
+        return DisplayTable(type(self).__name__, ("hyperparameter", "value"), rows)._repr_html_()
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -215,6 +222,12 @@ class GroupedRows:
 
     def reshape_sums(self, sums: Array) -> Array:
         return sums.reshape(self._shape)
+
+
+def _shorten_value(value: object) -> str:
+    if isinstance(value, np.ndarray) and value.size > 6:
+        return f"array of shape {value.shape}"
+    return str(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
 def nan_where_zero(n: Array) -> Array:

@@ -44,6 +44,8 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         order: the m-estimate with a prior share for each value. Otherwise it has one number for each column.
     values : sequence, optional
         Values that count as possible before any of them is seen; by default those seen.
+    m : float, optional
+        Virtual examples of the whole column, instead of ``alpha``: each of its values has the same share of them.
 
     Attributes
     ----------
@@ -65,6 +67,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     alpha: float | Array = 1.0
     values: Sequence[object] | Array | None = None
+    m: float | None = None
 
     accepted_values: ClassVar[str] = "labels"
     column_kind: ClassVar[ColumnKind] = "label"
@@ -114,6 +117,8 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     def _virtual_examples(self, values: Array) -> Array:
         """(values,): the virtual examples of each value; one that was not declared has as few as any declared."""
+        if self.m is not None:
+            return np.full(len(values), self.m / max(len(values), 1))
         if np.ndim(self.alpha) == 0:
             return np.full(len(values), float(self.alpha))
         alpha = np.asarray(self.alpha, dtype=float)
@@ -122,7 +127,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     def posterior(self, statistics: ValueCounts) -> Self:
         full = self._add_declared_values(statistics)
-        return replace(self, alpha=self._virtual_examples(full.values) + full.counts, values=full.values)
+        return replace(self, alpha=self._virtual_examples(full.values) + full.counts, values=full.values, m=None)
 
     @classmethod
     def empirical_prior(cls, statistics: tuple[ValueCounts, ...]) -> Self:
@@ -164,7 +169,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     # -- classes by columns --------------------------------------------------------------------------------------
 
-    def _family_of_column(self, j: int) -> Categorical:
+    def take_column(self, j: int) -> Categorical:
         """The family of column ``j`` of a block."""
         if np.ndim(self.alpha) == 0 or self.values is not None:
             return self
@@ -183,7 +188,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     def _tables(self, statistics: tuple[ValueCounts, ...], estimate: str) -> list[Array]:
         return [
-            tally.derive("table", partial(self._family_of_column(j)._table, estimate=estimate), self, estimate)
+            tally.derive("table", partial(self.take_column(j)._table, estimate=estimate), self, estimate)
             for j, tally in enumerate(statistics)
         ]
 
@@ -229,7 +234,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         )
 
     def evidence(self, statistics: tuple[ValueCounts, ...]) -> Array:
-        return np.array([self._family_of_column(j).log_evidence(tally).sum() for j, tally in enumerate(statistics)])
+        return np.array([self.take_column(j).log_evidence(tally).sum() for j, tally in enumerate(statistics)])
 
     @staticmethod
     def leave_one_out(
@@ -238,6 +243,8 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         """Evidence and terms of each cell with its row left out, in closed form where there is one."""
         place = statistics.find_positions(x.values[0])[x.codes[:, 0]]
         if declared is not None and (declared.values is not None or np.ndim(declared.alpha) or declared.alpha == 0):
+            return None
+        if declared is not None and declared.m is not None:
             return None
         if (place == len(statistics.values)).any() or not (
             gone := RowRemovals(statistics, place, group)

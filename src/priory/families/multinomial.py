@@ -70,6 +70,7 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
     weigh: Literal["tokens", "documents"] = "tokens"
 
     accepted_values: ClassVar[str] = "whole rows of counts"
+    whole_row_estimator: ClassVar[str] = "priory.naive_bayes.MultinomialNB or DocumentAverageNB"
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None

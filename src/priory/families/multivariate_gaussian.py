@@ -152,6 +152,7 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
     unit: float | Array = 1.0  # location is in units and scale in units squared
 
     accepted_values: ClassVar[str] = "whole rows of numbers, none missing"
+    whole_row_estimator: ClassVar[str] = "priory.naive_bayes.GaussianBayes"
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None

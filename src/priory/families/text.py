@@ -150,13 +150,13 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
 
     def inclusion_probability(self, statistics: TextStatistics) -> dict[str, float]:
         """For each token (or bucket) the probability that it depends on the class."""
-        return self.build_model().inclusion_probability(_split_record(statistics))
+        return self.build_model().inclusion_probability(split_record(statistics))
 
     def find_record_fault(self, statistics: object) -> str | None:
         """What is wrong with a record of this column; None if nothing is."""
         if not isinstance(statistics, BagCounts | OccurrencesAndPresence):
             return "its tokens were not counted"
-        return self.build_model().find_fault(_split_record(statistics))
+        return self.build_model().find_fault(split_record(statistics))
 
     # -- answering -----------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
 
     def score(self, statistics: TextStatistics, x: AnyDocuments, estimate: str) -> Array:
         """log p(text | class): (texts, classes). An empty text is a missing one, and says nothing."""
-        return _zero_where_empty(self.build_model(estimate).score(_split_record(statistics), x), x)
+        return _zero_where_empty(self.build_model(estimate).score(split_record(statistics), x), x)
 
     def leaves_out_in_closed_form(self, estimate: str) -> bool:
         """Whether leaving a text out is quick: it touches the counts of its own tokens only."""
@@ -176,13 +176,13 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         present = find_nonempty_texts(x)
         terms = np.zeros((len(x), len(statistics.n), 1))
         terms[present, :, 0] = self.build_model(estimate).leave_one_out(
-            _split_record(statistics), drop_empty_texts(x), group[present]
+            split_record(statistics), drop_empty_texts(x), group[present]
         )
         return terms
 
     def choose_features(self, statistics: TextStatistics) -> TokenFeatures:
         """The tokens in use that at least two texts show."""
-        return self.build_model().choose_features(_split_record(statistics))
+        return self.build_model().choose_features(split_record(statistics))
 
     def encode_features(self, features: TokenFeatures, x: AnyDocuments) -> csr_array:
         """The texts as sparse rows of unit length over some tokens."""
@@ -190,7 +190,7 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
 
     def evidence(self, statistics: TextStatistics) -> Array:
         """Log evidence of the column: of its tokens, as drawn one by one by each class."""
-        return np.array([self.build_model().log_evidence(_split_record(statistics))])
+        return np.array([self.build_model().log_evidence(split_record(statistics))])
 
 
 def _join_records(records: TextRecords) -> TextStatistics:
@@ -203,7 +203,8 @@ def _join_records(records: TextRecords) -> TextStatistics:
     return OccurrencesAndPresence(occurrences.n, occurrences, presence)
 
 
-def _split_record(statistics: TextStatistics) -> TextRecords:
+def split_record(statistics: TextStatistics) -> TextRecords:
+    """The record of a column as the text model keeps it."""
     if isinstance(statistics, OccurrencesAndPresence):
         return (statistics.occurrences, statistics.presence)
     return (statistics,)

@@ -8,14 +8,16 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
+from priory.core.display_table import DisplayTable
 from priory.core.logspace import log, log_normalise, log_sum_exp, x_log_y
-from priory.core.probability import check_distribution
 from priory.core.statistics import Statistics
 from priory.core.typing import Array, FittedClassifier, Seed
 from priory.errors import DataError, NotLearnedError
 from priory.hypotheses.base import HypothesisSpace, NameT, choose_first_tied, find_best_names, join_names
 from priory.hypotheses.description_length import Bits, two_part
 from priory.hypotheses.likelihoods import build_likelihood
+from priory.hypotheses.tables import describe_space, summarise_answers, tabulate_posterior, tabulate_steps
+from priory.probability.rules import check_distribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +165,45 @@ class Hypotheses(HypothesisSpace[NameT]):
     def has_same_declaration(self, other: Self) -> bool:
         same_names = self.names == other.names and list(self.likelihood.outcomes) == list(other.likelihood.outcomes)
         return same_names and np.array_equal(self.log_prior, other.log_prior)
+
+    # -- on the board ----------------------------------------------------------------------------------------------
+
+    def table(self) -> DisplayTable:
+        """Return P(h), P(D | h), their product, P(D) and P(h | D), as they are written on a board.
+
+        >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
+        >>> print(Hypotheses({"fair": 0.75, "two-headed": 0.25}, faces).update("H").table())
+        after 1 observation: P(D) = 0.625
+        h           P(h)  P(D|h)  P(h) P(D|h)  P(h|D)
+        fair        0.75     0.5        0.375     0.6
+        two-headed  0.25       1         0.25     0.4
+        sum            1                0.625       1
+        """
+        return tabulate_posterior(self)
+
+    def steps(self, observations: Sequence[object]) -> DisplayTable:
+        """Return the posterior before these observations and after each of them; nothing is learned."""
+        return tabulate_steps(self, observations)
+
+    def answers(self, given: object = None) -> DisplayTable:
+        """Return what each learner answers: the ML and MAP hypotheses, the Bayes-optimal vote, and Gibbs.
+
+        >>> label = {"h1": {"+": 1, "-": 0}, "h2": {"-": 1, "+": 0}, "h3": {"-": 1, "+": 0}}
+        >>> print(Hypotheses({"h1": 0.4, "h2": 0.3, "h3": 0.3}, label).answers())
+        what comes next, after 0 observations
+        learner                 P(+)    P(-)  answer
+        ML: h1 or h2 or h3    0.3333  0.6667  -
+        MAP: h1                    1       0  +
+        Bayes-optimal vote       0.4     0.6  -
+        Gibbs                    0.4     0.6  -
+        """
+        return summarise_answers(self, given)
+
+    def __repr__(self) -> str:
+        return describe_space(self)
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     # -- answers ---------------------------------------------------------------------------------------------------
 

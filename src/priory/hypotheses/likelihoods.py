@@ -12,9 +12,9 @@ from typing import Any, TypeAlias, cast, final
 import numpy as np
 
 from priory.core.logspace import log
-from priory.core.probability import check_distribution
 from priory.core.typing import Array, FittedClassifier
 from priory.errors import DataError, KindError
+from priory.probability.rules import check_distribution
 
 ProbabilityTable: TypeAlias = Mapping[Any, float]  # {observation: probability}
 LikelihoodFunction: TypeAlias = Callable[[Any], float]  # the probability or density of an observation

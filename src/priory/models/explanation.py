@@ -1,29 +1,31 @@
 """The evidence ledger: why a row was given its class. The prior, one line for each column, and their sum.
 
 Evidence is shown in decibans: 10 log10 of the odds ratio of two classes. 10 decibans make the odds ten times as large.
+It can also be shown in nats, in bits, or as probabilities and factors of the odds.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
-from types import ModuleType
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from priory.core.terminal_width import display_width, pad_to_width
+from priory.core.display_table import import_pandas
 from priory.core.typing import Array, Label
-from priory.errors import MissingDependencyError
+from priory.errors import DataError
+from priory.models.ledger_formatting import (
+    EVIDENCE_UNITS,
+    UNITS_PER_NAT,
+    format_ledger,
+    format_ledger_html,
+    mark_text,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MAX_LEDGER_LINES = 20
-MAX_VALUE_WIDTH = 40  # characters of a cell
-DECIBANS_PER_NAT = 10 / math.log(10)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Ledger:
     prior: LedgerLine
     lines: tuple[LedgerLine, ...]
     text: str | None = None
+    unit: str = "decibans"  # what it is shown in: decibans, nats, bits, or as probabilities and factors
+    corrections: tuple[str, ...] = ()  # of the model, by which it is not naive Bayes alone
 
     def entries(self) -> tuple[LedgerLine, ...]:
         """The prior and all lines."""
@@ -88,71 +92,51 @@ class Ledger:
         return _sum_exactly(self.weights(for_class, against))
 
     def to_frame(self) -> pd.DataFrame:
-        """The entries as rows of a data frame: a column for each class, and the weight of evidence in decibans."""
+        """The entries as rows of a data frame: a column for each class, and the weight of evidence.
+
+        In the unit "probability" the columns are probabilities, and the weight is the factor of the odds.
+        """
         pd = import_pandas()
+        if self.unit == "probability":
+            rows = [
+                {"name": line.name, "value": line.value}
+                | {f"p({label})": math.exp(line.log_likelihood[c]) for c, label in enumerate(self.classes)}
+                | {"factor": math.exp(weight)}
+                for line, weight in zip(self.entries(), self.weights(), strict=True)
+            ]
+            return pd.DataFrame(rows)
         rows = [
             {"name": line.name, "value": line.value}
             | {f"log p({label})": line.log_likelihood[c] for c, label in enumerate(self.classes)}
-            | {"decibans": weight * DECIBANS_PER_NAT}
+            | {self.unit: weight * UNITS_PER_NAT[self.unit]}
             for line, weight in zip(self.entries(), self.weights(), strict=True)
         ]
         return pd.DataFrame(rows)
 
-    def _format_rows(self) -> tuple[str, list[tuple[str, str, float]]]:
-        ranked = self.ranked()
-        weights = [w * DECIBANS_PER_NAT for w in self.weights()]
-        rival = f" against {self.classes[ranked[1]]}" if len(ranked) > 1 else ""
-        rows = [(line.name, format_value(line.value), w) for line, w in zip(self.entries(), weights, strict=True)]
-        rows = [rows[0], *sorted(rows[1:], key=lambda row: -abs(row[2]))]
-        return f"{self.classes[ranked[0]]}{rival}", rows
-
     def __str__(self) -> str:
-        title, rows = self._format_rows()
-        name = max(display_width(row[0]) for row in rows[:MAX_LEDGER_LINES])
-        value = max(display_width(row[1]) for row in rows[:MAX_LEDGER_LINES])
-        widest = max((abs(w) for *_, w in rows if math.isfinite(w)), default=0.0) or 1.0
-        lines = [
-            f"{pad_to_width(n, name)}  {pad_to_width(v, value)}  {w:+8.1f} dB  {_format_bar(w, widest)}".rstrip()
-            for n, v, w in rows[:MAX_LEDGER_LINES]
-        ]
-        if len(rows) > MAX_LEDGER_LINES:
-            rest = math.fsum(w for *_, w in rows[MAX_LEDGER_LINES:])
-            lines.append(f"{f'and {len(rows) - MAX_LEDGER_LINES} more':<{name + value + 2}}  {rest:+8.1f} dB")
-        total = self.log_odds() * DECIBANS_PER_NAT
-        foot = f"{'total':<{name}}  {'':<{value}}  {total:+8.1f} dB  p {format_winner_probability(self)}"
-        return "\n".join([title, *lines, foot])
+        return format_ledger(self)
 
     def _repr_html_(self) -> str:
-        title, rows = self._format_rows()
-        cells = [*rows, ("total", "", self.log_odds() * DECIBANS_PER_NAT)]
-        body = "".join(
-            f"<tr><td>{escape(n)}</td><td>{escape(v)}</td><td style='text-align:right'>{w:+.1f}</td></tr>"
-            for n, v, w in cells
-        )
-        text = "" if self.text is None else f"<p>{self.marked()}</p>"
-        head = "<tr><th>evidence</th><th>value</th><th>decibans</th></tr>"
-        caption = f"<caption>{escape(title)}, p {escape(format_winner_probability(self))}</caption>"
-        return f"<table>{caption}{head}{body}</table>{text}"
+        return format_ledger_html(self)
+
+    def probabilities(self) -> tuple[float, ...]:
+        """p(c | row) for each class; NaN if every class is ruled out."""
+        total = np.asarray(self.total)
+        with np.errstate(invalid="ignore"):
+            shares = np.exp(total - total.max())
+        return tuple((shares / shares.sum()).tolist())
 
     def marked(
         self, for_class: Label | None = None, against: Label | None = None, max_characters: int | None = None
     ) -> str:
-        """The text as HTML: evidence for the most probable class in green, against it in red, the stronger the darker.
+        """The text as HTML: evidence for the most probable class and against it is marked, by classes of a style sheet.
 
         The text is cut after ``max_characters``.
         """
         weight = {}
         for line, w in zip(self.lines, self.weights(for_class, against)[1:], strict=True):
             weight.update(dict.fromkeys(line.spans, w))
-        widest = max(map(abs, weight.values()), default=1.0) or 1.0
-        text, out, at = (self.text or "")[:max_characters], "", 0
-        for (start, end), w in sorted(weight.items()):
-            if at <= start and end <= len(text):  # do not mark an n-gram inside another one twice
-                colour = "0,150,60" if w > 0 else "200,40,40"
-                shade = f"background:rgba({colour},{abs(w) / widest:.2f})"
-                out += escape(text[at:start]) + f'<mark style="{shade}">{escape(text[start:end])}</mark>'
-                at = end
-        return out + escape(text[at:]) + ("…" if len(text) < len(self.text or "") else "")
+        return mark_text(self.text or "", weight, max_characters)
 
 
 class Ledgers(Sequence[Ledger]):
@@ -170,6 +154,8 @@ class Ledgers(Sequence[Ledger]):
         names: Sequence[str],
         cells: Sequence[Sequence[object]],
         prior_name: str = "prior",
+        unit: str = "decibans",
+        corrections: tuple[str, ...] = (),
     ) -> Ledgers:
         """One ledger a row; ``terms`` is (rows, classes, columns), ``cells`` the values shown."""
         prior = LedgerLine(prior_name, "", tuple(log_prior.tolist()))
@@ -182,6 +168,8 @@ class Ledgers(Sequence[Ledger]):
                         LedgerLine(name, value, tuple(term))
                         for name, value, term in zip(names, values, row.T.tolist(), strict=True)
                     ),
+                    unit=unit,
+                    corrections=corrections,
                 )
                 for row, values in zip(terms, cells, strict=True)
             ]
@@ -202,6 +190,10 @@ class Ledgers(Sequence[Ledger]):
     def __iter__(self) -> Iterator[Ledger]:
         return iter(self._ledgers)
 
+    def convert_unit(self, unit: str) -> Ledgers:
+        """The same ledgers, shown in another unit."""
+        return Ledgers([replace(ledger, unit=check_unit(unit)) for ledger in self._ledgers])
+
     def __str__(self) -> str:
         return "\n\n".join(map(str, self._ledgers))
 
@@ -215,49 +207,6 @@ class Ledgers(Sequence[Ledger]):
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def import_pandas() -> ModuleType:
-    """The module pandas; an error says what to install."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise MissingDependencyError("to_frame needs pandas: pip install 'priory[pandas]'.", name=error.name) from None
-    return pd
-
-
-def format_winner_probability(ledger: Ledger) -> str:
-    """The probability of the most probable class, never rounded to certainty.
-
-    >>> format_winner_probability(Ledger(("a", "b"), LedgerLine("prior", None, (0.0, -800.0)), ()))
-    '> 0.9999'
-    """
-    total = np.asarray(ledger.total)
-    top = total.max()
-    if not np.isfinite(top):
-        return "undefined"
-    p = float(1 / np.exp(total - top).sum())
-    return "> 0.9999" if p > 0.9999 and len(total) > 1 else f"= {p:.4f}"
-
-
-def format_value(value: object) -> str:
-    """A cell as text of bounded length, with control characters escaped.
-
-    >>> format_value("a\\x1b[31m"), format_value(None), format_value(2.0), format_value(0.123456789)
-    ('a\\\\x1b[31m', 'missing', '2', '0.123457')
-    """
-    if value is None:
-        return "missing"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    text = str(value) if len(str(value)) <= MAX_VALUE_WIDTH else str(value)[: MAX_VALUE_WIDTH - 1] + "…"
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def _format_bar(weight: float, max_weight: float) -> str:
-    if not math.isfinite(weight):
-        return "∞"
-    return ("+" if weight > 0 else "-") * round(12 * abs(weight) / max_weight)
-
-
 def _sum_exactly(terms: Iterable[float]) -> float:
     values = list(terms)
     return math.fsum(values) if all(map(math.isfinite, values)) else float(np.sum(values))
@@ -265,3 +214,10 @@ def _sum_exactly(terms: Iterable[float]) -> float:
 
 def _subtract_or_zero(a: float, b: float) -> float:
     return 0.0 if a == b else a - b
+
+
+def check_unit(unit: str) -> str:
+    """The unit of evidence, or an error that names those there are."""
+    if unit not in EVIDENCE_UNITS:
+        raise DataError(f"unit is {unit!r}; use one of {', '.join(EVIDENCE_UNITS)}.")
+    return unit

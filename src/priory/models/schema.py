@@ -23,9 +23,11 @@ from priory.families.value_counts import CategoricalCells
 from priory.models.cells import Cells, LabelCells, NumberCells, TextCells
 from priory.models.records import BlockRecord
 from priory.models.table import Table
+from priory.models.textbook_families import TextbookFamilies
 
 Candidate = type[AnyFamily] | AnyFamily  # a class takes its prior from the data; an instance is a declared prior
 FamilyLike = str | Candidate  # "auto", the name of a family, a class or an instance
+FamiliesLike = FamilyLike | Mapping[str, FamilyLike] | TextbookFamilies  # one for all columns, or for each its own
 
 
 @register_record("Block")
@@ -118,24 +120,31 @@ class Schema:
         return None
 
     @classmethod
-    def of(cls, table: Table, families: FamilyLike | Mapping[str, FamilyLike], alpha: float | None) -> Schema:
-        wanted = _assign_families(families, table.names)
-        return cls(table.names).add_columns(table, wanted, alpha)
+    def of(cls, table: Table, families: FamiliesLike, alpha: float | None) -> Schema:
+        if not isinstance(families, TextbookFamilies):
+            families = _assign_families(families, table.names)
+        return cls(table.names).add_columns(table, families, alpha)
 
-    def add_columns(self, table: Table, families: FamilyLike | Mapping[str, FamilyLike], alpha: float | None) -> Schema:
+    def add_columns(self, table: Table, families: FamiliesLike, alpha: float | None) -> Schema:
         """This schema, and the columns that were empty until now."""
         known = self._map_columns()
         if len(known) == len(self.names):
             return self
-        wanted = families if isinstance(families, dict) else _assign_families(families, self.names)
+        rule = families if isinstance(families, TextbookFamilies) else None
+        wanted = {} if isinstance(families, TextbookFamilies) else _assign_families(families, self.names)
         places = dict(zip(self.names, table.find_columns(self.names), strict=True))
         kinds, filled = table.column_kinds(), table.find_filled_columns()
         new: dict[str, ColumnBlock] = {}
         for name in self.names:
             place = places[name]
             if name not in known and filled[place]:
-                kind, family = kinds[table.names[place]], wanted.get(name, "auto")
-                if isinstance(family, str) and family == "auto" and kind == "label" and table.is_prose(place):
+                kind = kinds[table.names[place]]
+                family: FamilyLike = wanted.get(name, "auto")
+                is_prose = family == "auto" and kind == "label" and table.is_prose(place)
+                if rule is not None:
+                    kind = "text" if is_prose else kind
+                    family = rule.choose_family(name, kind, kind == "number" and table.is_binary(place))
+                elif is_prose:
                     family = Text
                 new[name] = ColumnBlock((name,), *_resolve_candidates(family, name, kind, alpha))
         return self._arrange_blocks({**known, **new}) if new else self
@@ -229,6 +238,11 @@ def _resolve_candidates(
         raise DataError(
             f"families of column {name!r} is {family!r}; "
             f"use 'auto', a family, or one of {', '.join(families_by_name())}."
+        )
+    if chosen[0].whole_row_estimator:
+        raise KindError(
+            f"{_family_class(chosen[0]).__name__} explains whole rows, and column {name!r} is one of them; "
+            f"use {chosen[0].whole_row_estimator}."
         )
     if alpha is not None:
         chosen = tuple(c.with_alpha(alpha) if isinstance(c, type) else c for c in chosen)

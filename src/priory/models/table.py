@@ -114,6 +114,10 @@ class Table:
         words = [estimate_word_count(str(value)) for value in values]
         return 2 * len(values) > int((codes >= 0).sum()) and sum(words) >= 3 * len(words)
 
+    def is_binary(self, position: int) -> bool:
+        """Whether a column of numbers holds only 0 and 1."""
+        return set(self._encode_column(position)[1].tolist()) <= {0.0, 1.0}
+
     def get_cell(self, row: int, position: int) -> object:
         """One value, to be shown; None if it is missing."""
         if self.matrix is not None:

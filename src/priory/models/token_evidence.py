@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,8 @@ from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer, find_token_spans
 from priory.bag_of_words.vocabulary import UNKNOWN_TOKEN
 from priory.core.typing import Array, Label
-from priory.models.explanation import DECIBANS_PER_NAT, LedgerLine
+from priory.models.explanation import LedgerLine
+from priory.models.ledger_formatting import DECIBANS_PER_NAT
 
 
 class TokenEvidence(NamedTuple):
@@ -37,6 +39,21 @@ def make_token_lines(
         LedgerLine(token, len(at), tuple((table[row_of_token[token]] * (1 if binary else len(at))).tolist()), tuple(at))
         for token, at in found.items()
     ]
+
+
+def move_absence(lines: Sequence[LedgerLine], constant: Array, counts: Array) -> tuple[list[LedgerLine], Array]:
+    """The lines of a Bernoulli text with log p(present | c), and the constant of the tokens that are absent.
+
+    Its weights are log p(present) - log p(absent), and the constant is that of a text without any token. ``counts``
+    (lines, classes) are the documents that show each token; one that no document has shown says nothing.
+    """
+    weights = np.array([line.log_likelihood for line in lines]).reshape(counts.shape)
+    absent = np.where(counts.any(axis=1, keepdims=True), -np.logaddexp(0.0, weights), 0.0)
+    present = [
+        replace(line, log_likelihood=tuple((weight + shift).tolist()))
+        for line, weight, shift in zip(lines, weights, absent, strict=True)
+    ]
+    return present, constant - absent.sum(axis=0)
 
 
 def find_strongest_tokens(

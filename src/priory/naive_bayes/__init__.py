@@ -1,4 +1,4 @@
-"""Naive Bayes classifiers for arrays, one to a module: scikit-learn's five, and three more.
+"""Naive Bayes classifiers for arrays, one to a module: scikit-learn's five, and four more.
 
 Each remembers sufficient statistics and nothing else (``statistics_``); every other attribute is a function of them.
 """
@@ -7,13 +7,14 @@ from priory.naive_bayes.bernoulli import BernoulliNB
 from priory.naive_bayes.categorical import CategoricalNB
 from priory.naive_bayes.conjugate import GammaNB, PoissonNB
 from priory.naive_bayes.gaussian import GaussianNB
-from priory.naive_bayes.multinomial import ComplementNB, MultinomialNB
+from priory.naive_bayes.multinomial import ComplementNB, DocumentAverageNB, MultinomialNB
 from priory.naive_bayes.multivariate import GaussianBayes
 
 __all__ = [
     "BernoulliNB",
     "CategoricalNB",
     "ComplementNB",
+    "DocumentAverageNB",
     "GammaNB",
     "GaussianBayes",
     "GaussianNB",

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 
 from priory.core.optional_attribute import optional_attribute
@@ -149,6 +150,64 @@ class MultinomialNB(TokenNB):
     def _compute_weights(self, records: tuple[Occurrences], alpha: Alpha) -> Array:
         """log p(token | c)."""
         return log_shares(records[0].tokens + alpha)
+
+
+@register_estimator(records=(Occurrences,))
+class DocumentAverageNB(MultinomialNB):
+    """Multinomial naive Bayes in which every document counts the same, however long it is.
+
+    ``p(token | c)`` is the mean, over the documents of the class, of the token's share of the document. `MultinomialNB`
+    gives every occurrence the same weight instead, so that long documents count more.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (n_features,)
+        The number of virtual documents of each token alone, in each class.
+    force_alpha : bool
+        Whether an ``alpha`` below 1e-10 is used as it is; if not, it is raised to 1e-10 with a warning.
+    fit_prior : bool
+        Whether the class prior is estimated from the rows; if not, it is uniform.
+    class_prior : array-like of shape (n_classes,), optional
+        The probability of each class, in the order of ``classes_``; nothing is then estimated.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the rows learned of each class.
+    class_log_prior_ : ndarray of shape (n_classes,)
+        The logarithm of the probability of each class.
+    feature_count_ : ndarray of shape (n_classes, n_features_in_)
+        The sum of each token's shares of the rows of each class, weighted.
+    feature_log_prob_ : ndarray of shape (n_classes, n_features_in_)
+        The logarithm of p(token | c).
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of the columns, if ``fit`` was given a table with names.
+    statistics_ : ModelStatistics
+        Everything that was learned; all other attributes are computed from it.
+    clock_ : float
+        The product of all factors given to ``decay``; 1.0 if there were none.
+
+    References
+    ----------
+    A. McCallum and K. Nigam (1998). A comparison of event models for naive Bayes text classification. AAAI-98 Workshop
+    on Learning for Text Categorization.
+
+    Examples
+    --------
+    >>> documents = [[2, 1, 0], [8, 0, 0], [0, 3, 1]]
+    >>> for model in (MultinomialNB(alpha=0), DocumentAverageNB(alpha=0)):
+    ...     np.exp(model.fit(documents, ["c", "c", "c"]).feature_log_prob_[0]).round(4).tolist()
+    [0.6667, 0.2667, 0.0667]
+    [0.5556, 0.3611, 0.0833]
+    """
+
+    def _count_records(self, table: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Occurrences]:
+        super()._count_records(table, n, group, weight)  # only whether these are counts
+        return super()._count_records(normalize(table, norm="l1"), n, group, weight)
 
 
 @register_estimator(records=(Occurrences,))

@@ -3,25 +3,51 @@
 They need matplotlib: ``pip install 'priory[plots]'``.
 """
 
+from priory.plots.classifiers import class_densities, decision_regions, nomogram, word_probabilities
 from priory.plots.evaluation import (
     confusion_matrix,
+    dependence_map,
     evidence_bars,
     learning_curve,
     reliability_diagram,
     roc_curves,
     score_histogram,
 )
-from priory.plots.hypotheses import belief, belief_curve, next_outcome_curve, posterior_curves, version_space
-from priory.plots.regression import class_probability, posterior_lines, predictive_band, prior_lines
+from priory.plots.families import fitted_family, likelihood_curve
+from priory.plots.hypotheses import (
+    belief,
+    belief_curve,
+    next_outcome_curve,
+    posterior_bars,
+    posterior_curves,
+    version_space,
+)
+from priory.plots.regression import (
+    belief_plane,
+    class_probability,
+    error_per_step,
+    posterior_lines,
+    predictive_band,
+    prior_lines,
+)
 
 __all__ = [
     "belief",
     "belief_curve",
+    "belief_plane",
+    "class_densities",
     "class_probability",
     "confusion_matrix",
+    "decision_regions",
+    "dependence_map",
+    "error_per_step",
     "evidence_bars",
+    "fitted_family",
     "learning_curve",
+    "likelihood_curve",
     "next_outcome_curve",
+    "nomogram",
+    "posterior_bars",
     "posterior_curves",
     "posterior_lines",
     "predictive_band",
@@ -30,4 +56,5 @@ __all__ = [
     "roc_curves",
     "score_histogram",
     "version_space",
+    "word_probabilities",
 ]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK_COLOUR, BLUE, RED = "#333333", "#2f6db5", "#c0392b"
+# Okabe and Ito's palette, which colour-blind people can tell apart, without its yellow
+CLASS_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
 def create_axes(x_label: str, y_label: str, title: str = "") -> tuple[Figure, Axes]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from priory.evaluation.dependence import Dependence
 from priory.evaluation.scores import Scores
-from priory.models.explanation import DECIBANS_PER_NAT, Ledger, LedgerLine, format_value
+from priory.models.explanation import Ledger, LedgerLine
+from priory.models.ledger_formatting import DECIBANS_PER_NAT, format_value
 from priory.plots.canvas import BLUE, INK_COLOUR, RED, create_axes, create_figure
 
 if TYPE_CHECKING:
@@ -133,6 +136,32 @@ def learning_curve(scores_by_rows: Mapping[int, Scores], score: str = "log_loss"
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.minorticks_off()
     axes.legend(frameon=False)
+    return figure
+
+
+def dependence_map(dependence: Dependence) -> Figure:
+    """Plot what each pair of columns costs by being dependent given the class, in bits a row; the title is the verdict.
+
+    ``dependence`` is what `priory.measure_dependence(X, y)` returns.
+    """
+    names, k = [_format_label(name) for name in dependence.names], len(dependence.names)
+    size = min(2.6 + 0.45 * k, 9.0)
+    figure = create_figure(size + 1.4, size)
+    axes = figure.add_subplot()
+    shown = np.where(np.eye(k, dtype=bool), np.nan, dependence.bits)
+    top = max(float(np.nanmax(shown, initial=0.0)), 0.05)
+    image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=top)
+    tall = max(map(len, names), default=0) * k > 40
+    axes.set_xticks(range(k), names, rotation=45 if tall else 0, ha="right" if tall else "center")
+    axes.set_yticks(range(k), names)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    if k <= MAX_ANNOTATED_CLASSES:
+        for i, j in np.argwhere(shown >= 0.005):
+            dark = shown[i, j] > 0.6 * top
+            axes.text(j, i, f"{shown[i, j]:.2f}", ha="center", va="center", fontsize=8, color="white" if dark else "k")
+    figure.colorbar(image, ax=axes, label="bits a row", shrink=0.8)
+    axes.set_title(textwrap.fill(dependence.verdict, 60), loc="left", fontsize=9)
     return figure
 
 

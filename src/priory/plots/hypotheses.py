@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy.special import betaincinv
 
+from priory.core.typing import Array
 from priory.hypotheses import Continuum, Hypotheses
 from priory.hypotheses.base import HypothesisSpace, NameT
-from priory.plots.canvas import create_axes, create_figure
+from priory.plots.canvas import CLASS_COLOURS, create_axes, create_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,16 +19,60 @@ if TYPE_CHECKING:
 SpaceT = TypeVar("SpaceT", bound=HypothesisSpace[Any])
 
 CURVE_MARKERS = "osD^v*Px"
+MAX_NAMED_CURVES = 7
+MAX_NAMED_BARS = 8
+MAX_MARKED_OBSERVATIONS = 40
 
 
 def posterior_curves(space: Hypotheses[NameT], observations: Sequence[object]) -> Figure:
-    """Plot the posterior probability of each hypothesis against the number of observations."""
-    curves = [list(state.posterior.values()) for state in _replay_observations(space, observations)]
+    """Plot the posterior probability of each hypothesis against the number of observations.
+
+    With many hypotheses, those that were most probable at any time have colours and names; the others are grey.
+    """
+    curves = np.array([list(state.posterior.values()) for state in _replay_observations(space, observations)])
     figure, axes = create_axes("number of observations", "posterior probability of the hypothesis")
-    for j, name in enumerate(space.names):
-        axes.plot(np.array(curves)[:, j], marker=CURVE_MARKERS[j % len(CURVE_MARKERS)], label=f"P({name} | D)")
-    axes.set_ylim(-0.02, 1.02)
-    axes.legend(frameon=False)
+    named = _choose_named(curves)
+    others = np.setdiff1d(np.arange(curves.shape[1]), named)
+    marked = len(observations) <= MAX_MARKED_OBSERVATIONS
+    if len(others):
+        axes.plot(curves[:, others], color="0.8", linewidth=0.8)
+        axes.plot([], [], color="0.8", label=f"{len(others)} others")
+    for k, j in enumerate(named):
+        colour = CLASS_COLOURS[k % len(CLASS_COLOURS)]
+        marker = CURVE_MARKERS[k % len(CURVE_MARKERS)] if marked else ""
+        axes.plot(curves[:, j], color=colour, marker=marker, markersize=5, label=f"P({space.names[j]} | D)")
+    axes.set_ylim(-0.02, 1.02 if curves.max() > 0.5 else 1.1 * curves.max())
+    axes.locator_params(axis="x", integer=True)
+    figure.legend(frameon=False, loc="outside right upper", fontsize=9)
+    return figure
+
+
+def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max_panels: int = 12) -> Figure:
+    """Plot the posterior as bars before anything was observed and after each observation, a panel for each."""
+    states = [list(state.posterior.values()) for state in _replay_observations(space, observations)]
+    shown = states[:max_panels]
+    columns = min(len(shown), 4)
+    rows = -(-len(shown) // columns)
+    figure = create_figure(1.0 + 1.9 * columns, 0.7 + 1.6 * rows)
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    few = len(space.names) <= MAX_NAMED_BARS
+    top = 1.0 if np.max(shown) > 0.5 else 1.25 * float(np.max(shown))
+    best = [int(np.argmax(p)) for p in shown]
+    for n, (axes, p) in enumerate(zip(panels, shown, strict=False)):
+        colours = [CLASS_COLOURS[1] if j == best[n] else CLASS_COLOURS[0] for j in range(len(p))]
+        axes.bar(range(len(p)), p, color=colours, width=0.8)
+        axes.set_title("prior" if n == 0 else f"{n}: {observations[n - 1]}", fontsize=9, loc="left")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_ylim(0, top)
+        if few:
+            axes.set_xticks(range(len(p)), [str(name) for name in space.names], fontsize=8)
+        else:
+            axes.set_xticks([])
+            axes.annotate(f"MAP {space.names[best[n]]}", (0.97, 0.9), xycoords="axes fraction", ha="right", fontsize=8)
+    for axes in panels[len(shown) :]:
+        axes.set_visible(False)
+    figure.supylabel("P(h | D)", fontsize=10)
+    figure.supxlabel("hypothesis" if few else f"the {len(space.names)} hypotheses", fontsize=10)
     return figure
 
 
@@ -99,6 +144,13 @@ def version_space(
     below.set_xticks(np.arange(len(inputs)), [str(x) for x in inputs])
     below.set(ylim=(0, 1.3), ylabel=f"vote for {outcome}", xlabel="input")
     return figure
+
+
+def _choose_named(curves: Array) -> Array:
+    """The curves (observations, hypotheses) to name: all if they are few, else the highest at any time."""
+    if curves.shape[1] <= MAX_NAMED_CURVES:
+        return np.arange(curves.shape[1])
+    return np.sort(np.argsort(-curves.max(axis=0), kind="stable")[:MAX_NAMED_CURVES])
 
 
 def _replay_observations(space: SpaceT, observations: Sequence[object]) -> Iterator[SpaceT]:

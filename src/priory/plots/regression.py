@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.typing import Array, RandomState
+from priory.errors import DataError
 from priory.plots.canvas import BLUE, INK_COLOUR, RED, create_axes
 
 if TYPE_CHECKING:
@@ -35,8 +36,39 @@ class LineModel(Protocol):
     def sample_lines(self, size: int, *, prior: bool, random_state: RandomState) -> Lines: ...
 
 
+class StepwiseModel(Protocol):
+    """A model that keeps the error of every step, such as `priory.SigmoidUnit`."""
+
+    @property
+    def errors_(self) -> Array: ...
+
+
+class LineBelief(Protocol):
+    """A belief about weights, such as `priory.regression.linear_posterior.NormalInverseGamma`."""
+
+    @property
+    def mean(self) -> Array: ...
+
+    @property
+    def precision(self) -> Array: ...
+
+    @property
+    def shape(self) -> float: ...
+
+    @property
+    def scale(self) -> float: ...
+
+    @property
+    def centre(self) -> Array: ...
+
+    @property
+    def level(self) -> bool: ...
+
+    def find_intercepts(self, weights: Array) -> Array: ...
+
+
 def prior_lines(model: LineModel, x: ArrayLike, size: int = 40, random_state: RandomState = 0) -> Figure:
-    """Plot lines drawn from the prior."""
+    """Plot lines drawn from the prior; one declared as a `NormalInverseGamma` needs no data."""
     figure, axes = create_axes("x", "y", "Lines drawn from the prior")
     _draw_lines(axes, model, np.asarray(x, dtype=float), size, True, random_state)
     return figure
@@ -88,6 +120,57 @@ def class_probability(x: ArrayLike, curves: dict[str, ArrayLike], X: ArrayLike, 
     axes.set_ylabel("P(1 | x)")
     axes.legend(frameon=False)
     return figure
+
+
+def error_per_step(unit: StepwiseModel) -> Figure:
+    """Plot the cross-entropy of a sigmoid unit before each step of its rule, and after the last."""
+    figure, axes = create_axes("step", "cross-entropy (nats)")
+    errors = unit.errors_
+    axes.plot(errors, color=BLUE, marker="o" if len(errors) <= 40 else "", markersize=4)
+    axes.axhline(float(errors[0]), color="0.6", linestyle="--", linewidth=1, label=f"zero weights: {errors[0]:.4g}")
+    axes.plot([], [], " ", label=f"after the last step: {errors[-1]:.4g}")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    return figure
+
+
+def belief_plane(belief: LineBelief, title: str = "") -> Figure:
+    """Plot the belief about a line in the plane of its two parameters: intercept across, slope up.
+
+    ``belief`` is a prior or a posterior of one column, such as ``BayesianLinearRegression().fit(X, y).posterior_``. The
+    contours hold 50, 80 and 95 % of it.
+    """
+    slope, intercept, cover = _map_belief(belief)
+    figure, axes = create_axes("intercept", "slope", title)
+    axes.contourf(intercept, slope, cover, [0, 0.5, 0.8, 0.95], colors=[BLUE], alpha=0.25)
+    lines = axes.contour(intercept, slope, cover, [0.5, 0.8, 0.95], colors=BLUE, linewidths=1)
+    axes.clabel(lines, fmt=lambda level: f"{level:.0%}", fontsize=8)
+    mean = belief.mean
+    centre = float(belief.find_intercepts(np.asarray(mean)[None])[0])
+    axes.plot(centre, float(mean[-1]), "+", color=RED, markersize=10, label=f"mean: {centre:.3g}, {mean[-1]:.3g}")
+    figure.legend(frameon=False, loc="outside upper right")
+    return figure
+
+
+def _map_belief(belief: LineBelief) -> tuple[Array, Array, Array]:
+    """A grid of slopes and intercepts, and the share of the belief that is denser than each of its points.
+
+    Level and slope have a two-dimensional Student t distribution with 2 shape degrees of freedom, of which the region
+    inside the squared distance q holds 1 - (1 + q / nu)^(-nu / 2).
+    """
+    if len(belief.mean) != 2 or not belief.level:
+        raise DataError("the plane is for a line: one column of numbers, and an intercept.")
+    nu = 2 * belief.shape
+    covariance = np.linalg.inv(belief.precision) * belief.scale / belief.shape
+    turn = np.array([[1.0, -float(belief.centre[1])], [0.0, 1.0]])  # level and slope to intercept and slope
+    spread = np.sqrt(np.diag(turn @ covariance @ turn.T))
+    middle = turn @ belief.mean + np.array([float(belief.centre[0]), 0.0])
+    reach = 1.15 * np.sqrt(nu * (0.05 ** (-2 / nu) - 1))  # a little beyond the region that holds 95 %
+    intercept, slope = (m + reach * s * np.linspace(-1, 1, 201) for m, s in zip(middle, spread, strict=True))
+    away = np.stack(np.meshgrid(intercept, slope), axis=-1) - middle  # (slopes, intercepts, 2)
+    back = away @ np.linalg.inv(turn).T
+    q = np.einsum("abi,ij,abj->ab", back, np.linalg.inv(covariance), back)
+    return slope, intercept, 1 - (1 + q / nu) ** (-nu / 2)
 
 
 def _draw_lines(axes: Axes, model: LineModel, x: Array, size: int, prior: bool, random_state: RandomState) -> None:

@@ -126,6 +126,12 @@ class NormalInverseGamma:
             return "its centre is too far away"
         return "its precision is not symmetric" if (self.precision != self.precision.T).any() else None
 
+    def find_intercepts(self, weights: Array) -> Array:
+        """Return the target where every term is zero, for each row of ``weights`` (lines, weights)."""
+        first = int(self.level)
+        level = weights[:, 0] if first else 0.0
+        return np.asarray(self.centre[0] + level - weights[:, first:] @ self.centre[1:])
+
     @classmethod
     def isotropic(cls, columns: int, strength: float = 1.0, shape: float = 1.0, scale: float = 1.0) -> Self:
         """Return a proper prior: the level and every weight are ``N(0, σ²/strength)``, measured from the origin."""

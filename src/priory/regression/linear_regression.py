@@ -265,7 +265,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     @optional_attribute
     def intercept_(self) -> float:
         """The expected target where every column is zero."""
-        return float(self._compute_intercepts(self.posterior_.mean[None])[0])
+        return float(self.posterior_.find_intercepts(self.posterior_.mean[None])[0])
 
     @property
     @optional_attribute
@@ -279,12 +279,6 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     def log_evidence_(self) -> float:
         """The log probability of the targets with weights and noise integrated out, up to a constant."""
         return self.prior_.log_evidence(self.statistics_)
-
-    def _compute_intercepts(self, weights: Array) -> Array:
-        """Return the intercept of each row of ``weights``, which is (lines, weights)."""
-        belief, first = self.posterior_, int(self.posterior_.level)
-        level = weights[:, 0] if first else 0.0
-        return np.asarray(belief.centre[0] + level - weights[:, first:] @ belief.centre[1:])
 
     # -- prediction --------------------------------------------------------------------------------------------------
 
@@ -316,11 +310,15 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         return belief.predict_leave_one_out(z, target, 1.0 if weight is None else weight)
 
     def sample_lines(self, size: int = 20, *, prior: bool = False, random_state: RandomState = None) -> LineDraws:
-        """Return lines drawn from the posterior, or from the prior, which must then be a proper one."""
+        """Return lines drawn from the posterior, or from the prior, which must then be a proper one.
+
+        A prior that is declared as a `NormalInverseGamma` can be drawn from before any row is learned.
+        """
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        lines = (self.prior_ if prior else self.posterior_).draw(rng, size)
-        first = int(self.posterior_.level)
-        return LineDraws(lines.weights[:, first:], self._compute_intercepts(lines.weights), lines.noise)
+        declared = self.prior if prior and isinstance(self.prior, NormalInverseGamma) else None
+        belief = declared or (self.prior_ if prior else self.posterior_)
+        lines = belief.draw(rng, size)
+        return LineDraws(lines.weights[:, int(belief.level) :], belief.find_intercepts(lines.weights), lines.noise)
 
     def _centre_rows(self, X: MatrixLike, y: ArrayLike | None = None) -> tuple[NormalInverseGamma, Array, Array]:
         """Return the posterior, the rows (rows, terms) about its centre, and their targets.

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from priory.core.name_suggestions import suggest_name
 from priory.errors import DataError
-from priory.models.explanation import DECIBANS_PER_NAT, Ledger, Ledgers
+from priory.models.explanation import Ledger, Ledgers
+from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from priory.sources import FileReader, ReadOptions, RowChunk
 from priory.sources.byte_streams import format_path
 from priory.sources.column_types import InputRows, ModelColumns

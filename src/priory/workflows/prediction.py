@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from priory.bag_of_words.documents import PackedDocuments
 from priory.core.typing import Array
-from priory.models.explanation import DECIBANS_PER_NAT
+from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from priory.models.table import Table
 from priory.sources import FileRows, ReadOptions, RowChunk
 from priory.sources.discovery import format_names

@@ -23,6 +23,8 @@ from priory.sources.column_types import (
     LabelReader,
     ModelColumns,
     declare_column_families,
+    find_binary_columns,
+    find_declared_family,
     infer_columns,
 )
 from priory.sources.discovery import format_names
@@ -48,6 +50,7 @@ from priory.workflows.out_of_core import (
 from priory.workflows.training_results import TrainingOptions, TrainingResult, evaluate_on_sample
 
 if TYPE_CHECKING:
+    from priory.estimators.naive_bayes import NaiveBayes
     from priory.workflows.model_files import Paths, TableOrTextClassifier
 
 
@@ -113,7 +116,12 @@ def train_on_rows(
     first, chunks = peek_first(read_ahead(rows.read_chunks((target, *names))))
     columns, empty = infer_columns(first, names, column_options)
     labels, sample = LabelReader(target, column_options), DrawnRows(options.sample_rows)
-    model = _learn_model(_read_labelled_batches(chunks, columns, labels, sample), columns, column_options, options)
+    batches = _read_labelled_batches(chunks, columns, labels, sample)
+    if options.textbook:
+        model: TableOrTextClassifier = _make_textbook_model(columns, column_options, options, first)
+        learn_batches(model, batches)
+    else:
+        model = _learn_model(batches, columns, column_options, options)
     n_coerced = dict(columns.n_coerced)
     _check_classes(model, rows, callbacks)
     set_training_columns(model, columns, target)
@@ -204,6 +212,20 @@ def _make_model(
         refine="auto" if options.refine is None else options.refine,
         structure="naive" if options.refine is False else "auto",
     )
+
+
+def _make_textbook_model(
+    columns: ModelColumns, column_options: ColumnOptions, options: TrainingOptions, first: RowChunk
+) -> NaiveBayes:
+    """Naive Bayes as the book has it, its families declared so that every chunk is read alike."""
+    from priory.estimators.naive_bayes import NaiveBayes
+    from priory.models.textbook_families import TextbookFamilies
+
+    rule = TextbookFamilies(options.m)
+    binary = find_binary_columns(first, columns)
+    families = {name: rule.choose_family(name, kind, name in binary) for name, kind in columns.kinds.items()}
+    declared = {name: given for name, given in column_options.types.items() if find_declared_family(given)}
+    return NaiveBayes.textbook(options.m).set_params(families=families | declared)
 
 
 def describe_families(model: TableOrTextClassifier) -> dict[str, str]:

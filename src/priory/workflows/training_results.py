@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -50,6 +50,10 @@ class TrainingOptions:
     memory : int, optional
         The number of rows that the model keeps a fair sample of, to derive its corrections from; 5,000 by default, and
         none with 0.
+    textbook : bool
+        Naive Bayes as the book has it: nothing is chosen by the data, and nothing is corrected.
+    m : float or "laplace"
+        With ``textbook``: the virtual examples of each column; "laplace" is one for each value.
     sample_rows : int
         The number of rows, drawn uniformly from all, that the model is scored and audited with.
     """
@@ -64,6 +68,8 @@ class TrainingOptions:
     max_tokens: int | None = None
     memory: int | None = None
     sample_rows: int = DEFAULT_SAMPLE_ROWS
+    textbook: bool = False
+    m: float | Literal["laplace"] = 0.0
 
 
 @dataclass
@@ -142,11 +148,10 @@ def evaluate_on_sample(
     """Derive the corrections of the model, and add scores, evidence and findings to the result."""
     pa.default_memory_pool().release_unused()  # what reading took
     model, result.sample, result.labels = result.model, sample, labels
-    with callbacks.activity("fitting corrections"):
-        if model.statistics_.sample is None:  # memory=0: the rows of the files are all there is
-            model.refresh(sample, labels)
-        else:
-            model.refresh()
+    if model.calibrate:
+        keeps_rows = model.statistics_.sample is not None  # otherwise the rows of the files are all there is
+        with callbacks.activity("fitting corrections"):
+            model.refresh() if keeps_rows else model.refresh(sample, labels)
     with callbacks.activity(f"judging {len(labels):,} rows by models that have not learned them"):
         result.scores = model.evaluate(sample, labels)
     result.evidence = list_strongest_evidence(model, sample, labels)

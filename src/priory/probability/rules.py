@@ -1,4 +1,4 @@
-"""The basic formulas of probability: product rule, sum rule, total probability and Bayes' rule.
+"""The basic formulas of probability: complement, product rule, sum rule, independence, total probability, Bayes' rule.
 
 Each function checks its arguments: a probability lies in [0, 1], and so must the result, or the arguments contradict
 one another.
@@ -13,6 +13,15 @@ from priory.errors import DataError
 PROBABILITY_TOLERANCE = 1e-9  # how far from one the sum of a distribution may be: people type in rounded numbers
 
 
+def complement(p_a: float) -> float:
+    """Return ``P(not A) = 1 - P(A)``.
+
+    >>> complement(0.25)
+    0.75
+    """
+    return 1.0 - check_probability("P(A)", p_a)
+
+
 def product_rule(p_a_given_b: float, p_b: float) -> float:
     """Return ``P(A ∧ B) = P(A | B) P(B)``.
 
@@ -20,6 +29,30 @@ def product_rule(p_a_given_b: float, p_b: float) -> float:
     0.25
     """
     return check_probability("P(A|B)", p_a_given_b) * check_probability("P(B)", p_b)
+
+
+def conditional_probability(p_both: float, p_b: float) -> float:
+    """Return ``P(A | B) = P(A ∧ B) / P(B)``.
+
+    >>> conditional_probability(0.12, 0.2)  # of cavity, given toothache
+    0.6
+    """
+    both, b = check_probability("P(A∧B)", p_both), check_probability("P(B)", p_b)
+    if b == 0:
+        raise DataError("P(B) = 0: P(A|B) is not defined, because B cannot happen.")
+    if both > b + PROBABILITY_TOLERANCE:
+        raise DataError(f"P(A∧B) = {both:g} is more than P(B) = {b:g}: A and B cannot be likelier than B.")
+    return min(both / b, 1.0)
+
+
+def are_independent(p_a: float, p_b: float, p_both: float) -> bool:
+    """Return whether ``P(A ∧ B) = P(A) P(B)``.
+
+    >>> are_independent(0.5, 0.5, 0.25), are_independent(0.2, 0.2, 0.12)
+    (True, False)
+    """
+    a, b, both = check_probability("P(A)", p_a), check_probability("P(B)", p_b), check_probability("P(A∧B)", p_both)
+    return abs(a * b - both) <= PROBABILITY_TOLERANCE
 
 
 def sum_rule(p_a: float, p_b: float, p_both: float) -> float:

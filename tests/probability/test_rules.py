@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.core.probability import bayes_rule, product_rule, sum_rule, total_probability
 from priory.errors import DataError
+from priory.probability.rules import bayes_rule, product_rule, sum_rule, total_probability
 
 chance = st.floats(0, 1)
 

@@ -1,0 +1,119 @@
+"""A table to be read by people: as text, as HTML, as a data frame.
+
+The HTML uses classes and no inline styles, so that a page with a strict content security policy can show it with a
+style sheet of its own; `STYLE_SHEET` is one, and notebooks get it with every table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from priory.core.terminal_width import display_width, pad_to_width
+from priory.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_CELL_WIDTH = 40  # characters
+SHADES = 5  # of the marks in a text, from the faintest to the strongest
+
+STYLE_SHEET = (
+    ".priory caption{caption-side:top;text-align:left;font-weight:600}"
+    ".priory th,.priory td{text-align:left;padding:.15em .7em .15em 0}"
+    ".priory .number{text-align:right;font-variant-numeric:tabular-nums}"
+    ".priory-text mark{color:inherit;border-radius:2px}"
+) + "".join(
+    f".priory-text .{name}-{shade}{{background:rgba({colour},{shade / SHADES:g})}}"
+    for name, colour in (("for", "0,114,178"), ("against", "213,94,0"))
+    for shade in range(1, SHADES + 1)
+)
+
+
+@dataclass(frozen=True)
+class DisplayTable:
+    """A title, the names of the columns, and rows of cells: texts, numbers, or None for an empty cell.
+
+    >>> print(DisplayTable("candies", ("kind", "share"), (("lime", 0.25), ("cherry", 0.75))))
+    candies
+    kind    share
+    lime     0.25
+    cherry   0.75
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    note: str = ""
+
+    def __str__(self) -> str:
+        cells = [list(self.columns), *([format_cell(cell) for cell in row] for row in self.rows)]
+        widths = [max(display_width(row[j]) for row in cells) for j in range(len(self.columns))]
+        numeric = self._find_numeric_columns()
+        lines = [
+            "  ".join(_align(cell, width, right) for cell, width, right in zip(row, widths, numeric, strict=True))
+            for row in cells
+        ]
+        return "\n".join(line.rstrip() for line in (self.title, *lines, self.note) if line)
+
+    def _repr_html_(self) -> str:
+        return f"<style>{STYLE_SHEET}</style>{self.to_html()}"
+
+    def to_html(self) -> str:
+        """The table as HTML, without a style sheet."""
+        numeric = self._find_numeric_columns()
+        head = "".join(_format_html("th", name, right) for name, right in zip(self.columns, numeric, strict=True))
+        body = "".join(
+            f"<tr>{''.join(_format_html('td', format_cell(c), r) for c, r in zip(row, numeric, strict=True))}</tr>"
+            for row in self.rows
+        )
+        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        note = f'<p class="priory-note">{escape(self.note)}</p>' if self.note else ""
+        return f'<table class="priory">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}'
+
+    def to_frame(self) -> pd.DataFrame:
+        """The cells as they are, in a data frame."""
+        return import_pandas().DataFrame(list(self.rows), columns=list(self.columns))
+
+    def _find_numeric_columns(self) -> list[bool]:
+        return [all(not isinstance(row[j], str) for row in self.rows) for j in range(len(self.columns))]
+
+
+def join_html(tables: Sequence[DisplayTable]) -> str:
+    """Several tables with one style sheet."""
+    return f"<style>{STYLE_SHEET}</style>" + "".join(table.to_html() for table in tables)
+
+
+def format_cell(value: object) -> str:
+    """A cell as text of bounded length, with control characters escaped.
+
+    >>> format_cell("a\\x1b[31m"), format_cell(None), format_cell(2.0), format_cell(0.123456789)
+    ('a\\\\x1b[31m', '', '2', '0.1235')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = str(value) if len(str(value)) <= MAX_CELL_WIDTH else str(value)[: MAX_CELL_WIDTH - 1] + "…"
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def import_pandas() -> ModuleType:
+    """The module pandas; an error says what to install."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingDependencyError("to_frame needs pandas: pip install 'priory[pandas]'.", name=error.name) from None
+    return pd
+
+
+def _align(text: str, width: int, right: bool) -> str:
+    return " " * (width - display_width(text)) + text if right else pad_to_width(text, width)
+
+
+def _format_html(tag: str, text: str, numeric: bool) -> str:
+    kind = ' class="number"' if numeric else ""
+    return f"<{tag}{kind}>{escape(text)}</{tag}>"

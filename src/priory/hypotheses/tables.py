@@ -1,0 +1,92 @@
+"""A hypothesis space on the board: prior × likelihood = joint, P(D), posterior; and what every learner answers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from priory.core.display_table import DisplayTable, format_cell
+from priory.hypotheses.base import find_best_names, join_names
+
+if TYPE_CHECKING:
+    from priory.hypotheses.finite import Hypotheses
+
+MAX_HYPOTHESES_SHOWN = 60
+
+
+def tabulate_posterior(space: Hypotheses[Any]) -> DisplayTable:
+    """P(h), P(D | h), their product, and P(h | D) of every hypothesis; the sum of the products is P(D)."""
+    likelihood, joint = np.exp(space.seen.data_log_likelihood()), np.exp(space.log_joint)
+    cells = zip(space.names, np.exp(space.log_prior), likelihood, joint, space.posterior.values(), strict=True)
+    rows = [(format_cell(name), *(float(x) for x in numbers)) for name, *numbers in cells]
+    total = ("sum", 1.0, None, space.evidence, 1.0)
+    columns = ("h", "P(h)", "P(D|h)", "P(h) P(D|h)", "P(h|D)")
+    title = f"after {_count(space.seen.n, 'observation')}: P(D) = {space.evidence:.4g}"
+    return DisplayTable(title, columns, (*_shorten(rows), total))
+
+
+def tabulate_steps(space: Hypotheses[Any], observations: Sequence[object]) -> DisplayTable:
+    """The posterior of every hypothesis (rows) before anything was observed and after each observation (columns)."""
+    state = space.clone_unfitted()
+    steps = [list(state.posterior.values())]
+    for observation in observations:
+        steps.append(list(state.update(observation).posterior.values()))
+    rows = [
+        (format_cell(name), *(float(p) for p in chances))
+        for name, chances in zip(space.names, np.transpose(steps).tolist(), strict=True)
+    ]
+    columns = ("h", "prior", *(f"{n + 1}: {format_cell(x)}" for n, x in enumerate(observations)))
+    return DisplayTable("P(h | the first observations)", columns, tuple(_shorten(rows)))
+
+
+def summarise_answers(space: Hypotheses[Any], given: object = None) -> DisplayTable:
+    """What each learner answers: the ML and the MAP hypothesis, the vote of all, and one drawn at random (Gibbs)."""
+    outcomes, votes = list(space.likelihood.outcomes), space.votes(given)  # (outcomes, hypotheses)
+    posterior = np.array(list(space.posterior.values()))
+    rows: list[tuple[object, ...]] = []
+    for name, tied in (("ML", space.ml_set()), ("MAP", space.map_set())):
+        mean = votes[:, [space.names.index(pick) for pick in tied]].mean(axis=1)
+        rows.append((f"{name}: {_join_tied(tied)}", *mean.tolist()))
+    rows.append(("Bayes-optimal vote", *(votes @ posterior).tolist()))
+    # Gibbs answers with the most probable outcome of the hypothesis that it draws
+    best = votes >= votes.max(axis=0)
+    rows.append(("Gibbs", *((best / best.sum(axis=0)) @ posterior).tolist()))
+    answers = [_format_answer(outcomes, np.array(row[1:], dtype=float)) for row in rows]
+    answered = tuple((row[0], *row[1:], answer) for row, answer in zip(rows, answers, strict=True))
+    columns = ("learner", *(f"P({format_cell(outcome)})" for outcome in outcomes), "answer")
+    title = "what comes next" if given is None else f"the label of {format_cell(given)}"
+    return DisplayTable(f"{title}, after {_count(space.seen.n, 'observation')}", columns, answered)
+
+
+def describe_space(space: Hypotheses[Any]) -> str:
+    """The space in one line."""
+    best = space.map_set()
+    p = space.posterior[best[0]]
+    named = join_names(best)
+    return (
+        f"<Hypotheses: {len(space.names)} hypotheses, {_count(space.seen.n, 'observation')}, "
+        f"MAP {named} with P(h|D) = {p:.4g}>"
+    )
+
+
+def _join_tied(names: Sequence[Hashable]) -> str:
+    """The best hypotheses; several if they tie."""
+    return " or ".join(map(format_cell, names)) if len(names) <= 3 else f"{len(names)} that tie"
+
+
+def _format_answer(outcomes: Sequence[Hashable], p: np.ndarray[Any, Any]) -> str:
+    return " or ".join(format_cell(outcome) for outcome in find_best_names(outcomes, p))
+
+
+def _count(n: object, noun: str) -> str:
+    number = int(np.asarray(n))
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _shorten(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    if len(rows) <= MAX_HYPOTHESES_SHOWN:
+        return rows
+    more: tuple[object, ...] = (f"and {len(rows) - MAX_HYPOTHESES_SHOWN} more", *(None for _ in rows[0][1:]))
+    return [*rows[:MAX_HYPOTHESES_SHOWN], more]

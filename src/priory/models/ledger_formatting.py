@@ -1,0 +1,144 @@
+"""A ledger for people to read: in decibans, nats or bits one column of weights, in probabilities one for each class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING
+
+from priory.core.display_table import SHADES, STYLE_SHEET, DisplayTable, format_cell
+from priory.core.terminal_width import display_width, pad_to_width
+
+if TYPE_CHECKING:
+    from priory.models.explanation import Ledger
+
+MAX_LEDGER_LINES = 20
+MAX_CLASSES_OF_A_LEDGER = 4  # that have a column of probabilities
+DECIBANS_PER_NAT = 10 / math.log(10)
+UNITS_PER_NAT = {"decibans": DECIBANS_PER_NAT, "nats": 1.0, "bits": 1 / math.log(2)}
+UNIT_SYMBOLS = {"decibans": "dB", "nats": "nats", "bits": "bits"}
+EVIDENCE_UNITS = (*UNITS_PER_NAT, "probability")
+
+
+def format_ledger(ledger: Ledger) -> str:
+    """The ledger as text."""
+    if ledger.unit == "probability":
+        return str(tabulate_probabilities(ledger))
+    title, rows = _list_weights(ledger)
+    symbol = UNIT_SYMBOLS[ledger.unit]
+    name = max(display_width(row[0]) for row in rows[:MAX_LEDGER_LINES])
+    value = max(display_width(row[1]) for row in rows[:MAX_LEDGER_LINES])
+    widest = max((abs(w) for *_, w in rows if math.isfinite(w)), default=0.0) or 1.0
+    lines = [
+        f"{pad_to_width(n, name)}  {pad_to_width(v, value)}  {w:+8.1f} {symbol}  {_format_bar(w, widest)}".rstrip()
+        for n, v, w in rows[:MAX_LEDGER_LINES]
+    ]
+    if len(rows) > MAX_LEDGER_LINES:
+        rest = math.fsum(w for *_, w in rows[MAX_LEDGER_LINES:])
+        lines.append(f"{f'and {len(rows) - MAX_LEDGER_LINES} more':<{name + value + 2}}  {rest:+8.1f} {symbol}")
+    total = ledger.log_odds() * UNITS_PER_NAT[ledger.unit]
+    foot = f"{'total':<{name}}  {'':<{value}}  {total:+8.1f} {symbol}  p {format_winner_probability(ledger)}"
+    return "\n".join([title, *lines, foot])
+
+
+def format_ledger_html(ledger: Ledger) -> str:
+    """The ledger as an HTML table, and its text with the evidence marked."""
+    table = tabulate_probabilities(ledger) if ledger.unit == "probability" else _tabulate_weights(ledger)
+    text = "" if ledger.text is None else f'<p class="priory-text">{ledger.marked()}</p>'
+    return f"<style>{STYLE_SHEET}</style>{table.to_html()}{text}"
+
+
+def tabulate_probabilities(ledger: Ledger) -> DisplayTable:
+    """P(c), P(value | c) of every line, their product and P(c | row); and the factor that each adds to the odds."""
+    shown = ledger.ranked()[:MAX_CLASSES_OF_A_LEDGER]
+    title, _ = _list_weights(ledger)
+    factors = [_exp(weight) for weight in ledger.weights()]
+    symbol = "p" if len(ledger.classes) == len(shown) else "p of the likeliest"
+    rows = [
+        (_format_condition(line.name, line.value), *(_exp(line.log_likelihood[c]) for c in shown), factor)
+        for line, factor in zip(ledger.entries(), factors, strict=True)
+    ]
+    rows = rows[:1] + rows[1 : MAX_LEDGER_LINES + 1]
+    posterior = ledger.probabilities()
+    hidden = len(ledger.lines) - MAX_LEDGER_LINES
+    more = [(f"and {hidden} more", *(None for _ in shown), None)] if hidden > 0 else []
+    product = ("product", *(_exp(ledger.total[c]) for c in shown), _exp(ledger.log_odds()))
+    answer = ("P(class | row)", *(posterior[c] for c in shown), None)
+    columns = (symbol, *(format_cell(ledger.classes[c]) for c in shown), "odds ×")
+    return DisplayTable(title, columns, (*rows, *more, product, answer))
+
+
+def format_value(value: object) -> str:
+    """A cell as text of bounded length, with control characters escaped.
+
+    >>> format_value("a\\x1b[31m"), format_value(None), format_value(2.0), format_value(0.123456789)
+    ('a\\\\x1b[31m', 'missing', '2', '0.123457')
+    """
+    if value is None:
+        return "missing"
+    return f"{value:.6g}" if isinstance(value, float) else format_cell(value)
+
+
+def format_winner_probability(ledger: Ledger) -> str:
+    """The probability of the most probable class, never rounded to certainty."""
+    p = ledger.probabilities()[ledger.ranked()[0]]
+    if math.isnan(p):
+        return "undefined"
+    return "> 0.9999" if p > 0.9999 and len(ledger.classes) > 1 else f"= {p:.4f}"
+
+
+def mark_text(text: str, weight_of_span: Mapping[tuple[int, int], float], max_characters: int | None) -> str:
+    """The text as HTML, its spans marked by classes: "for-1" to "for-5" and "against-1" to "against-5".
+
+    >>> mark_text("a bad day", {(2, 5): -2.0}, None)
+    'a <mark class="against-5">bad</mark> day'
+    """
+    widest = max(map(abs, weight_of_span.values()), default=1.0) or 1.0
+    shown, out, at = text[:max_characters], "", 0
+    for (start, end), weight in sorted(weight_of_span.items()):
+        if at <= start and end <= len(shown):  # do not mark an n-gram inside another one twice
+            strength = 1.0 if math.isinf(weight) else abs(weight) / widest
+            shade = math.ceil(SHADES * strength) or 1
+            side = "for" if weight > 0 else "against"
+            out += f'{escape(shown[at:start])}<mark class="{side}-{shade}">{escape(shown[start:end])}</mark>'
+            at = end
+    return out + escape(shown[at:]) + ("…" if len(shown) < len(text) else "")
+
+
+def _list_weights(ledger: Ledger) -> tuple[str, list[tuple[str, str, float]]]:
+    """The title, and for each entry its name, its value and its weight, the largest first."""
+    ranked = ledger.ranked()
+    scale = UNITS_PER_NAT.get(ledger.unit, 1.0)
+    rival = f" against {ledger.classes[ranked[1]]}" if len(ranked) > 1 else ""
+    corrected = f", corrected by {' and '.join(ledger.corrections)}" if ledger.corrections else ""
+    rows = [
+        (line.name, format_value(line.value), w * scale)
+        for line, w in zip(ledger.entries(), ledger.weights(), strict=True)
+    ]
+    rows = [rows[0], *sorted(rows[1:], key=lambda row: -abs(row[2]))]
+    return f"{ledger.classes[ranked[0]]}{rival}{corrected}", rows
+
+
+def _tabulate_weights(ledger: Ledger) -> DisplayTable:
+    title, rows = _list_weights(ledger)
+    cells = [*rows, ("total", "", ledger.log_odds() * UNITS_PER_NAT[ledger.unit])]
+    return DisplayTable(
+        f"{title}, p {format_winner_probability(ledger)}",
+        ("evidence", "value", ledger.unit),
+        tuple((n, v, f"{w:+.1f}") for n, v, w in cells),
+    )
+
+
+def _format_condition(name: str, value: object) -> str:
+    return name if value == "" else f"{name} = {format_value(value)}"
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 700 else math.inf
+
+
+def _format_bar(weight: float, max_weight: float) -> str:
+    if not math.isfinite(weight):
+        return "∞"
+    return ("+" if weight > 0 else "-") * round(12 * abs(weight) / max_weight)

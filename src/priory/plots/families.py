@@ -1,0 +1,86 @@
+"""Figures of families: a fitted density over its data, and the likelihood of a parameter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priory.errors import DataError
+from priory.families import Bernoulli, Binomial, Poisson
+from priory.families.base import ArrayFamily
+from priory.hypotheses import Continuum
+from priory.plots.canvas import BLUE, INK_COLOUR, RED, create_axes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CURVE_POINTS = 400
+
+
+def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x: ArrayLike) -> Figure:
+    """Plot a family fitted to values over their histogram: its maximum-likelihood curve, and what it predicts.
+
+    Parameters
+    ----------
+    family : a family of numbers, such as ``Gaussian``
+        A class takes its prior from the values.
+    x : the values
+    """
+    values = np.ravel(np.asarray(x, dtype=float))
+    values = values[~np.isnan(values)]
+    if len(values) < 2:
+        raise DataError(f"{len(values)} value(s): give two or more to fit a family to.")
+    block = (family() if isinstance(family, type) else family).observe(values[:, None], np.zeros(len(values), int), 1)
+    belief = family.empirical_prior(block) if isinstance(family, type) else family
+    whole = isinstance(belief, Bernoulli | Binomial | Poisson)
+    figure, axes = create_axes("x", "probability" if whole else "density", f"{type(belief).__name__} of the data")
+    grid = _spread_values(values, whole)
+    curves = {
+        "maximum likelihood": (np.exp(belief.log_likelihood(block, grid[:, None], "ml"))[:, 0, 0], RED, "-"),
+        "predictive": (np.exp(belief.log_likelihood(block, grid[:, None], "predictive"))[:, 0, 0], BLUE, "--"),
+    }
+    if whole:
+        counted = np.array([(values == k).mean() for k in grid])
+        axes.bar(grid, counted, color="0.85", width=0.9, label="data")
+    else:
+        axes.hist(values, bins="auto", density=True, color="0.85", label="data")
+    for name, (curve, colour, line) in curves.items():
+        axes.plot(grid, curve, color=colour, linestyle=line, marker="o" if whole else "", markersize=4, label=name)
+    axes.plot(values, np.full(len(values), 0.0), "|", color=INK_COLOUR, alpha=0.4)
+    axes.legend(frameon=False)
+    return figure
+
+
+def likelihood_curve(space: Continuum) -> Figure:
+    """Plot the likelihood of θ given what was observed, and its maximum.
+
+    >>> from priory import Continuum
+    >>> figure = likelihood_curve(Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3))
+    """
+    best = space.ml()
+    theta = np.linspace(0.0005, 0.9995, CURVE_POINTS)
+    first, second = (float(n) for n in _count_outcomes(space))
+    log_likelihood = first * np.log(theta) + second * np.log1p(-theta)
+    figure, axes = create_axes("θ", f"P(D | θ) of {first:g} {space.outcomes[0]}, {second:g} {space.outcomes[1]}")
+    axes.plot(theta, np.exp(log_likelihood), color=BLUE)
+    axes.axvline(best, color=RED, linestyle="--", linewidth=1, label=f"ML: θ = {best:.3g}")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    return figure
+
+
+def _count_outcomes(space: Continuum) -> tuple[float, float]:
+    tally = Bernoulli(0.0, 0.0).posterior(space.seen)
+    return float(tally.a), float(tally.b)
+
+
+def _spread_values(values: np.ndarray[Any, Any], whole: bool) -> np.ndarray[Any, Any]:
+    """The points to draw at: whole numbers, or evenly spaced ones a little beyond the data."""
+    low, high = float(values.min()), float(values.max())
+    if whole:
+        return np.arange(max(low - 2, 0), high + 3)
+    reach = 0.12 * ((high - low) or 1.0)
+    return np.linspace(max(low - reach, low / 2) if low > 0 else low - reach, high + reach, CURVE_POINTS)

@@ -1,0 +1,179 @@
+"""The figures of the course: each is drawn in one call, and shows the numbers of the model."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import priory as pr
+from priory import plots
+from priory.errors import DataError
+from priory.families import Gamma, Gaussian, Poisson
+from priory.plots.classifiers import read_nomogram
+from priory.regression.linear_posterior import NormalInverseGamma
+from test_worked_examples import table
+from worked_examples import WORKED_EXAMPLES
+
+X, Y = load_iris(return_X_y=True)
+SHARES = {"h1": 0.0, "h2": 0.25, "h3": 0.5, "h4": 0.75, "h5": 1.0}
+
+
+def candy_bags():
+    prior = dict(zip(SHARES, (0.1, 0.2, 0.4, 0.2, 0.1), strict=True))
+    return pr.Hypotheses(prior, {h: {"lime": p, "cherry": 1 - p} for h, p in SHARES.items()})
+
+
+def many_bags(n):
+    return pr.Hypotheses(None, {f"bag {i}": {"lime": i / (n - 1), "cherry": 1 - i / (n - 1)} for i in range(n)})
+
+
+def test_the_border_is_where_the_answer_changes():
+    model = pr.NaiveBayes.textbook().fit(X[:, 2:3], Y)
+    figure = plots.class_densities(model, X[:, 2], Y)
+    borders = [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_linestyle() == "--"]
+    assert len(borders) == 2
+    for border in borders:
+        below, above = model.predict([[border - 0.05], [border + 0.05]])
+        assert below != above
+
+
+@pytest.mark.parametrize("model", [pr.NaiveBayes.textbook(), pr.naive_bayes.GaussianBayes()], ids=["naive", "full"])
+def test_regions_are_drawn_for_two_columns_only(model):
+    assert plots.decision_regions(model.fit(X[:, 2:], Y), X[:, 2:], Y).axes[0].collections
+    with pytest.raises(DataError, match="the model has 4 columns; fit one on 2 for this figure"):
+        plots.decision_regions(model.fit(X, Y), X, Y)
+
+
+def test_the_bars_are_the_posteriors_of_the_lecture():
+    figure = plots.posterior_bars(candy_bags(), ["lime"] * 3)
+    for n, axes in enumerate(figure.axes):
+        heights = [bar.get_height() for bar in axes.patches]
+        expected = WORKED_EXAMPLES["candy_bags"]["expect"][n]["posterior"]
+        assert heights == pytest.approx([float(p) for p in expected], abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [30, 55])
+def test_many_hypotheses_have_few_names(n):
+    observations = ["lime", "cherry", "lime"] * 5
+    figure = plots.posterior_curves(many_bags(n), observations)
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert len(names) == 8
+    assert f"{n - 7} others" in names
+    assert len(plots.posterior_bars(many_bags(n), observations).axes[0].get_xticks()) == 0
+
+
+@pytest.mark.parametrize("family", [Gaussian, Gamma, Poisson, Gaussian(location=3.0)], ids=str)
+def test_a_fitted_family_is_drawn_over_its_data(family):
+    values = np.random.default_rng(0).poisson(4, 50) + (0.0 if family is Poisson else 0.5)
+    lines = plots.fitted_family(family, values).axes[0].lines
+    grid, curve = lines[0].get_data()
+    area = curve.sum() if family is Poisson else np.trapezoid(curve, grid)
+    assert 0.9 < area < 1.01
+    with pytest.raises(DataError, match="give two or more"):
+        plots.fitted_family(family, [1.0])
+
+
+def test_the_likelihood_of_theta_peaks_at_its_ml_value():
+    space = pr.Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3)
+    theta, likelihood = plots.likelihood_curve(space).axes[0].lines[0].get_data()
+    assert theta[np.argmax(likelihood)] == pytest.approx(0.7, abs=0.002)
+    assert likelihood.max() == pytest.approx(0.7**7 * 0.3**3, rel=1e-4)
+
+
+def test_all_words_are_drawn_for_each_class():
+    model = pr.TextClassifier.textbook("multinomial").fit(["win cash now", "see you at noon"], ["spam", "ham"])
+    assert model.word_probabilities_.sum(axis=1) == pytest.approx([1.0, 1.0])
+    figure = plots.word_probabilities(model)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["ham", "spam"]
+    assert len(figure.axes[0].collections[0].get_segments()) == 7
+
+
+def test_the_errors_of_the_sigmoid_unit_are_drawn():
+    unit = pr.SigmoidUnit(steps=5).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
+    assert plots.error_per_step(unit).axes[0].lines[0].get_ydata() == pytest.approx(unit.errors_)
+
+
+def test_the_nomogram_adds_up_to_predict_proba():
+    rows, play, _ = table(WORKED_EXAMPLES["play_tennis"])
+    model = pr.NaiveBayes.textbook("laplace").fit(rows, play)
+    points = read_nomogram(model, "yes")
+    for row in rows:
+        log_odds = points["prior"][""] + sum(points[name][value] for name, value in row.items())
+        assert 1 / (1 + math.exp(-log_odds)) == pytest.approx(model.predict_proba([row])[0, 1], rel=1e-12)
+    drawn = plots.nomogram(model, "yes")
+    assert {"sunny", "rain", "overcast", "strong"} <= {text.get_text() for text in drawn.axes[0].texts}
+
+
+def test_a_nomogram_of_a_corrected_model_agrees_too_or_is_refused():
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 300)
+    rows = [{"a": "xy"[int(rng.random() < 0.3 + 0.4 * c)], "b": "uv"[int(rng.random() < 0.5)]} for c in label]
+    tempered = pr.NaiveBayes(refine=False, structure="naive").fit(rows, label)
+    points = read_nomogram(tempered, 1)
+    for row in rows[:20]:
+        log_odds = points["prior"][""] + sum(points[name][value] for name, value in row.items())
+        assert 1 / (1 + math.exp(-log_odds)) == pytest.approx(tempered.predict_proba([row])[0, 1], rel=1e-9)
+    with pytest.raises(DataError, match="corrections of several columns together"):
+        plots.nomogram(pr.NaiveBayes(refine=True).fit(rows, label))
+    with pytest.raises(DataError, match="a nomogram is for two classes"):
+        plots.nomogram(pr.NaiveBayes.textbook().fit(X, Y))
+
+
+def test_dependent_columns_are_found_and_independent_ones_are_not():
+    rng = np.random.default_rng(0)
+    c = rng.integers(0, 2, 3000)
+    x = c + rng.normal(size=3000)
+    found = pr.measure_dependence({"x": x, "copy": x**3, "free": c + rng.normal(size=3000)}, c)
+    assert [set(pair[:2]) for pair in found.violations()] == [{"x", "copy"}]
+    assert "1 of 3 pairs" in found.verdict
+    assert plots.dependence_map(found).axes[0].get_title(loc="left").startswith("1 of 3 pairs")
+    free = {"a": c + rng.normal(size=3000), "b": 2 * c + rng.normal(size=3000)}
+    assert pr.measure_dependence(free, c).verdict.startswith("None of the 1 pairs")
+
+
+def test_a_learning_curve_needs_no_refit():
+    model = pr.naive_bayes.GaussianNB().fit(X, Y)
+    curve = pr.score_by_rows(model, X, Y, [30, 100], random_state=1)
+    order = np.random.default_rng(1).permutation(len(Y))
+    for size, scores in curve.items():
+        refitted = pr.naive_bayes.GaussianNB().fit(X[order[:size]], Y[order[:size]])
+        rest = np.sort(order[size:])
+        assert scores.accuracy.value == pytest.approx(np.mean(refitted.predict(X[rest]) == Y[rest]))
+    assert plots.learning_curve(curve, "accuracy").axes
+    with pytest.raises(DataError, match="each must be from 2 to 149"):
+        pr.score_by_rows(model, X, Y, [150])
+
+
+def test_the_plane_of_a_line_holds_the_share_that_it_says():
+    rng = np.random.default_rng(0)
+    x = rng.normal(3.0, 1.0, size=(15, 1))
+    model = pr.BayesianLinearRegression(prior=NormalInverseGamma.isotropic(1)).fit(x, 2 * x[:, 0] + rng.normal(size=15))
+    figure = plots.belief_plane(model.posterior_)
+    outer = max(figure.axes[0].collections[-1].get_paths(), key=lambda path: np.ptp(path.vertices[:, 0]))
+    lines = model.sample_lines(4000, random_state=0)
+    inside = outer.contains_points(np.column_stack([lines.intercept, lines.coef[:, 0]]))
+    assert inside.mean() == pytest.approx(0.95, abs=0.015)
+
+
+def test_lines_are_drawn_from_a_declared_prior_before_any_data():
+    model = pr.BayesianLinearRegression(prior=NormalInverseGamma.isotropic(1, strength=1.0, shape=3.0))
+    assert len(plots.prior_lines(model, np.linspace(-3, 3, 5), size=7).axes[0].lines) == 7
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        candy_bags(),
+        Gaussian(),
+        pr.Scores.of(["a", "b"] * 10, np.tile([[0.9, 0.1], [0.2, 0.8]], (10, 1)), ["a", "b"]),
+        pr.NaiveBayes.textbook().fit(X, Y),
+    ],
+    ids=lambda thing: type(thing).__name__,
+)
+def test_notebooks_show_tables_without_inline_styles(thing):
+    html = thing._repr_html_()
+    assert html.startswith("<style>")
+    assert '<table class="priory">' in html
+    assert "style=" not in html
+    assert "<script" not in html
