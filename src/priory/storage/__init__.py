@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 from priory.errors import KindError, MissingDependencyError, ModelFileError, ModelTooLargeError
 from priory.storage.container import ArraySections, FileContents, pack_model_file
-from priory.storage.files import LOCK_TIMEOUT_SECONDS, lock_file, open_regular_file, replace_file
+from priory.storage.file_turns import LOCK_TIMEOUT_SECONDS, lock_file
+from priory.storage.files import open_regular_file, replace_file
 from priory.storage.fitted_state import Estimator, check_model
 from priory.storage.inspection import Inspection, inspect_contents
 from priory.storage.registry import NOTES_ATTRIBUTE, find_estimator, list_estimators
