@@ -65,7 +65,7 @@ def main() -> None:
     lines = [
         "# Turns",
         "",
-        f"`python benchmarks/turns.py --seconds {given.seconds:g} --write`: processes that change one model file as often",
+        f"`python benchmarks/turns.py --seconds {given.seconds:g} --write`: processes that change one file as often",
         "as they can. No change is lost, and whoever is quicker keeps nobody waiting.",
         "",
         "| writers | turns of each | the fewest, as a share of the most | longest wait |",
