@@ -191,10 +191,11 @@ def test_what_is_in_the_place_of_a_lock_is_named(path, kind):
     lock = path.with_name(".model.priory.lock")
     {"folder": lock.mkdir, "link": lambda: lock.symlink_to(path), "pipe": lambda: os.mkfifo(lock)}[kind]()
     before = path.read_bytes()
-    with pytest.raises(FileBusyError) as error:
+    with pytest.raises(FileExistsError) as error:
         pr.save(pr.load(path), path)
-    assert str(error.value) == (
-        f"{lock}: it is in the place of a lock file, but is none, so model.priory cannot be changed; remove it."
+    assert error.value.filename == str(lock)
+    assert error.value.strerror == (
+        "it is in the place of a lock file, but is none, so the model cannot be changed; remove it"
     )
     assert path.read_bytes() == before
     assert os.path.lexists(lock)

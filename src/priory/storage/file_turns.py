@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import stat
@@ -48,7 +49,9 @@ def lock_file(path: Path, wait: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
 
 def _take_lock(path: Path, lock: Path, until: float) -> int:
     """The descriptor of the lock file once it is locked; an error if others have it until then."""
+    _check_not_planted(lock)
     while (descriptor := _try_lock(path, lock)) is None:
+        _check_not_planted(lock)
         if time.monotonic() > until:
             raise _make_busy_error(path, lock)
         time.sleep(random.uniform(MIN_POLL_SECONDS, MAX_POLL_SECONDS))
@@ -60,13 +63,11 @@ def _try_lock(path: Path, lock: Path) -> int | None:
     with name_path_in_errors(path):
         try:
             descriptor = open_descriptor(lock, os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            _check_not_planted(path, lock)
-            if isinstance(error, PermissionError) and os.path.lexists(lock):
+        except PermissionError:
+            if os.path.lexists(lock):
                 return None  # another user is changing the file
             raise
         try:
-            _check_not_planted(path, lock)
             lock_descriptor(descriptor)
             if _is_same_file(descriptor, lock):
                 return descriptor
@@ -79,13 +80,12 @@ def _try_lock(path: Path, lock: Path) -> int | None:
         return None
 
 
-def _check_not_planted(path: Path, lock: Path) -> None:
-    """Raise an error that names what is in the place of the lock file, but is none: nobody would ever remove it."""
+def _check_not_planted(lock: Path) -> None:
+    """Raise an error that names what is in the place of the lock file, but is none: to wait for it would not help."""
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(os.lstat(lock).st_mode):
-            raise FileBusyError(
-                f"{lock}: it is in the place of a lock file, but is none, so {path.name} cannot be changed; remove it."
-            )
+            problem = "it is in the place of a lock file, but is none, so the model cannot be changed; remove it"
+            raise FileExistsError(errno.EEXIST, problem, str(lock))
 
 
 def _make_busy_error(path: Path, lock: Path) -> FileBusyError:
