@@ -24,7 +24,8 @@ import priory.workflows.training  # so that no child has to import it
 from priory.cli import main as command
 from priory.storage import updating
 
-CALLS = "openat,write,pwrite64,writev,fsync,fdatasync,ftruncate,fchmod,rename,renameat,renameat2,unlink,unlinkat,flock"
+CALLS = "openat,write,pwrite64,writev,fsync,fdatasync,ftruncate,fchmod,fchown,rename,renameat,renameat2,unlink,unlinkat"
+CALLS += ",flock"
 FAULTS = ("signal=KILL", "error=ENOSPC", "error=EIO")
 MANY = " ".join(f"word{i}" for i in range(5000))  # so that the file is written in several pieces
 OLD = ["win cash now", MANY, "lunch at noon"], ["spam", "spam", "ham"]

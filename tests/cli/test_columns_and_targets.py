@@ -85,6 +85,15 @@ def test_learning_and_forgetting_coerce_too(run):
         assert "priory: column 'n': read 2 cells without a number as missing\n" in err
 
 
+@pytest.mark.parametrize("learned", [[], ["--learned"]])
+def test_a_report_counts_coerced_cells(run, learned):
+    write("data.csv", ["label", "n"], number_rows())
+    assert train(run, "data.csv", "--coerce")[0] == 0
+    code, _, err = run("report", "data.priory", "data.csv", "-o", "page.html", "--coerce", *learned)
+    assert code == 0, err
+    assert "priory: column 'n': read 2 cells without a number as missing\n" in err
+
+
 def test_a_long_or_odd_cell_is_not_suggested_as_missing(run):
     write("data.csv", ["label", "the n"], number_rows(bad="no number at all, and a long cell"))
     assert train(run, "data.csv")[2] == (

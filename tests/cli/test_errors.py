@@ -311,6 +311,31 @@ def test_one_file_that_may_not_be_read_is_named_and_left_out_only_if_asked(run, 
     assert out.startswith("5 rows, 2 classes: spam 3, ham 2\n")
 
 
+@pytest.mark.parametrize(("n_bad", "counted"), [(1, "1 message"), (2, "2 messages")])
+def test_what_had_to_be_guessed_in_mail_is_counted(run, n_bad, counted):
+    for label in ("ham", "spam"):
+        Path("mail", label).mkdir(parents=True)
+        for i in range(3):
+            end = b"\0" if label == "spam" and i < n_bad else b""
+            Path("mail", label, f"{i}.eml").write_bytes(b"Subject: %s\n\nbody %d" % (label.encode(), i) + end)
+    code, _, err = run("train", "mail", "--plain", "--format", "mail")
+    assert (code, err) == (0, f"priory: {counted}: NUL characters; they were replaced by spaces\n")
+
+
+def test_a_folder_in_the_place_of_a_lock_is_named(mail, run):
+    Path(".mail.priory.lock").mkdir()
+    code, _, err = run("learn", "mail.priory", "mail.csv")
+    problem = "it is in the place of a lock file, but is none, so the model cannot be changed; remove it"
+    assert (code, err) == (5, f"priory: {Path('.mail.priory.lock')}: {problem}\n")
+
+
+def test_a_model_with_two_names_is_changed_under_one_of_them_and_the_user_is_told(mail, run):
+    os.link("mail.priory", "twin.priory")
+    code, _, err = run("learn", "mail.priory", "mail.csv")
+    assert code == 0
+    assert "priory: mail.priory was one of 2 hard links to a file; the others still have the old model.\n" in err
+
+
 def test_names_that_would_talk_to_the_terminal_are_spelt_out(run):
     write("a.csv", ["label", "\x1b[31mred", "b"], [["x\x1b]0;hi\x07", 1, 2], ["y", 2, 1], ["y", 3, 1]])
     code, out, err = run("train", "a.csv", "--target", "label", "--no-audit")

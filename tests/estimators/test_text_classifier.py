@@ -402,3 +402,14 @@ def test_without_smoothing_probabilities_are_never_nan(texts, model, calibrate):
     found = classifier.predict_proba(["caf", "new", "win two"])
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     assert found[0, 1] > 0.99
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), min_size=1, max_size=9), min_size=4))
+def test_tokens_are_limited_in_number_while_learning_and_in_frequency_afterwards(letters):
+    """Occurrences and documents are pruned apart, so that one of them may know tokens that the other does not."""
+    texts = [" ".join(letter * 2 for letter in row) for row in letters]
+    model = TextClassifier(model="multinomial", min_df=2, max_features=5, max_tokens=8)
+    for i in range(0, len(texts) - 1, 2):
+        model.partial_fit(texts[i : i + 2], ["x", "y"])
+    assert model.predict_proba(texts).sum(axis=1) == pytest.approx(1)
+    assert len(model.vocabulary_) <= 5

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import re
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+import hostile_files
 from file_rows import CSV, TABLE, read, zstd
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources import BadRowPolicy, ReadOptions, open_files
@@ -141,6 +143,91 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, packed, monkeypatch):
     (tmp_path / "a").write_bytes(gzip.compress(data) if packed == "gz" else zstd(data))
     with pytest.raises(ModelTooLargeError, match="decompresses to more than 200 times its size"):
         read(tmp_path / "a", format="csv")
+
+
+@pytest.mark.parametrize("members", [1, 64])
+def test_a_bomb_is_judged_by_the_bytes_that_were_decompressed(tmp_path, monkeypatch, members):
+    """All bytes that were read counted: a bomb of 2 MB might unpack to 400 MB before it was refused."""
+    monkeypatch.setattr(streams_module, "MIN_UNPACK_LIMIT", 4 << 20)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(bytes((1 << 26) // members)) * members)
+    unpacked = []
+    with pytest.raises(ModelTooLargeError, match="decompresses to more than 200 times its size"):
+        unpacked.extend(map(len, streams_module.read_unpacked_blocks(str(tmp_path / "a.gz"))))
+    assert 0 < sum(unpacked) <= 4 << 20
+
+
+LONG_LINES = {  # the content, the limits that are lowered, the message after the name
+    "cell.csv": (
+        b"a,b\n1,2\n3," + b"x" * (5 << 20),
+        {"csv_files.MAX_LINE_BYTES": 3 << 20},
+        ":3: has more than 3 MB in one line; split it",
+    ),
+    "quoted.csv": (
+        b'a,b\n1,"' + b"x y " * (5 << 18) + b'"\n',
+        {"csv_files.MAX_LINE_BYTES": 3 << 20},
+        ":2: has more than 3 MB in one line; split it",
+    ),
+    "cells.csv": (
+        b"a,b\r\n" + b"1," * (5 << 19),
+        {"csv_files.MAX_LINE_BYTES": 3 << 20},
+        ":2: has more than 3 MB in one line; split it",
+    ),
+    "string.jsonl": (
+        b'{"a":1}\n{"a":"' + b"x" * (5 << 20) + b'"}\n',
+        {"json_lines.MAX_LINE_BYTES": 3 << 20},
+        ":2: has more than 3 MB in one line; split it",
+    ),
+    "values.jsonl": (
+        b'{"a":"text"}\n{"a":[' + b"1," * (1 << 20) + b"1]}\n",
+        {"json_lines.MAX_SYNTAX_BYTES": 1 << 20},
+        ":2: has millions of values; give flat objects with fewer keys",
+    ),
+    "header.csv": (
+        b"a," * (9 << 19),
+        {},
+        ":1: the first line has more than 8 MB; begin the file with a header",
+    ),
+    "name.csv": (
+        b"a," + b"x" * 200_000 + b"\n1,2\n",
+        {},
+        ":1:2: the column name has 200,000 characters; begin the file with a header of short names",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LONG_LINES)
+def test_a_long_line_is_refused_before_it_is_in_memory(tmp_path, monkeypatch, name):
+    content, limits, message = LONG_LINES[name]
+    for limit, size in limits.items():
+        monkeypatch.setattr(f"priory.sources.{limit}", size)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises((ModelTooLargeError, DataError)) as caught:
+        read(tmp_path / name)
+    assert str(caught.value) == f"{tmp_path / name}{message}"
+
+
+def test_a_line_of_one_long_text_is_not_taken_for_millions_of_values(tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonlines, "MAX_SYNTAX_BYTES", 1 << 10)
+    text = '[1,2,"\\"] {' * 10_000
+    (tmp_path / "a.jsonl").write_text(json.dumps({"a": text}) + "\n")
+    assert read(tmp_path / "a.jsonl") == [{"a": text}]
+
+
+def test_a_line_that_ends_where_a_block_ends_is_read(tmp_path, monkeypatch):
+    for size in (1, 2, 7, 8, 9, 100):
+        monkeypatch.setattr(streams_module, "READ_BLOCK_BYTES", size)
+        (tmp_path / "a.jsonl").write_bytes(b'{"a":1}\n\n{"a":2}\n{"a":3}')
+        assert [row["a"] for row in read(tmp_path / "a.jsonl")] == [1, 2, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured by /proc")
+@pytest.mark.parametrize("name", ["1 GB in one cell, gzip", "a cell of 300 MB", "a quoted cell of 300 MB with lines"])
+def test_what_took_hundreds_of_megabytes_to_refuse_takes_a_fraction(name):
+    """681 MB and 909 MB; benchmarks/hostile_files.py has more such files."""
+    size, _, said = hostile_files.measure_file(name)
+    assert "larger than 25 MB" in said or "more than 50 MB" in said
+    assert size < 250
 
 
 def test_a_cell_longer_than_a_block_is_read_and_one_beyond_the_limit_is_not(tmp_path, monkeypatch):

@@ -6,14 +6,19 @@ import os
 import pickle
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
 
+import fuzz_models
 import priory as pr
+from hostile_edits import EDITS, pack_manifest
 from priory import naive_bayes as nb
-from priory.errors import ModelFileError, ModelTooLargeError
-from priory.storage.container import FORMAT_VERSION, HEADER_STRUCT, MAGIC_BYTES, ArraySections, pack_model_file
+from priory.errors import DataError, ModelFileError, ModelTooLargeError
+from priory.storage.container import HEADER_STRUCT, MAGIC_BYTES, ArraySections, pack_model_file
+from priory.storage.manifest import FORMAT_VERSION
+from priory.storage.registry import list_estimators
 from priory.storage.value_encoding import encode_value
 
 TEXTS, LABELS = ["win cash", "cash", "lunch été"], ["spam", "spam", "ham"]
@@ -121,6 +126,33 @@ def test_a_newer_file_is_refused_by_name(words, path):
     refused(path, blob, f"made by priory 9.1.0 (format {FORMAT_VERSION + 1}); this is {pr.__version__}")
 
 
+def with_formats(blob, form, needed):
+    """The file with other format numbers, and the checksum of its header right."""
+    _, _, _, length, size, _ = HEADER_STRUCT.unpack(blob[:64])
+    head = HEADER_STRUCT.pack(MAGIC_BYTES, form, needed, length, size, bytes(32))[:-32]
+    manifest = blob[64 : 64 + length]
+    return head + hashlib.sha256(head + manifest).digest() + blob[64:]
+
+
+TEXT_2 = int.from_bytes(b"2", "little")
+
+
+@pytest.mark.parametrize(
+    ("form", "needed", "what"),
+    [
+        (0, 0, "says format 0, to be read from format 0 on, which no version writes; get the file again"),
+        (2, 0, "says format 2, to be read from format 0 on, which no version writes; get the file again"),
+        (1, 2, "says format 1, to be read from format 2 on, which no version writes; get the file again"),
+        (7, 7, "(format 7); this is {version}, which reads up to format 2: upgrade priory."),
+        (7, 2, "(format 7); this is {version}, which reads up to format 2: upgrade priory."),
+        (2, 2**32 - 1, "(format 4294967295); this is {version}, which reads up to format 2: upgrade priory."),
+        (TEXT_2, TEXT_2, "(format 50); this is {version}, which reads up to format 2: upgrade priory."),
+    ],
+)
+def test_a_format_that_this_version_does_not_know_is_refused_with_what_to_do(words, path, form, needed, what):
+    refused(path, with_formats(words, form, needed), what.format(version=pr.__version__))
+
+
 # -- what is no file ---------------------------------------------------------------------------------------------------
 
 
@@ -214,6 +246,40 @@ def test_hostile_manifests_are_refused(manifest, what, path):
     with pytest.raises(ModelFileError) as error:
         pr.load(path)
     assert what in str(error.value)
+
+
+BIG = 14_000_000  # characters of a manifest that took 308 MB of memory, or more
+BIG_TREES = {
+    "numbers": lambda: "[" + "1," * (BIG // 2) + "1]",
+    "lists": lambda: "[" + "[]," * (BIG // 3) + "1]",
+    "objects": lambda: "[" + "{}," * (BIG // 3) + "1]",
+    "strings": lambda: "[" + ",".join(f'"{i:x}"' for i in range(BIG // 8)) + "]",
+    "names": lambda: "{" + ",".join(f'"{i:x}":1' for i in range(BIG // 10)) + "}",
+}
+
+
+@pytest.mark.parametrize("kind", BIG_TREES)
+def test_nodes_are_counted_before_they_are_parsed(path, kind):
+    manifest = f'{{"priory":"1","model":{BIG_TREES[kind]()}}}'.encode()
+    path.write_bytes(pack_manifest(manifest))
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match="its manifest has far more nodes than a model of its size"):
+        pr.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * len(manifest)
+
+
+def test_a_model_that_could_not_be_read_again_is_not_saved(path, monkeypatch):
+    deep = "x"
+    for _ in range(40):
+        deep = [deep]
+    with pytest.raises(DataError, match="nested more than 64 deep"):
+        pr.save(pr.TextClassifier(vocabulary={"a": deep}), path)
+    monkeypatch.setattr("priory.storage.manifest.FREE_TREE_BYTES", 0)
+    with pytest.raises(ModelTooLargeError, match=r"too many parts: its manifest has far more nodes .*; use fewer"):
+        pr.save(pr.NaiveBayes(dict.fromkeys("abcdefgh", "gaussian")), path)
+    assert not path.exists()
 
 
 # -- what cannot be meant ----------------------------------------------------------------------------------------------
@@ -421,6 +487,23 @@ def test_schemas_that_do_not_go_with_what_was_learned_are_refused(change, what, 
     with pytest.raises(ModelFileError) as error:
         pr.load(path)
     assert what in str(error.value)
+
+
+# -- made-up edits (benchmarks/fuzz_models.py makes 4,000 of them) -----------------------------------------------------
+
+
+@pytest.mark.slow
+def test_there_is_an_example_of_every_model_that_can_be_saved():
+    assert {example.name for example in fuzz_models.make_examples()} == set(list_estimators())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_edited_files_are_refused_in_one_line_or_harmless():
+    outcomes = fuzz_models.run_edits(range(0, 4000, 37), seed=0)
+    assert len({outcome.edit for outcome in outcomes}) == len(EDITS)
+    assert len({outcome.verdict for outcome in outcomes}) >= 2
+    assert [outcome for outcome in outcomes if outcome.verdict not in fuzz_models.VERDICTS] == []
 
 
 def test_loading_runs_no_code_and_opens_nothing_else(words, path):

@@ -59,6 +59,7 @@ def test_a_model_file_is_read_where_there_is_no_preadv(tmp_path, monkeypatch):
     model = priory.TextClassifier().fit(["win cash", "lunch at noon"], ["spam", "ham"])
     priory.save(model, tmp_path / "m.priory")
     monkeypatch.delattr(os, "preadv")
+    monkeypatch.delattr(os, "fchown")
     monkeypatch.delattr(os, "fchmod")
     priory.save(priory.load(tmp_path / "m.priory"), tmp_path / "m.priory")
     assert priory.load(tmp_path / "m.priory").predict(["cash"]).tolist() == ["spam"]

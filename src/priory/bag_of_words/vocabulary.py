@@ -171,8 +171,9 @@ class GrowingVocabulary(Vocabulary):
     def _drop_tokens(self, counts: TokenCounts, presence: TokenCounts | None = None) -> TokenCounts:
         """The counts of the tokens within the limits."""
         n_documents = float(counts.n.sum())
+        # Where tokens were dropped while learning, presence may know tokens that the counts do not; these come last.
         shown = counts if presence is None else counts.align(presence)[1]
-        document_frequency = shown.counts.sum(axis=1)  # (tokens,)
+        document_frequency = shown.counts.sum(axis=1)[: len(counts)]  # (tokens,)
         low, high = (v * n_documents if isinstance(v, float) else v for v in (self.min_df, self.max_df))
         keep = (document_frequency >= low) & (document_frequency <= high)
         if self.max_features is not None and keep.sum() > self.max_features:

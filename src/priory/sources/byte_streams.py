@@ -128,7 +128,7 @@ def _prepend_block(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _gunzip(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """All members of a gzip file: pairs of the number of compressed bytes read so far, and decompressed bytes."""
+    """All members of a gzip file: pairs of the number of bytes decompressed so far, and what a few of them became."""
     member, read, begun = zlib.decompressobj(31), 0, True
     try:
         for block in blocks:
@@ -145,8 +145,9 @@ def _gunzip(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
                         )
                     member = zlib.decompressobj(31)
                 begun = True
-                yield read, member.decompress(block, READ_BLOCK_BYTES)
+                unpacked = member.decompress(block, READ_BLOCK_BYTES)
                 block = member.unconsumed_tail or member.unused_data
+                yield read - len(block), unpacked
     except zlib.error as error:
         raise DataError(f"{format_path(path)}: is damaged before byte {read} ({error}); compress it again") from None
     while begun and not member.eof:  # what the decompressor still has
@@ -184,6 +185,20 @@ def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[b
             )
         if block:
             yield block
+
+
+def limit_lines(path: str, blocks: Iterator[bytes], limit: int) -> Iterator[bytes]:
+    """The blocks; an error, before they pile up anywhere, if a line has more bytes than the limit."""
+    line, length = 1, 0  # of the line that the next block continues
+    for block in blocks:
+        last = max(block.rfind(b"\n"), block.rfind(b"\r"))
+        line += block.count(b"\n")
+        length = len(block) - 1 - last if last >= 0 else length + len(block)
+        if length > limit:
+            raise ModelTooLargeError(
+                f"{format_path(path)}:{line}: has more than {limit >> 20} MB in one line; split it"
+            )
+        yield block
 
 
 def convert_to_utf8(path: str, blocks: Iterator[bytes], decoding: Decoding) -> Iterator[bytes]:

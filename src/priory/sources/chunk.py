@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_CELL_BYTES = 25 << 20
+MAX_LINE_BYTES = 2 * MAX_CELL_BYTES  # of a file of rows
 
 
 class FileReader(ABC):

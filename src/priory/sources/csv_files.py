@@ -18,9 +18,18 @@ from priory.sources.byte_streams import (
     convert_to_utf8,
     format_path,
     ignore_progress,
+    limit_lines,
     read_unpacked_blocks,
 )
-from priory.sources.chunk import MAX_CELL_BYTES, STRICT_POLICY, BadRowPolicy, FileReader, RowChunk, check_column_names
+from priory.sources.chunk import (
+    MAX_CELL_BYTES,
+    MAX_LINE_BYTES,
+    STRICT_POLICY,
+    BadRowPolicy,
+    FileReader,
+    RowChunk,
+    check_column_names,
+)
 from priory.sources.csv_headers import parse_csv_header, read_whole_lines, sniff_delimiter
 
 if TYPE_CHECKING:
@@ -47,8 +56,8 @@ class DelimitedReader(FileReader):
         self.path, self.decoding, self.bad_rows, self.report_progress = path, decoding, bad_rows, report_progress
         self.skipped, self.has_nul, self.tail = 0, False, b""
         self.failure: Exception | None = None
-        self.blocks = self._watch_blocks(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding))
-        head = read_whole_lines(self.blocks)
+        self.blocks = self._watch_blocks(self._open_blocks(report_progress))
+        head = read_whole_lines(path, self.blocks)
         if not head.strip():
             raise DataError(f"{format_path(path)}: is empty; give a file with a header and rows")
         self.delimiter = delimiter or sniff_delimiter(head)
@@ -168,8 +177,10 @@ class DelimitedReader(FileReader):
         lines = text if first is None else keep_lines(first)
         return csv.reader(lines, delimiter=self.delimiter, strict=strict, quoting=self._quoting)
 
-    def _reopen_blocks(self) -> Iterator[bytes]:
-        return convert_to_utf8(self.path, read_unpacked_blocks(self.path), self.decoding)
+    def _open_blocks(self, report_progress: ProgressCallback = ignore_progress) -> Iterator[bytes]:
+        """The file from its beginning, in UTF-8."""
+        blocks = convert_to_utf8(self.path, read_unpacked_blocks(self.path, report_progress), self.decoding)
+        return limit_lines(self.path, blocks, MAX_LINE_BYTES)
 
     @property
     def _quoting(self) -> Literal[0, 3]:
@@ -177,7 +188,7 @@ class DelimitedReader(FileReader):
 
     def _read_numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Pairs of the number of its first line and each row after the header; blank lines are skipped."""
-        rows = self._number_rows(self._open_csv_reader(self._reopen_blocks()), 1)
+        rows = self._number_rows(self._open_csv_reader(self._open_blocks()), 1)
         next(rows)
         return rows
 
@@ -194,7 +205,7 @@ class DelimitedReader(FileReader):
     def check_file(self) -> None:
         """Read the whole file slowly and raise the first error, with its place, if there is one."""
         first: list[str] = []
-        reader, header = self._open_csv_reader(self._reopen_blocks(), True, first), True
+        reader, header = self._open_csv_reader(self._open_blocks(), True, first), True
         while True:
             line = reader.line_num + 1
             first.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
@@ -15,9 +16,18 @@ from priory.sources.byte_streams import (
     convert_to_utf8,
     format_path,
     ignore_progress,
+    limit_lines,
     read_unpacked_blocks,
 )
-from priory.sources.chunk import MAX_CELL_BYTES, STRICT_POLICY, BadRowPolicy, FileReader, RowChunk, check_column_names
+from priory.sources.chunk import (
+    MAX_CELL_BYTES,
+    MAX_LINE_BYTES,
+    STRICT_POLICY,
+    BadRowPolicy,
+    FileReader,
+    RowChunk,
+    check_column_names,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +35,8 @@ if TYPE_CHECKING:
 JSON_CHUNK_ROWS = 4096
 ROWS_TO_FIND_COLUMNS = 1000  # the columns are the keys of these first rows
 MAX_JSON_INTEGER = 2**63 - 1
+MAX_SYNTAX_BYTES = 4 << 20  # of a line without its strings: each byte may become a value that takes 100 bytes
+STRING_PATTERN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?')
 
 JSONCell: TypeAlias = str | int | float | bool | None
 
@@ -43,7 +55,8 @@ class JSONLinesReader(FileReader):
         self.jumps: list[tuple[int, int]] = []  # (row, line) wherever lines were skipped before a row
         self.count = 0
         self.skipped = 0
-        self.rows = self._read_objects(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding))
+        blocks = convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding)
+        self.rows = self._read_objects(limit_lines(path, blocks, MAX_LINE_BYTES))
         self.first = [row for row, _ in zip(self.rows, range(ROWS_TO_FIND_COLUMNS), strict=False)]
         if not self.first:
             raise DataError(f"{format_path(path)}: has no rows; give one JSON object per line")
@@ -66,7 +79,7 @@ class JSONLinesReader(FileReader):
         return f"{format_path(self.path)}:{line + row - first}: /{column}"
 
     def _read_objects(self, blocks: Iterator[bytes]) -> Iterator[dict[str, JSONCell]]:
-        for number, line in enumerate(_split_lines(self.path, blocks), start=1):
+        for number, line in enumerate(_split_lines(blocks), start=1):
             if not line.strip():
                 continue
             try:
@@ -83,6 +96,8 @@ class JSONLinesReader(FileReader):
 
     def _parse_object(self, line: bytes, number: int) -> dict[str, JSONCell]:
         place = f"{format_path(self.path)}:{number}"
+        if len(line) > MAX_SYNTAX_BYTES and len(STRING_PATTERN.sub(b"", line)) > MAX_SYNTAX_BYTES:
+            raise ModelTooLargeError(f"{place}: has millions of values; give flat objects with fewer keys")
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
@@ -149,17 +164,17 @@ class JSONLinesReader(FileReader):
         return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
 
 
-def _split_lines(path: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
+def _split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    begun: list[bytes] = []  # the pieces of a line that is not complete
     for block in blocks:
-        *lines, rest = (rest + block).split(b"\n")
-        yield from lines
-        if len(rest) > 2 * MAX_CELL_BYTES:
-            raise ModelTooLargeError(
-                f"{format_path(path)}: a line has more than {2 * MAX_CELL_BYTES >> 20} MB; give one object per line"
-            )
-    if rest:
-        yield rest
+        first, *lines = block.split(b"\n")
+        begun.append(first)
+        if lines:
+            yield b"".join(begun)
+            yield from lines[:-1]
+            begun = [lines[-1]]
+    if any(begun):
+        yield b"".join(begun)
 
 
 def _check_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -63,17 +63,17 @@ HTML_TAG_PATTERN = re.compile(r"<[a-z/!?][^>]*(?:>|\Z)", re.IGNORECASE)
 LONG_NUMBER_PATTERN = re.compile(r"&#(?:[0-9]{13,}|x[0-9a-f]{13,});?", re.IGNORECASE)  # of no character
 
 
-MAIL_FLAG_MESSAGES = {  # "3 of the messages ..."
-    "cut": "were too long; the rest was ignored",
-    "headers": "had too many headers, or headers that were too long; the rest was ignored",
-    "parts": "had too many parts; the rest was ignored",
-    "mime_depth": "had parts nested too deeply; the innermost were ignored",
-    "encoding": "had parts that do not match their transfer encoding; they were decoded as far as possible",
-    "charset": "had an unknown or wrong character set; Latin-1 was assumed",
-    "binary": "contained NUL characters; they were replaced by spaces",
-    "defects": "did not follow the mail format; they were read as far as possible",
-    "marks": f"had more than {MAX_COMBINING_MARKS} combining marks in a row; the rest were removed",
-    "zw": "contained invisible characters of zero width; they were removed",
+MAIL_FLAG_MESSAGES = {  # after "3 messages: "
+    "cut": "too long; the rest was ignored",
+    "headers": "too many headers, or headers that are too long; the rest was ignored",
+    "parts": "too many parts; the rest was ignored",
+    "mime_depth": "parts nested too deeply; the innermost were ignored",
+    "encoding": "parts that do not match their transfer encoding; they were decoded as far as possible",
+    "charset": "an unknown or wrong character set; Latin-1 was assumed",
+    "binary": "NUL characters; they were replaced by spaces",
+    "defects": "not in the mail format; read as far as possible",
+    "marks": f"more than {MAX_COMBINING_MARKS} combining marks in a row; the rest were removed",
+    "zw": "invisible characters of zero width; they were removed",
 }
 
 

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 from priory.errors import KindError, MissingDependencyError, ModelFileError, ModelTooLargeError
 from priory.storage.container import ArraySections, FileContents, pack_model_file
-from priory.storage.files import LOCK_TIMEOUT_SECONDS, lock_file, open_regular_file, replace_file
+from priory.storage.file_turns import LOCK_TIMEOUT_SECONDS, lock_file
+from priory.storage.files import open_regular_file, replace_file
 from priory.storage.fitted_state import Estimator, check_model
 from priory.storage.inspection import Inspection, inspect_contents
 from priory.storage.registry import NOTES_ATTRIBUTE, find_estimator, list_estimators
@@ -30,6 +31,7 @@ __all__ = ["Inspection", "Updated", "inspect", "load", "save", "sign", "updating
 
 ReadResultT = TypeVar("ReadResultT")
 PathLike = str | os.PathLike[str]
+MAX_FAULT_LENGTH = 300
 
 
 def save(
@@ -111,12 +113,18 @@ def _read_file(
         with contents.verify_checksums():
             return build(contents)
     except (ModelFileError, ModelTooLargeError) as error:
-        raise type(error)(f"{path}: {error}") from None
+        raise type(error)(f"{path}: {_shorten_message(error)}") from None
     except (OSError, MissingDependencyError, MemoryError):
         raise
     except Exception as error:
-        message = " ".join(str(error).split())
-        raise ModelFileError(f"{path}: a part of it makes no sense: {type(error).__name__}, {message}") from error
+        fault = f"{type(error).__name__}, {_shorten_message(error)}"
+        raise ModelFileError(f"{path}: a part of it makes no sense: {fault}") from error
+
+
+def _shorten_message(error: Exception) -> str:
+    """The message on one line, without the end of what a file made very long."""
+    message = " ".join(str(error).split())
+    return message if len(message) <= MAX_FAULT_LENGTH else f"{message[:MAX_FAULT_LENGTH]}..."
 
 
 def _build_model(contents: FileContents) -> Any:

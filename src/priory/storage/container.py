@@ -19,14 +19,13 @@ import hashlib
 import json
 import math
 import os
-import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -36,22 +35,24 @@ from priory.core.sharding import N_THREADS
 from priory.core.typing import Array
 from priory.errors import DataError, ModelFileError, ModelTooLargeError
 from priory.storage.hashed_blocks import ALIGNMENT_BYTES, FileBytes, hash_blocks, make_padding, read_into_memory
+from priory.storage.manifest import (
+    FORMAT_VERSION,
+    MAX_MANIFEST_BYTES,
+    Json,
+    check_depth,
+    check_format,
+    check_parts,
+    check_sections,
+    check_signature_kind,
+    find_size_fault,
+    get_typed,
+    parse_manifest,
+)
 from priory.storage.signatures import SIGNATURE_SIZES, SignatureKey
 
-Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]  # a node of the manifest
-
-FORMAT_VERSION = 2
-KNOWN_FORMATS = (1, 2)
 MAGIC_BYTES = b"\x8fpriory\n"
 HEADER_STRUCT = struct.Struct("<8sIIQQ32s")
-MAX_MANIFEST_BYTES = 16 << 20
-NODE_BYTES = {b"{": 184, b"[": 72, b",": 40}  # what a dictionary, a list, and an item of either take in memory
-FREE_TREE_BYTES, MAX_TREE_BYTES_PER_BYTE = 8 << 20, 10  # models need 2 to 8 bytes for each byte of their file
-MAX_FILE_PARTS = 64
-MAX_FILE_PARTS_BYTES = 16 << 20  # of all parts together
 MAX_AXIS_LENGTH = 1 << 40
-ValueT = TypeVar("ValueT", str, int, bool)
-ARRAY_DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 FOREIGN_FILE_MESSAGES = {  # first bytes of files that are mistaken for models
     b"\x80": "is a pickle; priory never loads pickles",
     b"PK": "is a zip file",
@@ -105,15 +106,13 @@ def pack_model_file(
         "model": tree,
     }
     try:
-        _check_parts(content["parts"])
+        check_parts(content["parts"])
+        check_depth(tree)
     except ModelFileError as error:
         raise DataError(str(error)) from None
     manifest = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-    if len(manifest) > MAX_MANIFEST_BYTES or not _fits_tree(manifest, len(manifest) + sum(map(len, body))):
-        raise ModelTooLargeError(
-            f"the model has too many parts: its manifest would have {len(manifest):,} bytes; "
-            f"at most {MAX_MANIFEST_BYTES:,} are allowed."
-        )
+    if fault := find_size_fault(manifest, sum(map(len, body))):
+        raise ModelTooLargeError(f"the model has too many parts: {fault}; use fewer columns.")
     start = HEADER_STRUCT.size + len(manifest)
     size = start + -start % ALIGNMENT_BYTES + sum(map(len, body)) + (SIGNATURE_SIZES[key.kind] + 32 if key else 0)
     head = HEADER_STRUCT.pack(MAGIC_BYTES, FORMAT_VERSION, FORMAT_VERSION, len(manifest), size, bytes(32))[:-32]
@@ -142,27 +141,21 @@ class FileContents:
         self.digest = head[-32:]
         if hashlib.sha256(head[:-32] + manifest).digest() != self.digest:
             raise ModelFileError("the checksum of its manifest differs; the file was damaged or changed.")
-        if not _fits_tree(manifest, self.bytes):
-            raise ModelFileError("its manifest has far more nodes than a model of its size; it was not read.")
-        content = _parse_manifest(manifest)
+        if fault := find_size_fault(manifest, self.bytes - start):
+            raise ModelFileError(f"{fault}.")
+        content = parse_manifest(manifest)
         self.format, needed_format = HEADER_STRUCT.unpack(head)[1:3]
-        self.version = _get_typed(content, "priory", str)
-        if not re.fullmatch(r"[0-9A-Za-z.+-]{1,40}", self.version):
-            raise ModelFileError("its manifest does not name a version.")
-        if needed_format > FORMAT_VERSION:
-            raise ModelFileError(
-                f"made by priory {self.version} (format {needed_format}); this is {priory.__version__}: upgrade priory."
-            )
-        if self.format not in KNOWN_FORMATS or needed_format not in KNOWN_FORMATS or needed_format > self.format:
-            raise ModelFileError(f"it is of format {self.format}; this version knows formats 1 to {FORMAT_VERSION}.")
+        self.version = get_typed(content, "priory", str)
+        check_format(self.version, self.format, needed_format)
         if set(content) != {"priory", "sections", "parts", "sha256", "signature", "model"}:
             raise ModelFileError(f"its manifest holds {sorted(content)}, which this version does not know.")
         self.tree: Json = content["model"]
-        self.signature_kind = _check_signature_kind(content["signature"])
+        check_depth(self.tree)
+        self.signature_kind = check_signature_kind(content["signature"])
         trailer = SIGNATURE_SIZES[self.signature_kind] + 32 if self.signature_kind else 0
-        parts = _check_parts(content["parts"])
+        parts = check_parts(content["parts"])
         room = self.bytes - start - -start % ALIGNMENT_BYTES - trailer
-        self.sections = _check_sections(
+        self.sections = check_sections(
             content["sections"], room - sum(n + -n % ALIGNMENT_BYTES for n in parts.values())
         )
         self.reserve_memory(0)
@@ -254,99 +247,7 @@ def _check_header(head: bytes, size: int) -> int:
     return int(length)
 
 
-def _fits_tree(manifest: bytes, file_bytes: int) -> bool:
-    """Whether the tree of a manifest takes little memory compared with the file; counted before it is parsed.
-
-    Characters inside of strings are counted too, so the estimate is never too low.
-    """
-    estimate = sum(size * manifest.count(mark) for mark, size in NODE_BYTES.items())
-    return estimate <= FREE_TREE_BYTES + MAX_TREE_BYTES_PER_BYTE * file_bytes
-
-
-def _parse_manifest(manifest: bytes) -> dict[str, Any]:
-    """The manifest; duplicate names and numbers that JSON does not have are refused."""
-    try:
-        content = json.loads(
-            manifest.decode(), object_pairs_hook=_reject_duplicate_names, parse_constant=_reject_constant
-        )
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"its manifest cannot be read: {error}.") from None
-    if not isinstance(content, dict):
-        raise ModelFileError("its manifest is not a JSON object.")
-    return content
-
-
-def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name is given twice")
-    return found
-
-
-def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _get_typed(node: Mapping[str, Json], name: str, cls: type[ValueT]) -> ValueT:
-    """The value of a name, which must be of exactly this class."""
-    value = node.get(name)
-    if type(value) is not cls:
-        raise ModelFileError(f"its manifest has no {name}.")
-    return value
-
-
-def _check_sections(node: Json, available_bytes: int) -> list[dict[str, Any]]:
-    """The sections, which must have known types and fill the file."""
-    sections = _check_object_list(node, "sections")
-    for section in sections:
-        kind, size = _get_typed(section, "kind", str), _get_typed(section, "bytes", int)
-        if set(section) != {"kind", "bytes"} or not is_storable_dtype(kind) or size < 0 or size % ALIGNMENT_BYTES:
-            raise ModelFileError(f"this version does not know the type of section {kind!r}.")
-    if len({section["kind"] for section in sections}) < len(sections):
-        raise ModelFileError("a section is there twice.")
-    if sum(section["bytes"] for section in sections) != available_bytes:
-        raise ModelFileError("its sections do not fill the file.")
-    return sections
-
-
-def _check_parts(node: Json) -> dict[str, int]:
-    """The names of the parts and their sizes; this version keeps them all and needs none of them."""
-    parts, found = _check_object_list(node, "parts"), dict[str, int]()
-    for part in parts:
-        name, size = _get_typed(part, "name", str), _get_typed(part, "bytes", int)
-        if set(part) != {"name", "bytes", "optional"} or not re.fullmatch("[a-z0-9-]{1,64}", name) or size < 0:
-            raise ModelFileError(f"{name!r} is not a valid part: names have 1 to 64 characters of a-z, 0-9 and hyphen.")
-        if not _get_typed(part, "optional", bool):
-            raise ModelFileError(
-                f"it cannot be used without its part {name!r}, which this version does not know: upgrade priory."
-            )
-        found[name] = size
-    if len(found) < len(parts) or len(parts) > MAX_FILE_PARTS or sum(found.values()) > MAX_FILE_PARTS_BYTES:
-        raise ModelFileError(
-            f"there can be {MAX_FILE_PARTS} parts at most, of different names, {MAX_FILE_PARTS_BYTES:,} bytes in all."
-        )
-    return found
-
-
 def _locate_parts(parts: dict[str, int], offset: int) -> Iterator[tuple[str, int, int]]:
     for name, size in parts.items():
         yield name, size, offset
         offset += size + -size % ALIGNMENT_BYTES
-
-
-def _check_signature_kind(kind: Json) -> str | None:
-    if kind is None or (isinstance(kind, str) and kind in SIGNATURE_SIZES):
-        return kind
-    raise ModelFileError(f"it is signed in a way this version does not know; it knows {', '.join(SIGNATURE_SIZES)}.")
-
-
-def _check_object_list(node: Json, name: str) -> list[dict[str, Any]]:
-    if not isinstance(node, list) or not all(isinstance(item, dict) for item in node):
-        raise ModelFileError(f"its manifest has no list of {name}.")
-    return node
-
-
-def is_storable_dtype(kind: str) -> bool:
-    """Whether arrays of this type, such as "<f8", can be stored as they lie in memory: numbers, bools, fixed bytes."""
-    fixed = kind.startswith("|S") and kind[2:].isascii() and kind[2:].isdigit() and 0 < int(kind[2:7]) < 1 << 16
-    return kind in ARRAY_DTYPES or (fixed and kind == f"|S{int(kind[2:7])}")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from priory.errors import PrioryError
 
 FLAG_NAMES = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT")  # a system may lack some
 OPEN_FLAGS = sum(getattr(os, name, 0) for name in FLAG_NAMES)  # without O_BINARY Windows would translate line ends
@@ -61,3 +64,14 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def name_path_in_errors(path: Path) -> Iterator[None]:
+    """Let errors of the system name this path instead of that of a temporary file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or isinstance(error, PrioryError):
+            raise
+        raise type(error)(error.errno, error.strerror, str(path)) from None

@@ -1,21 +1,29 @@
-"""Files that are never half-written: saved to a temporary file and renamed, by one process at a time."""
+"""Files that are never half-written: saved to a temporary file and renamed."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import re
 import secrets
 import stat
-import time
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from priory.errors import FileBusyError, ModelFileError, PrioryError
-from priory.storage.file_locks import lock_descriptor, open_descriptor, release_lock, sync_folder
+from priory.errors import ModelFileError, PrioryWarning
+from priory.storage.file_locks import (
+    lock_descriptor,
+    name_path_in_errors,
+    open_descriptor,
+    release_lock,
+    sync_folder,
+)
 
-LOCK_TIMEOUT_SECONDS = 30.0
+TEMPORARY_NAME_PATTERN = re.compile(r"\.(?P<name>.+)\.(?P<token>[0-9a-f]{8})(?P<check>[0-9a-f]{8})\.new", re.DOTALL)
 
 
 @contextmanager
@@ -46,19 +54,18 @@ def replace_file(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
 def _write_and_rename(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
     """Write a temporary file and rename it: a reader finds the old file or the new one, always complete.
 
-    The lock must be held, because temporary files that were left by interrupted writers are removed.
+    The new file gets the owner and the permissions of the old one. What cannot be kept is said in a warning.
     """
-    if path.is_symlink():
-        raise OSError(errno.ELOOP, "it is a symbolic link; give the path of the file itself", str(path))
-    for left in path.parent.glob(f".{_escape_glob(path.name)}.*.new"):
-        left.unlink(missing_ok=True)
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    old = _describe_old_file(path)
+    _remove_stale_files(path)
+    new = path.with_name(make_temporary_name(path.name))
+    lost: list[str] = []
     try:
         descriptor = open_descriptor(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         with open(descriptor, "wb") as file:
-            with suppress(FileNotFoundError):
-                if hasattr(os, "fchmod"):  # Windows had none before Python 3.13
-                    os.fchmod(descriptor, stat.S_IMODE(path.stat().st_mode))
+            lock_descriptor(descriptor)  # shows others that the writer of this file is alive
+            if old is not None:
+                lost = _keep_owner_and_mode(descriptor, old)
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
@@ -69,58 +76,88 @@ def _write_and_rename(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
             new.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+    for problem in lost:
+        warnings.warn(PrioryWarning(f"{path} {problem}"), stacklevel=5)
 
 
-@contextmanager
-def name_path_in_errors(path: Path) -> Iterator[None]:
-    """Let errors of the system name this path instead of that of a temporary file."""
+def _describe_old_file(path: Path) -> os.stat_result | None:
+    """The status of the file that is to be replaced; None if there is none."""
     try:
-        yield
-    except OSError as error:
-        if error.errno is None or isinstance(error, PrioryError):
-            raise
-        raise type(error)(error.errno, error.strerror, str(path)) from None
-
-
-@contextmanager
-def lock_file(path: Path, wait: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
-    """Hold the lock of a file, so that no other process changes it meanwhile.
-
-    The lock is taken on a file ``.name.lock`` in the same folder, which is removed when the lock is released. The
-    kernel releases it when a process ends in any way. Since the previous holder removes the lock file, the lock counts
-    only if the file that was locked is still the one in the folder.
-    """
-    lock, until, pause = path.with_name(f".{path.name}.lock"), time.monotonic() + wait, 0.001
-    while True:
-        with name_path_in_errors(path):
-            descriptor = open_descriptor(lock, os.O_RDWR | os.O_CREAT)
-        try:
-            lock_descriptor(descriptor)
-            if _is_same_file(descriptor, lock):
-                break
-        except BlockingIOError:
-            if time.monotonic() > until:
-                os.close(descriptor)
-                raise FileBusyError(f"{path}: another process is changing it; try again later.") from None
-            time.sleep(pause)
-            pause = min(2 * pause, 0.05)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
-    try:
-        yield
-    finally:
-        release_lock(descriptor, lock)
-
-
-def _is_same_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+        old = os.lstat(path)
     except FileNotFoundError:
-        return False
+        return None
+    if stat.S_ISLNK(old.st_mode):
+        raise OSError(errno.ELOOP, "it is a symbolic link; give the path of the file itself", str(path))
+    return old
 
 
-def _escape_glob(name: str) -> str:
-    """The name with its special characters escaped for a glob."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+def _keep_owner_and_mode(descriptor: int, old: os.stat_result) -> list[str]:
+    """Give a new file the owner, the group and the permissions of the old one; return what could not be kept.
+
+    If the group cannot be kept, the permissions of the group are not given to another one.
+    """
+    lost, mode, own = [], stat.S_IMODE(old.st_mode), os.fstat(descriptor)
+    if old.st_nlink > 1:
+        lost.append(f"was one of {old.st_nlink} hard links to a file; the others still have the old model.")
+    if not hasattr(os, "fchown"):  # Windows, which had no fchmod before Python 3.13 either
+        return lost
+    if own.st_gid != old.st_gid:
+        try:
+            os.fchown(descriptor, -1, old.st_gid)
+        except PermissionError:
+            mode &= ~stat.S_IRWXG
+            lost.append("is no longer open to the group that it belonged to, of which you are not a member.")
+    if own.st_uid != old.st_uid:
+        try:
+            os.fchown(descriptor, old.st_uid, -1)
+        except PermissionError:
+            lost.append("now belongs to you: only the administrator can keep another user as the owner.")
+    os.fchmod(descriptor, mode)
+    return lost
+
+
+# -- what interrupted writers left -------------------------------------------------------------------------------------
+
+
+def make_temporary_name(name: str) -> str:
+    """A name for a file that will become ``name``: random, and with a checksum that no other program would put there.
+
+    >>> len(make_temporary_name("mail.priory")) - len("mail.priory")
+    22
+    """
+    token = secrets.token_hex(4)
+    return f".{name}.{token}{_sign_token(name, token)}.new"
+
+
+def is_temporary_name(candidate: str, name: str) -> bool:
+    """Whether `make_temporary_name` made a name for a file that was to become ``name``.
+
+    >>> is_temporary_name(make_temporary_name("mail.priory"), "mail.priory")
+    True
+    >>> is_temporary_name(".mail.priory.0123456789abcdef.new", "mail.priory")
+    False
+    """
+    found = TEMPORARY_NAME_PATTERN.fullmatch(candidate)
+    return found is not None and found["name"] == name and found["check"] == _sign_token(name, found["token"])
+
+
+def _sign_token(name: str, token: str) -> str:
+    return hashlib.sha256(f"priory {token} {name}".encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+
+def _remove_stale_files(path: Path) -> None:
+    """Remove the temporary files of interrupted writers of this file, and no others: those that no process has locked.
+
+    They are left alone if they cannot be opened, for example because they belong to another user.
+    """
+    with os.scandir(path.parent) as entries:
+        stale = [entry.name for entry in entries if is_temporary_name(entry.name, path.name)]
+    for name in stale:
+        with suppress(OSError):
+            descriptor = open_descriptor(path.with_name(name), os.O_RDWR)
+            try:
+                lock_descriptor(descriptor)
+            except BlockingIOError:
+                os.close(descriptor)
+                continue
+            release_lock(descriptor, path.with_name(name))

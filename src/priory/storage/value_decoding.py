@@ -17,7 +17,8 @@ import numpy as np
 from priory.core.registration import EstimatorRegistration, Registration
 from priory.core.typing import Array
 from priory.errors import ModelFileError, PrioryWarning
-from priory.storage.container import ARRAY_DTYPES, MAX_AXIS_LENGTH, FileContents, Json
+from priory.storage.container import MAX_AXIS_LENGTH, FileContents
+from priory.storage.manifest import ARRAY_DTYPES, Json
 from priory.storage.registry import RETIRED_RECORDS, find_class
 from priory.storage.validation import list_fields
 from priory.storage.value_encoding import COLLECTION_TYPES

@@ -18,8 +18,9 @@ import numpy as np
 
 from priory.core.typing import Array
 from priory.errors import KindError
-from priory.storage.container import ArraySections, Json, is_storable_dtype
+from priory.storage.container import ArraySections
 from priory.storage.fitted_state import Estimator
+from priory.storage.manifest import Json, is_storable_dtype
 from priory.storage.registry import collect_learned_attributes, find_estimator, find_record, list_estimators
 from priory.storage.validation import list_fields
 

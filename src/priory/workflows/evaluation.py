@@ -87,7 +87,7 @@ def evaluate(
     trained, rows = load_classifier(model, key), open_paths(paths, read, callbacks)
     column_options = fill_target(trained, choose_columns(columns, target))
     if learned:
-        table, labels = _read_all_labelled_rows(trained, rows, column_options)
+        table, labels = _read_all_labelled_rows(trained, rows, column_options, callbacks)
         return Evaluation(trained.evaluate(table, labels), len(labels))
     answers = [
         (trained.predict_log_proba(part), labels)
@@ -136,7 +136,7 @@ def report(
 
     trained, rows = load_classifier(model, key), open_paths(paths, read, callbacks)
     column_options = fill_target(trained, choose_columns(columns, target))
-    table, labels = _read_all_labelled_rows(trained, rows, column_options)
+    table, labels = _read_all_labelled_rows(trained, rows, column_options, callbacks)
     _check_known_labels(trained, labels)
     file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
     subject = ReportSubject(describe_source(rows), str(column_options.target), file)
@@ -185,9 +185,9 @@ def audit(
 
 
 def _read_all_labelled_rows(
-    model: TableOrTextClassifier, rows: FileRows, column_options: ColumnOptions
+    model: TableOrTextClassifier, rows: FileRows, column_options: ColumnOptions, callbacks: Callbacks
 ) -> tuple[InputRows, Array]:
-    parts = join_labelled_rows(read_labelled_rows(rows, get_model_columns(model), column_options))
+    parts = join_labelled_rows(read_labelled_rows(rows, get_model_columns(model), column_options, callbacks))
     _check_any_labelled(parts)
     return parts[0]
 

@@ -261,4 +261,4 @@ def _note_repairs(
         callbacks.notify(f"skipped {format_count(labels.n_unlabelled, 'row')} without a label")
     for file in rows.files:
         for flag, count in getattr(file, "flags", {}).items():
-            callbacks.notify(f"{count:,} of the messages {MAIL_FLAG_MESSAGES[flag]}")
+            callbacks.notify(f"{format_count(count, 'message')}: {MAIL_FLAG_MESSAGES[flag]}")
