@@ -11,7 +11,7 @@ from priory.core.content_hash import hash_content
 from priory.errors import NotLearnedError
 from priory.families.value_counts import CategoricalCells
 from priory.models.cells import LabelCells, NumberCells, TextCells
-from priory.models.row_sample import NO_LIMIT, RowSample, hash_rows, split_weights
+from priory.models.row_sample import NO_LIMIT, RowSample, hash_labelled_rows, split_weights
 
 CLASSES = np.array(["ham", "spam"], dtype=object)
 NAMES = [("size", "age"), ("colour",), ("text",)]
@@ -79,7 +79,7 @@ def test_beyond_its_memory_it_keeps_a_fair_share():
     assert abs(sample.group.mean() - 0.2) < 4 * np.sqrt(0.2 * 0.8 / 2_000)
     assert (sample.blocks[0].data == x.data[positions]).all()
     # a row above the limit leaves no trace, in either direction
-    far = np.flatnonzero(hash_rows(NAMES[:1], [x], CLASSES, group) >= np.uint64(sample.limit))[:1]
+    far = np.flatnonzero(hash_labelled_rows(NAMES[:1], [x], CLASSES, group) >= np.uint64(sample.limit))[:1]
     other = RowSample.of(NAMES[:1], [x.take_rows(far)], CLASSES, group[far], None, 2_000, list)[0]
     assert hash_content(sample + other) == hash_content(sample - other) == hash_content(sample)
     # what was dropped does not come back, so that late rows are not preferred
@@ -90,11 +90,11 @@ def test_beyond_its_memory_it_keeps_a_fair_share():
 def test_columns_are_known_by_name_and_missing_cells_add_nothing():
     x = np.array([[1.0, 2.0], [np.nan, 2.0]])
     group = np.zeros(2, int)
-    straight = hash_rows([("a", "b")], [NumberCells(x)], CLASSES, group)
-    turned = hash_rows([("b", "a")], [NumberCells(x[:, ::-1])], CLASSES, group)
+    straight = hash_labelled_rows([("a", "b")], [NumberCells(x)], CLASSES, group)
+    turned = hash_labelled_rows([("b", "a")], [NumberCells(x[:, ::-1])], CLASSES, group)
     assert (straight == turned).all()
-    assert straight[1] == hash_rows([("b",)], [NumberCells(x[1:, 1:])], CLASSES, group[:1])[0]
-    assert straight[0] != hash_rows([("a", "c")], [NumberCells(x)], CLASSES, group)[0]
+    assert straight[1] == hash_labelled_rows([("b",)], [NumberCells(x[1:, 1:])], CLASSES, group[:1])[0]
+    assert straight[0] != hash_labelled_rows([("a", "c")], [NumberCells(x)], CLASSES, group)[0]
     assert int(straight.max()) < NO_LIMIT
 
 

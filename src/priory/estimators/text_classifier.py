@@ -53,7 +53,7 @@ from priory.models.probability_tables import (
     tabulate_texts,
     tabulate_words,
 )
-from priory.models.row_sample import TEXT_COLUMN
+from priory.models.row_sample import TEXT_COLUMN_NAMES
 from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
 
@@ -516,7 +516,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return [TextCells(table.documents)]
 
     def _column_names(self) -> list[tuple[str, ...]]:
-        return [TEXT_COLUMN]
+        return [TEXT_COLUMN_NAMES]
 
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
         return [

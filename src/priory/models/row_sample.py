@@ -27,7 +27,7 @@ MEMORY_TO_REFINE = 50_000  # rows that are kept where a refinement was asked for
 NO_LIMIT = (1 << 64) - 1  # above every hash: no row was dropped
 MIX_ONE, MIX_TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # odd, with about as many ones as zeros
 HALF = np.uint64(32)
-TEXT_COLUMN = ("text",)  # the column of a model of texts, as hashes know it
+TEXT_COLUMN_NAMES = ("text",)  # the column of a model of texts, as hashes know it
 
 
 @register_record(
@@ -72,7 +72,7 @@ class RowSample(Statistics):
 
         ``names`` are those of each block's columns, and ``keep_cells`` turns cells into what is kept of them.
         """
-        hashes = hash_rows(names, cells, classes, group)
+        hashes = hash_labelled_rows(names, cells, classes, group)
         counted = np.arange(len(hashes)) if weight is None else np.flatnonzero(weight > 0)
         if 4 * memory < len(counted):  # the distinct rows are most probably among these
             bound = np.partition(hashes[counted], 4 * memory)[4 * memory]
@@ -175,7 +175,7 @@ def choose_memory(declared: int | None, refine: bool) -> int:
     return declared if declared is not None else MEMORY_TO_REFINE if refine else DEFAULT_MEMORY
 
 
-def hash_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], classes: Array, group: Array) -> Array:
+def hash_labelled_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], classes: Array, group: Array) -> Array:
     """(rows,): a 64-bit hash of the cells and the class of each row.
 
     A missing cell adds nothing, and a column is known by its name: neither the order of the columns nor columns that
@@ -189,15 +189,15 @@ def hash_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], classes: A
         sums = labels[group[part]]
         for block_keys, block in zip(keys, take_rows(cells, part), strict=False):
             for key, column in zip(block_keys, block.hash_columns(), strict=True):
-                sums += np.where(column == 0, np.uint64(0), mix_bits(column ^ key))
-        total[part] = mix_bits(sums)
+                sums += np.where(column == 0, np.uint64(0), scramble_bits(column ^ key))
+        total[part] = scramble_bits(sums)
 
     for _ in map_shards(hash_shard, len(group)):
         pass
     return np.minimum(total, np.uint64(NO_LIMIT - 1))
 
 
-def mix_bits(x: Array) -> Array:
+def scramble_bits(x: Array) -> Array:
     """Numbers of 64 bits, of which each bit depends on all bits of what was given."""
     mixed = (x ^ (x >> HALF)) * MIX_ONE
     mixed ^= mixed >> HALF

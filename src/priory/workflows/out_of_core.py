@@ -27,7 +27,7 @@ from priory.bag_of_words.vocabulary import GrowingVocabulary
 from priory.core import sharding
 from priory.core.typing import Array
 from priory.models.cells import Cells, TextCells
-from priory.models.row_sample import TEXT_COLUMN, RowSample
+from priory.models.row_sample import TEXT_COLUMN_NAMES, RowSample
 from priory.sources.prefetch import peek_first
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class TextWorker(CountingWorker):
 
     def _sample_texts(self, documents: PackedDocuments, batch: LabelledBatch) -> RowSample:
         cells = [TextCells(documents)]
-        return RowSample.of([TEXT_COLUMN], cells, batch.classes, batch.group, None, self.memory, self._keep_cells)[0]
+        return RowSample.of([TEXT_COLUMN_NAMES], cells, batch.classes, batch.group, None, self.memory, self._keep_cells)[0]
 
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
         vocabulary = GrowingVocabulary(self.tokenizer)
