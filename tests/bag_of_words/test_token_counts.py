@@ -40,7 +40,7 @@ def test_forgetting_equals_never_having_seen(texts, cut):
     whole, a, b = learnt(texts), learnt(texts[:cut]), learnt(texts[cut:], cut)
     same(whole - b, a)
     same(whole - a, b)
-    assert (whole - whole).vocabulary() == []
+    assert (whole - whole).tokens() == []
 
 
 @given(TEXTS, st.integers(1, 4))
@@ -61,8 +61,8 @@ def test_what_was_not_learned_is_named():
 
 
 def test_tokens_without_weight_are_not_there():
-    assert learnt(["aa bb", "cc"], weight=np.array([0.0, 1.0])).vocabulary() == ["cc"]
-    assert (0 * learnt(["aa"])).vocabulary() == []
+    assert learnt(["aa bb", "cc"], weight=np.array([0.0, 1.0])).tokens() == ["cc"]
+    assert (0 * learnt(["aa"])).tokens() == []
 
 
 def test_classes_are_regrouped_and_pooled():
@@ -82,7 +82,7 @@ def test_it_is_a_part_of_what_a_classifier_has_seen():
     a, b = seen(["cash now", "see you"], ["ham", "spam"]), seen(["cash"], ["other"])
     both = a + b
     assert both.classes.tolist() == ["ham", "other", "spam"]
-    assert both.parts[0].vocabulary() == ["cash", "cash now", "now", "see", "see you", "you"]
+    assert both.parts[0].tokens() == ["cash", "cash now", "now", "see", "see you", "you"]
     same((both - b).parts[0].regroup_classes(np.arange(3), 3), a.regroup_classes(np.array([0, 2]), 3).parts[0])
     assert (2 * both).parts[0].counts.sum() == 2 * both.parts[0].counts.sum()
 

@@ -146,7 +146,7 @@ FORMS = {
 def test_twins_say_the_same(texts, rule, once, form):
     documents = FORMS[form](texts)
     group, weight = classes(len(texts)), np.arange(1.0, len(texts) + 1)
-    vocabulary = count_tokens(texts[:2], classes(len(texts[:2])), 3, rule).vocabulary()
+    vocabulary = count_tokens(texts[:2], classes(len(texts[:2])), 3, rule).tokens()
     table = np.random.default_rng(0).normal(size=(len(vocabulary), 2))
 
     def everything():
@@ -265,7 +265,7 @@ def test_what_is_no_text_is_named(kernel, broken, message, rule):
 def test_random_bytes_are_counted_or_refused(blobs, rule):
     def attempt(documents):
         try:
-            return count_tokens(documents, classes(len(blobs)), 3, rule).vocabulary()
+            return count_tokens(documents, classes(len(blobs)), 3, rule).tokens()
         except DataError as error:
             return str(error)
 
@@ -310,7 +310,7 @@ def test_nothing_to_count(kernel):
         words = count_tokens(
             texts, classes(len(texts)), 3, Tokenizer(stop_words=frozenset({"the", "of"}), ngram_range=(1, 2))
         )
-        assert words.vocabulary() == []
+        assert words.tokens() == []
         assert words.counts.shape == (0, 3)
         index = words.index()
         assert score_documents(texts, index, np.zeros((0, 3)), Tokenizer()).shape == (len(texts), 3)
@@ -322,7 +322,7 @@ def test_one_huge_word_takes_no_memory():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     words = count_tokens([text], np.zeros(1, dtype=np.int32), 1, Tokenizer(ngram_range=(1, 2)))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64_000
-    assert words.vocabulary() == ["a" * reference.MAX_WORD_LENGTH]
+    assert words.tokens() == ["a" * reference.MAX_WORD_LENGTH]
 
 
 def test_a_million_classes_work_or_are_refused(monkeypatch):
@@ -339,10 +339,10 @@ def test_the_result_does_not_depend_on_threads_or_batches(monkeypatch):
     texts = [" ".join(f"w{k}" for k in rng.zipf(1.3, 40) % 5000) for _ in range(4000)]
     group, weight = classes(len(texts)), rng.random(len(texts))
     rule = Tokenizer(ngram_range=(1, 2))
-    words_of_all = count_tokens(texts, group, 3, rule).vocabulary()
+    words_of_all = count_tokens(texts, group, 3, rule).tokens()
 
     def everything():
-        assert count_tokens(packed([text.encode() for text in texts]), group, 3, rule).vocabulary() == words_of_all
+        assert count_tokens(packed([text.encode() for text in texts]), group, 3, rule).tokens() == words_of_all
         words = count_tokens(iter(texts), group, 3, rule).sort_tokens()
         weighted = count_tokens(iter(texts), group, 3, rule, weight).sort_tokens()
         scores = score_documents(texts, words.index(), words.counts, rule)
@@ -375,7 +375,7 @@ def test_pruning_misses_no_more_than_it_says(kernel, most, rule, monkeypatch):
         assert times - pruned.missed <= kept.get(token, 0.0) <= times
     roomy = count_tokens(texts, classes(500), 3, rule, binary=False, max_tokens=10**6)
     assert roomy.missed == 0
-    assert roomy.vocabulary() == exact.vocabulary()
+    assert roomy.tokens() == exact.tokens()
 
 
 def test_hashed_counts_are_the_counts_of_their_tokens_and_merge_by_addition():

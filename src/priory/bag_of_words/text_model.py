@@ -128,7 +128,7 @@ class TextModel:
 
     def inclusion_probability(self, records: TextRecords) -> dict[str, float]:
         """For each token (or bucket) in use the probability that it depends on the class."""
-        counts = self.vocabulary.sort_counts(self.select_counts(records))
+        counts = self.select_counts(records)
         bag = get_averaged_bag(self.model)(self.choose_alpha(records))
         return dict(zip(self.vocabulary.name_tokens(counts), bag.inclusion_probability(counts).tolist(), strict=True))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,14 +12,14 @@ from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document
 from priory.bag_of_words.token_bags import TokenBags
+from priory.bag_of_words.token_order import find_token_order, insert_tokens, is_sorted_vocabulary, locate_tokens
 from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer, is_valid_vocabulary
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+MIN_TOKENS_PER_BISECTION = 40  # with fewer known tokens for each that is looked up, an index is quicker
 
 
 @register_record(
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 class TokenCounts(BagCounts):
     """Counts of tokens by class. A token whose counts are all zero is not kept: it vanishes when it is forgotten.
 
-    The vocabulary is ``arena``, all tokens in UTF-8 one after the other, and ``ends``, where each of them ends. If rare
-    tokens were dropped while learning, a count is too small by at most ``missed``, and a token that is not in the
-    record occurred at most ``missed`` times; otherwise ``missed`` is zero and every count is exact.
+    The vocabulary is ``arena``, all tokens in UTF-8 one after the other, and ``ends``, where each of them ends. Records
+    that add are sorted (`token_order`), so that the order in which tokens were met does not matter. If rare tokens were
+    dropped while learning, a count is too small by at most ``missed``, and a token that is not in the record occurred
+    at most ``missed`` times; otherwise ``missed`` is zero and every count is exact.
     """
 
     frame_fields: ClassVar[tuple[str, ...]] = ("arena", "ends", "missed")
@@ -56,13 +57,13 @@ class TokenCounts(BagCounts):
         """The tokens, in the order of the counts."""
         return self.derive("tokens", lambda words: reading.decode_vocabulary(words.arena, words.ends))
 
-    def vocabulary(self) -> list[str]:
-        """The tokens, sorted."""
-        return self.sort_tokens().tokens()
-
     def sort_tokens(self) -> TokenCounts:
         """The record with its tokens sorted."""
-        return self.derive("ordered", lambda words: words.take_tokens(sort_vocabulary(words.arena, words.ends)))
+        if is_sorted_vocabulary(self.arena, self.ends):
+            return self
+        return self.take_tokens(find_token_order(self.arena, self.ends))
+
+    sort_content = sort_tokens
 
     def index(self, analyzer: str = "word") -> TokenIndex:
         """An index for looking up tokens: the column of a token is its row in the counts."""
@@ -79,19 +80,37 @@ class TokenCounts(BagCounts):
         missed = self.missed + other.missed
         if np.array_equal(self.ends, other.ends) and np.array_equal(self.arena, other.arena):
             return replace(self, missed=missed), replace(other, missed=missed)
-        place = self.index("whole").find_columns(other.arena, other.ends)
-        new = place < 0
-        place[new] = len(self) + np.arange(new.sum())
-        more_arena, more_ends = reading.take_tokens(other.arena, other.ends, np.flatnonzero(new))
-        arena = np.concatenate([self.arena, more_arena])
-        ends = np.concatenate([self.ends, len(self.arena) + more_ends])
+        arena, ends, own_rows, rows = self._join_vocabularies(other)
+        return (
+            self._spread_counts(arena, ends, own_rows, missed),
+            other._spread_counts(arena, ends, rows, missed),
+        )
 
-        def spread_counts(words: TokenCounts, rows: Array) -> TokenCounts:
-            counts = np.zeros((len(ends), words.counts.shape[1]))
-            counts[rows] = words.counts
-            return replace(words, arena=arena, ends=ends, counts=counts, missed=missed)
+    def _join_vocabularies(self, other: TokenCounts) -> tuple[Array, Array, Array, Array]:
+        """The tokens of two records, sorted, as an arena and its ends; and where those of each are among them."""
+        if len(other) * MIN_TOKENS_PER_BISECTION > len(self):
+            place = self.index("whole").find_columns(other.arena, other.ends)
+            new_arena, new_ends = reading.take_tokens(other.arena, other.ends, np.flatnonzero(place < 0))
+            arena = np.append(self.arena, new_arena)
+            ends = np.append(self.ends, len(self.arena) + new_ends)
+            order = find_token_order(arena, ends)
+            rank = np.empty(len(order), dtype=np.int64)
+            rank[order] = np.arange(len(order))
+            place[place < 0] = len(self) + np.arange(len(new_ends))
+            return *reading.take_tokens(arena, ends, order), rank[: len(self)], rank[place]
+        place, found = locate_tokens(self.arena, self.ends, other.arena, other.ends)
+        if found.all():
+            return self.arena, self.ends, np.arange(len(self)), place
+        new_arena, new_ends = reading.take_tokens(other.arena, other.ends, np.flatnonzero(~found))
+        arena, ends = insert_tokens(self.arena, self.ends, place[~found], new_arena, new_ends)
+        own_rows = np.arange(len(self)) + np.searchsorted(place[~found], np.arange(len(self)), side="right")
+        return arena, ends, own_rows, place + np.cumsum(~found) - ~found
 
-        return spread_counts(self, np.arange(len(self))), spread_counts(other, place)
+    def _spread_counts(self, arena: Array, ends: Array, rows: Array, missed: float) -> TokenCounts:
+        """The record over more tokens, its own at ``rows``."""
+        counts = np.zeros((len(ends), self.counts.shape[1]))
+        counts[rows] = self.counts
+        return replace(self, arena=arena, ends=ends, counts=counts, missed=missed)
 
     def check_subtraction(self, total: TokenCounts, part: TokenCounts) -> TokenCounts:
         """The difference, if ``part`` was learned; the error names the token. Tokens with no counts left vanish.
@@ -170,7 +189,7 @@ def count_tokens(
     distinct tokens kept while learning (lossy counting): ``TokenCounts.missed`` says how much that can cost.
 
     >>> words = count_tokens(["win cash now", "cash later"], np.array([0, 1]), 2)
-    >>> words.vocabulary(), words.sort_tokens().counts.tolist()
+    >>> words.tokens(), words.counts.tolist()
     (['cash', 'later', 'now', 'win'], [[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     """
     classes = np.asarray(group, dtype=np.int32)
@@ -178,7 +197,7 @@ def count_tokens(
     counter.add(documents, classes, weight)
     arena, ends, counts, missed = counter.result()
     n = np.bincount(classes, None if weight is None else np.asarray(weight, dtype=float), groups).astype(float)
-    return TokenCounts(n, arena, ends, counts, missed)
+    return TokenCounts(n, arena, ends, counts, missed).sort_tokens()
 
 
 def count_bags(bags: TokenBags, group: Array, groups: int, weight: Array | None, *, binary: bool = True) -> TokenCounts:
@@ -193,26 +212,13 @@ def make_empty_token_counts(groups: int) -> TokenCounts:
     return TokenCounts(np.zeros(groups), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros((0, groups)))
 
 
-def sort_vocabulary(arena: Array, ends: Array) -> Array:
-    """The order of the tokens by their code points, which is the order of their bytes in UTF-8."""
-    import pyarrow.compute
-
-    return np.asarray(pyarrow.compute.array_sort_indices(_make_strings(arena, ends)), dtype=np.int64)
-
-
-def _make_strings(arena: Array, ends: Array) -> pa.LargeStringArray:
-    import pyarrow as pa
-
-    edges = np.append(np.int64(0), ends)
-    return pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(edges), pa.py_buffer(np.ascontiguousarray(arena)))
-
-
 def is_utf8(arena: Array) -> bool:
     """Whether bytes are UTF-8; checked in place, without a string of the same size."""
     import pyarrow as pa
 
+    text = pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, len(arena)])), pa.py_buffer(arena))
     try:
-        _make_strings(arena, np.array([len(arena)], dtype=np.int64)).validate(full=True)
+        text.validate(full=True)
     except pa.ArrowInvalid:
         return False
     return True

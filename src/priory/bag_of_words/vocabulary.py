@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import final
 
@@ -93,10 +93,6 @@ class Vocabulary(ABC):
         """The number of records that ``count`` returns."""
         return 1
 
-    def sort_counts(self, counts: BagCounts) -> BagCounts:
-        """The counts in the order in which they are shown."""
-        return counts
-
     def name_tokens(self, counts: BagCounts) -> list[str]:
         """The tokens in use, spelt out."""
         return check_words_kept(counts).tokens()
@@ -171,20 +167,17 @@ class GrowingVocabulary(Vocabulary):
     def _drop_tokens(self, counts: TokenCounts, presence: TokenCounts | None = None) -> TokenCounts:
         """The counts of the tokens within the limits."""
         n_documents = float(counts.n.sum())
-        # Where tokens were dropped while learning, presence may know tokens that the counts do not; these come last.
-        shown = counts if presence is None else counts.align(presence)[1]
-        document_frequency = shown.counts.sum(axis=1)[: len(counts)]  # (tokens,)
+        document_frequency = counts.counts.sum(axis=1)  # (tokens,)
+        if presence is not None:  # if rare tokens were dropped while learning, not the same ones from both
+            place = presence.index("whole").find_columns(counts.arena, counts.ends)
+            document_frequency = np.append(presence.counts.sum(axis=1), 0.0)[place]
         low, high = (v * n_documents if isinstance(v, float) else v for v in (self.min_df, self.max_df))
         keep = (document_frequency >= low) & (document_frequency <= high)
         if self.max_features is not None and keep.sum() > self.max_features:
             frequency = np.where(keep, counts.counts.sum(axis=1), -1.0)
-            spelling = np.argsort(np.argsort(np.array(counts.tokens(), dtype=object)))  # decides between equals
-            keep = np.zeros(len(keep), dtype=bool)
-            keep[np.lexsort((spelling, -frequency))[: self.max_features]] = True
+            keep = np.zeros(len(keep), dtype=bool)  # of equals the first by their spelling
+            keep[np.argsort(-frequency, kind="stable")[: self.max_features]] = True
         return counts.take_tokens(keep)
-
-    def sort_counts(self, counts: BagCounts) -> TokenCounts:
-        return check_words_kept(counts).sort_tokens()
 
     def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
         return reading.score_documents(documents, self._index(counts), table, self.tokenizer, binary=binary)
@@ -234,12 +227,17 @@ class FixedVocabulary(Vocabulary):
         counts = np.zeros((len(empty), groups))
         np.add.at(counts, (ids, group[row]), value if weight is None else value * weight[row])
         n = np.bincount(group, weight, minlength=groups).astype(float)
-        return (TokenCounts(n, empty.arena, empty.ends, counts).drop_absent_tokens(),)
+        return (TokenCounts(n, empty.arena, empty.ends, counts).drop_absent_tokens().sort_tokens(),)
 
     def select_counts(self, records: tuple[BagCounts, ...]) -> TokenCounts:
         """The counts of the whole dictionary in the order it was declared, counted or not."""
         counts = check_words_kept(records[0])
-        return counts.derive("in use", lambda c: self._make_empty_counts(c.counts.shape[1]) + c, self)
+        return counts.derive("in use", self._spread_counts, self)
+
+    def _spread_counts(self, counts: TokenCounts) -> TokenCounts:
+        empty = self._make_empty_counts(len(counts.n))
+        empty.counts[empty.index("whole").find_columns(counts.arena, counts.ends)] = counts.counts
+        return replace(empty, n=counts.n, missed=counts.missed)
 
     def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
         known, slot = table[: len(self.dictionary)], table[-1] if self.unknown else None

@@ -147,6 +147,10 @@ class Statistics:
                 left[name] = np.where(no_rows, 0.0, left[name])
         return replace(self, **left)
 
+    def sort_content(self) -> Self:
+        """Return this record in its one order; for model files of versions that had others."""
+        return self
+
     def derive(self, name: str, function: Callable[[Self], DerivedT], *depends_on: object) -> DerivedT:
         """Return ``function(self)``, computed once and cached for as long as ``depends_on`` stays the same."""
         memo: dict[str, tuple[tuple[object, ...], Any]] = self.__dict__.setdefault("_memo", {})

@@ -397,7 +397,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     def _counts_in_use(self) -> BagCounts:
         """The counts of the tokens (or buckets) in use, in the order in which they are shown."""
         model = self._build_text_model()
-        return model.vocabulary.sort_counts(model.select_counts(self._records()))
+        return model.select_counts(self._records())
 
     def _token_counts(self) -> TokenCounts:
         """The counts of the tokens in use; a hashed model has no tokens."""

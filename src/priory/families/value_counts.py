@@ -40,7 +40,8 @@ class ValueCounts(Statistics):
     def of(cls, values: Array, counts: Array) -> ValueCounts:
         """The record of the values that some row shows; minus zero is zero."""
         shown = counts.any(axis=0) if counts.ndim > 1 else counts != 0
-        return cls(values[shown] + 0.0 if values.dtype.kind == "f" else values[shown], counts[..., shown])
+        kept = values[shown] + 0.0 if values.dtype.kind == "f" else values[shown]
+        return cls(kept, np.ascontiguousarray(counts[..., shown]))
 
     @property
     def n(self) -> Array:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from priory.core.registration import EstimatorRegistration, Registration
+from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import ModelFileError, PrioryWarning
 from priory.storage.container import MAX_AXIS_LENGTH, FileContents
@@ -54,7 +55,8 @@ class ModelDecoder:
             return RETIRED
         found = _find_known_class(name)
         if not isinstance(found, EstimatorRegistration):
-            return build_record(found, self.decode_fields(inside, found))
+            record = build_record(found, self.decode_fields(inside, found))
+            return record.sort_content() if isinstance(record, Statistics) else record
         if set(inside) != {"parameters", "learned"}:
             raise ModelFileError(f"{name} lacks its parameters or what it learned.")
         parts = {part: self.decode_fields(check_object(values), found) for part, values in inside.items()}

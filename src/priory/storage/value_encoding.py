@@ -94,10 +94,11 @@ def _encode_array(array: Array, sections: ArraySections, where: str) -> dict[str
         raise KindError(f"{where} is an array of {array.dtype}, which a model file cannot hold.")
     if array.size > MIN_ITEMS_TO_PACK and (narrowed := _encode_narrowed(array, sections, where)) is not None:
         return narrowed
+    if array.flags.c_contiguous:
+        return {"array": [sections.add_array(array), list(array.shape)]}
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     kind = sections.add_array(array.transpose(order))
-    shape: list[Json] = list(array.shape)
-    return {"array": [kind, shape, list(order)] if order != sorted(order) and array.size else [kind, shape]}
+    return {"array": [kind, list(array.shape), list(order)]}
 
 
 def _encode_narrowed(array: Array, sections: ArraySections, where: str) -> dict[str, Json] | None:

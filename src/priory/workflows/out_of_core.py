@@ -149,7 +149,7 @@ class TextWorker(CountingWorker):
         arena, ends, counts, missed = self.counter.result()  # counts: (tokens, classes)
         classes, rank = sort_classes(self.classes)
         n, order = self.n[: len(rank)], np.argsort(rank)
-        tokens = TokenCounts(n[order], arena, ends, np.ascontiguousarray(counts[:, order]), missed)
+        tokens = TokenCounts(n[order], arena, ends, np.ascontiguousarray(counts[:, order]), missed).sort_tokens()
         # the sample is that of all batches so far, so it belongs to one part only
         sample = None if self.sample is None else self.sample.regroup_classes(rank, len(rank))
         part = ModelStatistics(classes, n[order], (tokens,), sample)
