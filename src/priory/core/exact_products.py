@@ -76,7 +76,7 @@ def index_pairs(columns: int) -> Array:
 def sum_products(z: Array, weight: Array | None = None) -> ExactSums:
     """The exact sums of ``w z[i] z[j]`` over the rows of ``z`` (rows, columns), for all pairs of columns."""
     z = np.ascontiguousarray(z, dtype=np.float64)
-    return sum_products_of_rows(lambda part: z[part], *z.shape, weight)
+    return sum_products_of_rows(lambda part: z[part], len(z), z.shape[1], weight)
 
 
 def sum_products_of_rows(take_rows: TakeRows, rows: int, columns: int, weight: Array | None = None) -> ExactSums:
@@ -101,18 +101,22 @@ def _sum_weighted(take_rows: TakeRows, rows: int, columns: int, weight: Array) -
         return _sum_shards(lambda part: sum_in_integers(take_rows(part), weight[part]), rows, columns)
     total = ExactSums.zeros((columns * (columns + 1) // 2,))
     for value, n in zip(values[values > 0], times[values > 0], strict=True):
-        index = np.flatnonzero(weight == value)
-        part = sum_products_of_rows(lambda part, i=index: _take_index(take_rows, i[part]), int(n), columns)
-        total = total + _multiply_exactly(part, float(value))
+        equal = sum_products_of_rows(pick_rows(take_rows, np.flatnonzero(weight == value)), int(n), columns)
+        total = total + _multiply_exactly(equal, float(value))
     return total
 
 
-def _take_index(take_rows: TakeRows, index: Array) -> Array:
-    """The rows of an increasing index."""
-    if not len(index):
-        return take_rows(slice(0, 0))
-    first = int(index[0])
-    return np.ascontiguousarray(take_rows(slice(first, int(index[-1]) + 1))[index - first])
+def pick_rows(take_rows: TakeRows, index: Array) -> TakeRows:
+    """Some of the rows, given by their increasing numbers."""
+
+    def take_picked(part: slice) -> Array:
+        picked = index[part]
+        if not len(picked):
+            return take_rows(slice(0, 0))
+        first = int(picked[0])
+        return np.ascontiguousarray(take_rows(slice(first, int(picked[-1]) + 1))[picked - first])
+
+    return take_picked
 
 
 def _multiply_exactly(sums: ExactSums, factor: float) -> ExactSums:
