@@ -16,8 +16,9 @@ How the digits are chosen decides how fast this is, never what comes out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import pairwise
 from operator import add
 from typing import NamedTuple
 
@@ -40,9 +41,10 @@ SAMPLE_MARGIN = 1.25  # how much larger than in the sample cells are expected to
 UNUSED_EXPONENT = 4096  # of the lowest bit of zero: above that of any number
 MAX_PRODUCTS_IN_INTEGERS = 100_000  # fewer products than this are faster without a layout
 MIN_ROWS_PER_WEIGHT = 512  # where weights repeat this often, rows of equal weight are summed first
+SCALED_BITS = 192  # of a sum that was multiplied by a factor
 LIMBS_OF_PRODUCT, LIMBS_OF_WEIGHTED_PRODUCT = 7, 10  # with one for the carry
 
-TakeRows = Callable[[slice], Array]  # rows as (rows, columns), contiguous float64
+TakeRows = Callable[[slice | Array], Array]  # some rows, by a slice or their numbers: (rows, columns), float64
 
 
 class DigitLayout(NamedTuple):
@@ -101,28 +103,58 @@ def _sum_weighted(take_rows: TakeRows, rows: int, columns: int, weight: Array) -
         return _sum_shards(lambda part: sum_in_integers(take_rows(part), weight[part]), rows, columns)
     total = ExactSums.zeros((columns * (columns + 1) // 2,))
     for value, n in zip(values[values > 0], times[values > 0], strict=True):
-        equal = sum_products_of_rows(pick_rows(take_rows, np.flatnonzero(weight == value)), int(n), columns)
-        total = total + _multiply_exactly(equal, float(value))
+        take_equal = pick_rows(take_rows, np.flatnonzero(weight == value))
+        total = total + _multiply_exactly(sum_products_of_rows(take_equal, int(n), columns), float(value))
     return total
 
 
 def pick_rows(take_rows: TakeRows, index: Array) -> TakeRows:
-    """Some of the rows, given by their increasing numbers."""
+    """The rows of these numbers."""
+    return lambda part: take_rows(index[part])
 
-    def take_picked(part: slice) -> Array:
-        picked = index[part]
-        if not len(picked):
-            return take_rows(slice(0, 0))
-        first = int(picked[0])
-        return np.ascontiguousarray(take_rows(slice(first, int(picked[-1]) + 1))[picked - first])
 
-    return take_picked
+def sum_products_by_class(
+    take_rows: TakeRows, group: Array, groups: int, columns: int, weight: Array | None = None
+) -> ExactSums:
+    """The sums of products of the rows of each class: (groups, pairs)."""
+    order = np.argsort(group, kind="stable")
+    bounds = np.searchsorted(group[order], np.arange(groups + 1))
+    classes = [order[start:stop] for start, stop in pairwise(bounds.tolist())]
+    return stack_sums(
+        [
+            sum_products_of_rows(
+                pick_rows(take_rows, rows), len(rows), columns, None if weight is None else weight[rows]
+            )
+            for rows in classes
+        ]
+    )
+
+
+def stack_sums(sums: Sequence[ExactSums]) -> ExactSums:
+    """Arrays of sums of one shape as one array, along a new first axis."""
+    windows = [s for s in sums if s.limbs.shape[-1]]
+    base = min((s.base for s in windows), default=0)
+    top = max((s.base + s.limbs.shape[-1] for s in windows), default=0)
+    limbs = np.zeros((len(sums), *sums[0].shape, top - base), dtype=np.int64)
+    for place, one in zip(limbs, sums, strict=True):
+        place[..., one.base - base : one.base - base + one.limbs.shape[-1]] = one.limbs
+    return ExactSums.from_limbs(limbs, base)
 
 
 def _multiply_exactly(sums: ExactSums, factor: float) -> ExactSums:
     integers, exponent = sums.to_integers()
     numerator, denominator = factor.as_integer_ratio()
     return ExactSums.from_integers(integers * numerator, exponent - denominator.bit_length() + 1)
+
+
+def scale_sums(sums: ExactSums, factor: float) -> ExactSums:
+    """The sums times a factor, rounded to 192 bits: variances far from zero keep their digits, and sums their size."""
+    scaled = _multiply_exactly(sums, float(factor))
+    integers, exponent = scaled.to_integers()
+    cut = np.frompyfunc(
+        lambda v: (v >> max(v.bit_length() - SCALED_BITS, 0)) << max(v.bit_length() - SCALED_BITS, 0), 1, 1
+    )
+    return ExactSums.from_integers(np.asarray(cut(integers), dtype=object), exponent)
 
 
 # -- in integers -------------------------------------------------------------------------------------------------------

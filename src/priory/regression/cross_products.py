@@ -202,7 +202,7 @@ def accumulate_products(
     flags = [inputs[j].missing_flag for j in find_missing_columns(x)]
     design = sort_terms([*inputs, *flags])
 
-    def take_rows(part: slice) -> Array:
+    def take_rows(part: slice | Array) -> Array:
         z = np.empty((len(y[part]), 2 + len(design)))
         z[:, 0], z[:, 1] = 1.0, y[part]
         fill_design_matrix(x[part], inputs, design, z[:, 2:])
