@@ -19,7 +19,7 @@ from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, nan_where_zero
 from priory.families.registry import register_family
 
-SCALED_ROUNDING = 2.0**-100  # of a sum: what scaling can have rounded, with room for many subtractions
+FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # of what was learned: how much the rounding of decayed weights may be
 MAX_UNSCALED_EXPONENT = 300  # columns of the size of 2**300 or 2**-300 and beyond get a unit: their squares need one
 
 
@@ -75,15 +75,13 @@ class Scatter(Statistics):
     def check_subtraction(self, total: Scatter, part: Scatter) -> Scatter:
         """Return ``total - part``, or raise NotLearnedError if no rows have these sums.
 
-        What is less than 2**-100 of the total is what scaling has rounded, and is not left behind.
+        Sums are exact, but the factor of rows that have decayed is a rounded number: hence the tolerances.
         """
-        subtract_counts(total.n, part.n)
+        empty = subtract_counts(total.n, part.n) == 0
         squares = _find_squares(self.first.shape[-1])
         spread, learned = (np.diagonal(r.scatter_matrix(total.unit), axis1=-2, axis2=-1) for r in (self, total))
-        scale = learned + total.n[..., None] * total.mean(total.unit) ** 2  # the sum of squares that was learned
-        empty = self.n <= SCALED_ROUNDING * total.n
-        some_left = ~_is_rounding(self.second.take_columns(squares), total.second.take_columns(squares))
-        if (spread < -SCALED_ROUNDING * np.nan_to_num(scale)).any() or (some_left & empty[..., None]).any():
+        left = ~_is_small(self.second.take_columns(squares), part.second.take_columns(squares))
+        if (spread < -FORGOTTEN_SPREAD_TOLERANCE * learned).any() or (left & empty[..., None]).any():
             raise NotLearnedError("cannot forget these rows: they have more spread than was learned.")
         return self._clear_classes(empty) if empty.any() else self
 
@@ -127,10 +125,10 @@ def _compute_spread(
     return spread - ((sums[..., left] * sums[..., right]) << (2 * exponent - common)), rows, common - n_exponent
 
 
-def _is_rounding(sums: ExactSums, total: ExactSums) -> Array:
-    """Whether each sum is so small a part of the total that only rounding can have left it."""
+def _is_small(sums: ExactSums, total: ExactSums) -> Array:
+    """Whether each sum is at most a rounding of the total."""
     (mantissa, exponent), (_, learned) = sums.to_scaled_floats(), total.to_scaled_floats()
-    return np.asarray((mantissa == 0) | (exponent < learned + np.log2(SCALED_ROUNDING)))
+    return np.asarray((mantissa == 0) | (exponent < learned + np.log2(FORGOTTEN_SPREAD_TOLERANCE)))
 
 
 def _find_squares(columns: int) -> Array:

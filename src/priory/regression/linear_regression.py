@@ -28,6 +28,8 @@ from priory.regression.design_matrix import (
 )
 from priory.regression.linear_posterior import NormalInverseGamma, StudentT, choose_linear_strength, term_scales
 
+COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # what scikit-learn's models know of their columns
+
 
 class LineDraws(NamedTuple):
     """Draws of lines ``y = intercept + x·coef``, and of the variance of the noise around each."""
@@ -178,10 +180,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         if not self._has_categories():  # otherwise columns are found by name, in any order
             check_same_columns(self, other)
         merged = clone(self)
+        vars(merged).update({name: value for name, value in vars(self).items() if name in COLUMN_ATTRIBUTES})
         merged.statistics_ = self.statistics_ + other.statistics_
-        merged.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            merged.feature_names_in_ = self.feature_names_in_
         return merged
 
     __add__ = merge
