@@ -35,7 +35,9 @@ KINDS = {
     "many outliers": lambda shape: with_cells(RNG.normal(size=shape), 0.3, -1e40),
     "missing cells": lambda shape: with_cells(RNG.normal(size=shape), 0.2, np.nan),
     "far from zero": lambda shape: 1e9 + 1e-6 * RNG.normal(size=shape),
-    "another size halfway": lambda shape: RNG.normal(size=shape) * np.where(np.arange(shape[0]) < 700, 1, 1e12)[:, None],
+    "another size halfway": lambda shape: (
+        RNG.normal(size=shape) * np.where(np.arange(shape[0]) < 700, 1, 1e12)[:, None]
+    ),
     "powers of two": lambda shape: 2.0 ** RNG.integers(-40, 40, shape),
     "random bits": random_bits,
     "extremes": lambda shape: RNG.choice([1.7976931348623157e308, -1.7976931348623157e308, 5e-324, -0.0, 1.0], shape),
@@ -61,7 +63,11 @@ def test_both_twins_add_up_the_same(kind, n, columns, groups):
 @pytest.mark.parametrize("kind", ["ordinary", "random bits", "extremes", "missing cells", "whole numbers"])
 def test_both_twins_weight_the_same(kind):
     x, group = KINDS[kind]((60, 3)), RNG.integers(0, 2, 60).astype(np.int32)
-    for weight in (RNG.random(60), RNG.integers(0, 5, 60).astype(float), np.abs(np.nan_to_num(RNG.normal(size=60) * 1e90))):
+    for weight in (
+        RNG.random(60),
+        RNG.integers(0, 5, 60).astype(float),
+        np.abs(np.nan_to_num(RNG.normal(size=60) * 1e90)),
+    ):
         results = [twin.sum_powers(x, group, weight, 2) for twin in (compiled, reference)]
         assert np.array_equal(results[0][0], results[1][0])
         assert same(results[0][1], results[1][1])
@@ -91,7 +97,9 @@ doubles = st.floats(allow_nan=False, allow_infinity=False)
 @settings(max_examples=200)
 @given(st.lists(st.tuples(doubles, doubles, st.sampled_from([0.0, 1.0, 2.0, 3.0, 7.5, 0.1, 1e15, 5e-324])), min_size=1))
 def test_both_twins_combine_and_round_the_same(cells):
-    a, b = (reference.write_values([reference.Fraction(c[i]) ** 2 * (1 if c[i] > 0 else -1) for c in cells]) for i in (0, 1))
+    a, b = (
+        reference.write_values([reference.Fraction(c[i]) ** 2 * (1 if c[i] > 0 else -1) for c in cells]) for i in (0, 1)
+    )
     squares = reference.write_values([reference.Fraction(c[0]) ** 2 for c in cells])
     n, exponent = np.array([c[2] for c in cells]), np.arange(len(cells), dtype=np.int64) - 3
     for sign in (1, -1):

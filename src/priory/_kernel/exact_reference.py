@@ -16,7 +16,9 @@ Limbs = tuple[np.ndarray, int]  # limbs and their base
 
 def read_values(limbs: np.ndarray, base: int) -> list[Fraction]:
     """The exact values of the cells."""
-    return [sum((Fraction(int(v)) * _power(32 * (base + j)) for j, v in enumerate(cell)), Fraction(0)) for cell in limbs]
+    return [
+        sum((Fraction(int(v)) * _power(32 * (base + j)) for j, v in enumerate(cell)), Fraction(0)) for cell in limbs
+    ]
 
 
 def write_values(values: list[Fraction]) -> Limbs:

@@ -17,7 +17,7 @@ How the digits are chosen decides how fast this is, never what comes out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import pairwise
 from operator import add
 from typing import NamedTuple
@@ -58,11 +58,24 @@ class DigitLayout(NamedTuple):
     digit_exponent: Array  # (digits,): the exponent of its unit
 
 
+@lru_cache(maxsize=16)
 def list_pairs(columns: int) -> tuple[Array, Array]:
     """The pairs of columns ``i <= j`` in the order in which their sums are kept."""
-    return np.triu_indices(columns)
+    left, right = np.triu_indices(columns)
+    left.flags.writeable = right.flags.writeable = False
+    return left, right
 
 
+def count_pairs(columns: int) -> int:
+    """How many pairs of columns there are.
+
+    >>> count_pairs(3)
+    6
+    """
+    return columns * (columns + 1) // 2
+
+
+@lru_cache(maxsize=16)
 def index_pairs(columns: int) -> Array:
     """(columns, columns): where the sum of each pair of columns is kept.
 
@@ -72,6 +85,7 @@ def index_pairs(columns: int) -> Array:
     left, right = list_pairs(columns)
     index = np.empty((columns, columns), dtype=np.intp)
     index[left, right] = index[right, left] = np.arange(len(left))
+    index.flags.writeable = False
     return index
 
 
@@ -85,23 +99,22 @@ def sum_products_of_rows(take_rows: TakeRows, rows: int, columns: int, weight: A
     """`sum_products` of rows that are made block by block: ``take_rows(part)`` returns those of a slice."""
     if weight is not None:
         return _sum_weighted(take_rows, rows, columns, np.ascontiguousarray(weight, dtype=np.float64))
-    if rows * columns * (columns + 1) // 2 <= MAX_PRODUCTS_IN_INTEGERS or kernel.flushes_denormals():
-        return _sum_shards(lambda part: sum_in_integers(take_rows(part)), rows, columns)
-    return _sum_shards(lambda part: _sum_shard(take_rows, part, columns), rows, columns)
-
-
-def _sum_shards(sum_shard: Callable[[slice], ExactSums], rows: int, columns: int) -> ExactSums:
+    if rows * count_pairs(columns) <= MAX_PRODUCTS_IN_INTEGERS or kernel.flushes_denormals():
+        return _sum_shards(lambda part: sum_in_integers(take_rows(part)), rows)
     with limit_blas_threads():
-        sums = map_threads(sum_shard, [part for part in split_rows(rows) if part.stop > part.start])
-        return reduce(add, sums, ExactSums.zeros((columns * (columns + 1) // 2,)))
+        return _sum_shards(lambda part: _sum_shard(take_rows, part, columns), rows)
+
+
+def _sum_shards(sum_shard: Callable[[slice], ExactSums], rows: int) -> ExactSums:
+    return reduce(add, map_threads(sum_shard, list(split_rows(rows))))
 
 
 def _sum_weighted(take_rows: TakeRows, rows: int, columns: int, weight: Array) -> ExactSums:
     """Where few weights repeat often, the sums of the rows of each weight times the weight; otherwise in integers."""
     values, times = np.unique(weight, return_counts=True)
     if len(values) * MIN_ROWS_PER_WEIGHT > rows:
-        return _sum_shards(lambda part: sum_in_integers(take_rows(part), weight[part]), rows, columns)
-    total = ExactSums.zeros((columns * (columns + 1) // 2,))
+        return _sum_shards(lambda part: sum_in_integers(take_rows(part), weight[part]), rows)
+    total = ExactSums.zeros((count_pairs(columns),))
     for value, n in zip(values[values > 0], times[values > 0], strict=True):
         take_equal = pick_rows(take_rows, np.flatnonzero(weight == value))
         total = total + _multiply_exactly(sum_products_of_rows(take_equal, int(n), columns), float(value))
@@ -171,7 +184,7 @@ def sum_in_integers(z: Array, weight: Array | None = None) -> ExactSums:
         _, low, high = kernel.find_limb_range(weight[:, None])
         base, n_limbs = base + low, n_limbs + high - low + LIMBS_OF_WEIGHTED_PRODUCT - LIMBS_OF_PRODUCT
     columns = z.shape[1]
-    limbs = np.zeros((columns * (columns + 1) // 2, n_limbs), dtype=np.int64)
+    limbs = np.zeros((count_pairs(columns), n_limbs), dtype=np.int64)
     kernel.add_rows(z, weight, limbs, base)
     return ExactSums.from_limbs(limbs, base)
 
@@ -197,11 +210,11 @@ def _sum_shard(take_rows: TakeRows, part: slice, columns: int) -> ExactSums:
 
 def _place_digit_sums(sums: Array, layout: DigitLayout, columns: int) -> ExactSums:
     if not len(sums):
-        return ExactSums.zeros((columns * (columns + 1) // 2,))
+        return ExactSums.zeros((count_pairs(columns),))
     low, high = int(layout.digit_exponent.min()), int(layout.digit_exponent.max())
     base = 2 * low // LIMB_BITS
     n_limbs = 2 * high // LIMB_BITS - base + 4
-    limbs = np.zeros((columns * (columns + 1) // 2, n_limbs), dtype=np.int64)
+    limbs = np.zeros((count_pairs(columns), n_limbs), dtype=np.int64)
     kernel.place_sums(sums, layout.digit_column, layout.digit_exponent, columns, limbs, base)
     return ExactSums.from_limbs(limbs, base)
 

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, multigammaln
 
-from priory.core.exact_products import index_pairs, list_pairs, scale_sums, sum_products_by_class, sum_products_of_rows
+from priory.core.exact_products import (
+    count_pairs,
+    index_pairs,
+    list_pairs,
+    scale_sums,
+    sum_products_by_class,
+    sum_products_of_rows,
+)
 from priory.core.exact_sums import ExactSums, divide_exactly
 from priory.core.logspace import LOG_TWO_PI
 from priory.core.registration import register_record
@@ -44,7 +51,7 @@ class Scatter(Statistics):
 
     def find_fault(self) -> str | None:
         columns = self.first.shape[-1]
-        if self.second.shape[-1] != columns * (columns + 1) // 2:
+        if self.second.shape[-1] != count_pairs(columns):
             return "there is not one sum for each pair of columns"
         if (self.total.signs() < 0).any() or (self.second.take_columns(_find_squares(columns)).signs() < 0).any():
             return "a count or a sum of squares is negative"

@@ -45,6 +45,12 @@ def choose_units(statistics: CrossProducts) -> Array:
 
 def centre_products(statistics: CrossProducts, centre: Array, unit: Array) -> CentredProducts:
     """Return the products about ``centre`` in ``unit``, both (1 + terms,), each rounded once."""
+    return statistics.derive(
+        "centred", lambda record: _round_products(record, centre, unit), centre.tobytes(), unit.tobytes()
+    )
+
+
+def _round_products(statistics: CrossProducts, centre: Array, unit: Array) -> CentredProducts:
     matrix, exponent = statistics.read_integers()
     first, second, shift = shift_products(matrix, statistics.find_missing_flags(), *_read_integers(-centre))
     size = np.frexp(unit)[1] - 1

@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.exact_products import index_pairs, list_pairs, sum_products_of_rows
+from priory.core.exact_products import count_pairs, index_pairs, list_pairs, sum_products_of_rows
 from priory.core.exact_sums import ExactSums, divide_exactly
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics
@@ -62,8 +62,7 @@ class CrossProducts(Statistics):
     terms: tuple[Term, ...]
 
     def find_fault(self) -> str | None:
-        width = 2 + len(self.terms)
-        if self.products.shape != (width * (width + 1) // 2,) or len(set(self.terms)) != len(self.terms):
+        if self.products.shape != (count_pairs(2 + len(self.terms)),) or len(set(self.terms)) != len(self.terms):
             return "there is not one sum for each pair of terms"
         if not all(term.kind in TERM_KINDS for term in self.terms):
             return "a term is neither a value nor a level nor a missing flag"
@@ -92,11 +91,7 @@ class CrossProducts(Statistics):
     def find_missing_flags(self) -> list[tuple[int, int]]:
         """Return the positions of each value that has a missing flag, and of that flag; the target is at 0."""
         place = {term: i for i, term in enumerate(self.terms, start=1)}
-        return [
-            (i, place[term.missing_flag])
-            for term, i in place.items()
-            if term.kind == "value" and term.missing_flag in place
-        ]
+        return [(place[Term(term.column)], i) for term, i in place.items() if term.kind == "missing"]
 
     def add_terms(self, terms: Iterable[Term]) -> CrossProducts:
         """Return the statistics of the same rows with more terms, which are zero in every row."""
@@ -104,6 +99,8 @@ class CrossProducts(Statistics):
 
     def drop_empty_terms(self) -> CrossProducts:
         """Return the statistics without levels and flags that no row has."""
+        if all(term.kind == "value" for term in self.terms):
+            return self
         some = self.products[self._find_squares()[2:]].signs() > 0
         return self._take_terms(
             tuple(t for t, is_used in zip(self.terms, some, strict=True) if is_used or t.kind == "value")
