@@ -7,8 +7,10 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, CompileError, ExecError, PlatformError
 
 OPTIONS = {
+    "priory._kernel.exact": ["-O3"],
     "priory._kernel.tables": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
     "priory._kernel.sparse": ["-O3"],
+    "priory._kernel.products": ["-O3"],
     "priory._kernel.text": ["-O3"],
 }
 NEEDS_COMPILER = (

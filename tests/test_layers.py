@@ -97,6 +97,7 @@ def test_few_modules_own_each_kernel():
     }
     assert users == {
         ("sparse", "core/sparse_rows.py"),
+        ("products", "core/exact_products.py"),
         ("tables", "core/column_kernels.py"),
         ("text", "bag_of_words/hashed_counts.py"),
         ("text", "bag_of_words/tokenizer.py"),

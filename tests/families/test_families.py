@@ -50,12 +50,11 @@ def fields(record):
 
 def state(record):
     """What a record says, whatever frame it is in."""
+    if hasattr(record, "scatter_matrix"):
+        return {name: getattr(record, name).to_floats() for name in ("total", "first", "second")}
     if hasattr(record, "origin"):
-        square = record.second.ndim > record.first.ndim
         plain = record.rebase(np.zeros_like(record.origin), np.ones_like(record.unit))
-        unit = record.unit
-        spread = record.scatter_matrix() * unit[:, None] * unit if square else record.scatter() * unit**2
-        return {"n": record.n, "mean": plain.first, "spread": spread}
+        return {"n": record.n, "mean": plain.first, "spread": record.scatter() * record.unit**2}
     return {k: v for k, v in vars(record).items() if not k.startswith("_")}
 
 

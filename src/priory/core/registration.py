@@ -25,7 +25,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from priory.core.typing import Array, ClassT
+from priory.core.typing import ClassT
 
 BY_NAME: dict[str, Registration] = {}
 BY_CLASS: dict[type, Registration] = {}
@@ -43,10 +43,10 @@ class SelfChecking(Protocol):
 class Registration:
     """What a class declared about itself.
 
-    ``axes`` gives the axes of array fields, a letter for each: ``c`` classes, ``d`` columns, ``e`` columns or one for
-    all of them, ``v`` values or tokens, ``k`` bytes, ``p`` terms of a regression, ``b`` parts of a model, ``q`` their
-    parameters, ``r`` rows, and "" for a scalar. Axes with the same letter must have the same length in all fields of a
-    record.
+    ``axes`` gives the axes of arrays and of exact sums, a letter for each: ``c`` classes, ``d`` columns, ``e`` columns
+    or one for all of them, ``t`` pairs of columns, ``v`` values or tokens, ``k`` bytes, ``b`` parts of a model, ``q``
+    their parameters, ``r`` rows, and "" for a scalar. Axes with the same letter must have the same length in all fields
+    of a record.
     """
 
     cls: type
@@ -144,9 +144,14 @@ def find_axis_length(record: object, axis: str) -> int | None:
     registration = find_registration(type(record))
     for name, axes in registration.axes.items() if registration else ():
         if axis in axes:
-            array: Array = getattr(record, name)
-            return int(np.shape(array)[axes.index(axis)])
+            return int(find_shape(getattr(record, name))[axes.index(axis)])
     return None
+
+
+def find_shape(value: object) -> tuple[int, ...]:
+    """The shape of an array, of a number, or of a record that is an array of sums."""
+    shape: tuple[int, ...] = value.shape if hasattr(value, "shape") else np.shape(np.asarray(value))
+    return shape
 
 
 def count_columns(record: object, default: int | None = None) -> int | None:

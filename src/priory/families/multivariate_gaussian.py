@@ -2,102 +2,145 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, multigammaln
 
+from priory.core.exact_products import (
+    count_pairs,
+    index_pairs,
+    list_pairs,
+    scale_sums,
+    sum_products_by_class,
+    sum_products_of_rows,
+)
+from priory.core.exact_sums import ExactSums, divide_exactly
 from priory.core.logspace import LOG_TWO_PI
 from priory.core.registration import register_record
-from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
+from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, nan_where_zero
-from priory.families.gaussian import Gaussian, find_fault_of_moments
 from priory.families.registry import register_family
 
+FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # of what was learned: how much the rounding of decayed weights may be
+MAX_UNSCALED_EXPONENT = 300  # columns of the size of 2**300 or 2**-300 and beyond get a unit: their squares need one
 
-@register_record(
-    "Scatter",
-    axes={"n": "c", "first": "cd", "second": "cdd", "origin": "cd", "unit": "d"},
-    reveals="one row of each class as it was, until rows are forgotten: the origin its sums are taken about",
-)
+
+@register_record("Scatter", axes={"total": "c", "first": "cd", "second": "ct"})
 @dataclass(frozen=True, eq=False)
 class Scatter(Statistics):
-    """The number of rows, the sum of ``z = x / unit - origin``, and the sum of its outer products ``z z'``."""
+    """Exact sums of the rows of each class: of their weights, of their columns, and of products of two columns."""
 
-    frame_fields: ClassVar[tuple[str, ...]] = ("origin", "unit")
+    count_fields: ClassVar[tuple[str, ...]] = ()
 
-    n: Array  # (classes,)
-    first: Array  # (classes, columns)
-    second: Array  # (classes, columns, columns)
-    origin: Array  # (classes, columns), in units
-    unit: Array  # (columns,), powers of two
+    total: ExactSums  # (classes,)
+    first: ExactSums  # (classes, columns)
+    second: ExactSums  # (classes, pairs), in the order of `list_pairs`
+
+    @classmethod
+    def from_products(cls, products: ExactSums, columns: int) -> Scatter:
+        """The record of the sums of products (…, pairs) of a one and the columns."""
+        shape, limbs, base = products.shape[:-1], products.limbs, products.base
+        parts = (limbs[..., 0, :], limbs[..., 1 : 1 + columns, :], limbs[..., 1 + columns :, :])
+        total, first, second = (ExactSums.from_limbs(part, base) for part in parts)
+        return cls(total.reshape(shape), first, second)
 
     def find_fault(self) -> str | None:
-        squares = np.diagonal(self.second, axis1=-2, axis2=-1)  # (classes, columns)
-        if (squares < 0).any():
-            return "a sum of squares is negative"
-        return find_fault_of_moments(self.unit, self.origin, self.first, self.second)
+        columns = self.first.shape[-1]
+        if self.second.shape[-1] != count_pairs(columns):
+            return "there is not one sum for each pair of columns"
+        if (self.total.signs() < 0).any() or (self.second.take_columns(_find_squares(columns)).signs() < 0).any():
+            return "a count or a sum of squares is negative"
+        return None
 
-    def rebase(self, origin: Array, unit: Array) -> Scatter:
-        """The record about another origin, in another unit."""
-        scale = self.unit / unit
-        shift = self.origin * scale - origin
-        first, n = self.first * scale, self.n[..., None]
-        cross = first[..., :, None] * shift[..., None, :]
-        second = self.second * scale[:, None] * scale
-        second = second + cross + cross.swapaxes(-1, -2) + n[..., None] * shift[..., :, None] * shift[..., None, :]
-        return Scatter(self.n, first + n * shift, second, origin + 0 * first, unit)
+    @property
+    def n(self) -> Array:
+        """The total weight of the rows of each class: (classes,)."""
+        return self.derive("n", lambda record: record.total.to_floats())
 
-    def align(self, other: Scatter) -> tuple[Scatter, Scatter]:
-        unit = np.maximum(self.unit, other.unit)
-        more = (self.n >= other.n)[..., None]
-        origin = np.where(more, self.origin * (self.unit / unit), other.origin * (other.unit / unit))
-        return self.rebase(origin, unit), other.rebase(origin, unit)
+    @property
+    def unit(self) -> Array:
+        """A power of two for each column, (columns,): one, unless its squares would overflow or vanish."""
+        return self.derive("unit", Scatter._choose_unit)
 
-    def regroup_classes(self, index: Array, size: int) -> Scatter:
-        wide = super().regroup_classes(index, size)
-        origin = np.zeros((size, *self.origin.shape[1:]))
-        origin[index] = self.origin
-        return replace(wide, origin=origin)
+    def _choose_unit(self) -> Array:
+        squares = self.second.take_columns(_find_squares(self.first.shape[-1]))
+        pooled = squares.reshape((self.n.size, self.first.shape[-1])).sum(axis=0)
+        rows = max(float(self.n.sum()), 1.0)
+        size = (pooled.to_scaled_floats()[1] - int(np.frexp(rows)[1])) // 2
+        return np.ldexp(1.0, np.clip(np.where(np.abs(size) > MAX_UNSCALED_EXPONENT, size, 0), -1000, 1000))
 
-    def pool_classes(self) -> Scatter:
-        """All classes as one, about their common mean."""
-        n = self.n.sum(axis=0, keepdims=True)
-        total = (self.n[:, None] * self.origin + self.first).sum(axis=0, keepdims=True)
-        centre = total / np.where(n > 0, n, 1.0)[:, None]
-        about = self.rebase(np.broadcast_to(centre, self.origin.shape), self.unit)
-        first, second = about.first.sum(axis=0, keepdims=True), about.second.sum(axis=0, keepdims=True)
-        return Scatter(n, first, second, centre, self.unit)
+    def __mul__(self, weight: float) -> Scatter:
+        return Scatter(*(scale_sums(sums, weight) for sums in (self.total, self.first, self.second)))
+
+    __rmul__ = __mul__
 
     def check_subtraction(self, total: Scatter, part: Scatter) -> Scatter:
-        left: Scatter = super().check_subtraction(total, part)
-        spread, learned = (np.diagonal(s, axis1=-2, axis2=-1) for s in (left.scatter_matrix(), total.second))
-        if (spread < -1e-9 * learned).any():
+        """Return ``total - part``, or raise NotLearnedError if no rows have these sums.
+
+        Sums are exact, but the factor of rows that have decayed is a rounded number: hence the tolerances.
+        """
+        empty = subtract_counts(total.n, part.n) == 0
+        squares = _find_squares(self.first.shape[-1])
+        spread, learned = (np.diagonal(r.scatter_matrix(total.unit), axis1=-2, axis2=-1) for r in (self, total))
+        left = ~_is_small(self.second.take_columns(squares), part.second.take_columns(squares))
+        if (spread < -FORGOTTEN_SPREAD_TOLERANCE * learned).any() or (left & empty[..., None]).any():
             raise NotLearnedError("cannot forget these rows: they have more spread than was learned.")
-        rounding = spread <= ROUNDING_TOLERANCE * learned
-        either = rounding[..., :, None] | rounding[..., None, :]
-        return left._centre_on_mean(np.where(either, 0.0, left.scatter_matrix()))
+        return self._clear_classes(empty) if empty.any() else self
 
-    def _centre_on_mean(self, scatter_matrix: Array) -> Scatter:
-        """The record about its mean: the origin may have been a row that is now forgotten."""
-        some, n = (self.n > 0)[..., None], np.where(self.n > 0, self.n, 1.0)[..., None]
-        origin = np.where(some, self.origin + self.first / n, 0.0)
-        first = np.where(some, self.first - self.n[..., None] * (origin - self.origin), 0.0)
-        second = scatter_matrix + first[..., :, None] * first[..., None, :] / n[..., None]
-        return Scatter(self.n, first, second, origin, self.unit)
+    def _clear_classes(self, empty: Array) -> Scatter:
+        """The record with sums of zero in the classes without rows."""
+        return Scatter(
+            *(
+                ExactSums.from_limbs(
+                    np.where(empty.reshape(empty.shape + (1,) * (s.limbs.ndim - empty.ndim)), 0, s.limbs), s.base
+                )
+                for s in (self.total, self.first, self.second)
+            )
+        )
 
-    def mean(self) -> Array:
-        """Mean of ``x / unit``."""
-        return np.asarray(self.origin + self.first / nan_where_zero(self.n)[..., None])
+    def mean(self, unit: ArrayLike | None = None) -> Array:
+        """Mean of ``x / unit``, rounded once; NaN where there are no rows."""
+        size = np.frexp(self.unit if unit is None else unit)[1] - 1
+        (rows, rows_exponent), (sums, exponent) = self.total.to_integers(), self.first.to_integers()
+        return divide_exactly(sums, rows[..., None], exponent - rows_exponent - size)
 
-    def scatter_matrix(self) -> Array:
-        """Sum of outer products about the mean."""
-        n = np.where(self.n > 0, self.n, 1.0)[..., None, None]
-        return np.asarray(self.second - self.first[..., :, None] * self.first[..., None, :] / n)
+    def scatter_matrix(self, unit: ArrayLike | None = None) -> Array:
+        """Sum of outer products of ``x / unit`` about the mean, rounded once; zero where there are no rows."""
+        columns = self.first.shape[-1]
+        size = np.broadcast_to(np.frexp(self.unit if unit is None else unit)[1] - 1, (columns,))
+        left, right = list_pairs(columns)
+        spread, rows, exponent = _compute_spread(self.total, self.first, self.second, left, right)
+        pairs = divide_exactly(spread, np.where(rows == 0, 1, rows), exponent - size[left] - size[right])
+        return np.asarray(pairs[..., index_pairs(columns)])
+
+
+def _compute_spread(
+    total: ExactSums, first: ExactSums, second: ExactSums, left: Array, right: Array
+) -> tuple[Array, Array, int]:
+    """``n Σxy - Σx Σy`` of pairs of columns as integers, ``n`` that divides them, and the exponent of the ratio."""
+    (rows, n_exponent), (sums, exponent), (products, second_exponent) = (
+        s.to_integers() for s in (total, first, second)
+    )
+    rows = np.asarray(rows, dtype=object)[..., None]
+    common = min(n_exponent + second_exponent, 2 * exponent)
+    spread = (rows * products) << (n_exponent + second_exponent - common)
+    return spread - ((sums[..., left] * sums[..., right]) << (2 * exponent - common)), rows, common - n_exponent
+
+
+def _is_small(sums: ExactSums, total: ExactSums) -> Array:
+    """Whether each sum is at most a rounding of the total."""
+    (mantissa, exponent), (_, learned) = sums.to_scaled_floats(), total.to_scaled_floats()
+    return np.asarray((mantissa == 0) | (exponent < learned + np.log2(FORGOTTEN_SPREAD_TOLERANCE)))
+
+
+def _find_squares(columns: int) -> Array:
+    """Where the sums of squares are among the pairs of columns."""
+    return np.diagonal(index_pairs(columns))
 
 
 class MultivariateNormalParameters(NamedTuple):
@@ -157,25 +200,30 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> Scatter:
-        rows = np.asarray(x, dtype=float)
+        rows = np.asarray(x)
+        rows = rows if rows.dtype.kind in "fiu" else rows.astype(float)
         if np.isnan(rows).any():
             row, column = (int(i) for i in np.argwhere(np.isnan(rows))[0])
             raise DataError(
                 f"row {row}, column {column} is missing; a full covariance needs whole rows: fill it first."
             )
-        margins = Gaussian().observe(rows, group, groups, weight)
-        z = rows / margins.unit - (margins.origin if group is None else margins.origin[group])
-        weighted = z if weight is None else z * weight[:, None]
+        columns = rows.shape[1]
+
+        def take_rows(part: slice | Array) -> Array:
+            taken = rows[part]
+            z = np.ones((len(taken), 1 + columns))
+            z[:, 1:] = taken
+            return z
+
         if group is None:
-            second = weighted.T @ z
+            products = sum_products_of_rows(take_rows, len(rows), 1 + columns, weight)
         else:
-            second = np.stack([weighted[group == c].T @ z[group == c] for c in range(groups)])
-        return Scatter(margins.n[..., 0], margins.first, second, margins.origin, margins.unit)
+            products = sum_products_by_class(take_rows, group, groups, 1 + columns, weight)
+        return Scatter.from_products(products, columns)
 
     def posterior(self, statistics: Scatter) -> Self:
-        ratio = statistics.unit / np.asarray(self.unit)
         n = statistics.n[..., None]
-        mean = np.where(n > 0, statistics.mean() * ratio, self.location)
+        mean = np.where(n > 0, statistics.mean(self.unit), self.location)
         strength = self.strength + statistics.n
         off = mean - self.location
         pull = (statistics.n * self.strength / strength)[..., None, None] * off[..., :, None] * off[..., None, :]
@@ -183,7 +231,7 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
             (self.strength * np.asarray(self.location) + n * mean) / strength[..., None],
             strength,
             self.degrees + statistics.n,
-            self.scale + statistics.scatter_matrix() * ratio[:, None] * ratio + pull,
+            self.scale + statistics.scatter_matrix(self.unit) + pull,
             self.unit,
         )
 
@@ -202,9 +250,9 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
 
     def ml(self, statistics: Scatter) -> MultivariateNormalParameters:
         covariance = statistics.scatter_matrix() / nan_where_zero(statistics.n)[..., None, None]
-        return MultivariateNormalParameters(
-            statistics.mean() * statistics.unit, covariance * statistics.unit[:, None] * statistics.unit
-        )
+        with np.errstate(over="ignore"):  # the square of 1e300 is infinite
+            covariance = covariance * statistics.unit[:, None] * statistics.unit
+        return MultivariateNormalParameters(statistics.mean(1.0), covariance)
 
     def _normal(self, divisor: Array) -> MultivariateNormalParameters:
         unit = np.broadcast_to(self.unit, np.shape(self.location)[-1:])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import reduce
-from operator import add
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +12,7 @@ from scipy.special import gammaln
 
 from priory.core.logspace import LOG_TWO_PI
 from priory.core.registration import register_estimator
-from priory.core.sharding import score_shards, split_rows
+from priory.core.sharding import score_shards
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import nan_where_zero
@@ -96,10 +94,7 @@ class GaussianBayes(ConjugateClassifier):
         return x
 
     def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Scatter]:
-        def observe_shard(part: slice) -> Scatter:
-            return PLACEHOLDER_PRIOR.observe(table[part], group[part], len(n), None if weight is None else weight[part])
-
-        return (reduce(add, map(observe_shard, split_rows(len(table)))),)
+        return (PLACEHOLDER_PRIOR.observe(table, group, len(n), weight),)
 
     # -- what was learned ----------------------------------------------------------------------------------------
 
@@ -143,7 +138,8 @@ class GaussianBayes(ConjugateClassifier):
     def covariance_(self) -> Array:
         """The covariance of each class, or the shared one."""
         unit = self._scatter().unit
-        covariance = self._mean_and_covariance()[1] * unit[:, None] * unit
+        with np.errstate(over="ignore"):  # the square of 1e300 is infinite
+            covariance = self._mean_and_covariance()[1] * unit[:, None] * unit
         return covariance if self.covariance == "class" else covariance[0]
 
     # -- answering -----------------------------------------------------------------------------------------------

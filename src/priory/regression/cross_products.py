@@ -1,9 +1,9 @@
-"""The sufficient statistics of linear regression: the number of rows, and the sums and cross products of the columns.
+"""The sufficient statistics of linear regression: exact sums of the products of all pairs of columns.
 
-    n,  Σ z,  Σ z z'        with  z = (y, x) - origin,  the target first
+    Σ z z'        with  z = (1, y, x),  a one, the target and the terms
 
-Sums about an origin near the data keep 15 digits where raw products keep none (mean 1e8, standard deviation 1). The
-origin does not change a result beyond rounding; ``+`` brings both records to one origin and to the same terms.
+The one makes the number of rows and the sums of the columns products, too. The sums are exact: the order of the rows
+does not matter, and what is forgotten was never there.
 
 A column with missing cells has a second term, a flag: a missing cell has z = 0 and its flag is 1. The value that
 replaces a missing cell (the mean of the cells present) is therefore a function of the statistics, and is forgotten
@@ -17,23 +17,20 @@ together with the rows.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.blas_threads import limit_blas_threads
+from priory.core.exact_products import count_pairs, index_pairs, list_pairs, sum_products_of_rows
+from priory.core.exact_sums import ExactSums, divide_exactly
 from priory.core.registration import register_record
-from priory.core.sharding import map_shards, sum_shards
-from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
+from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 
-PRODUCT_BLOCK_ROWS = 1 << 12  # rows multiplied at once: they stay in the cache
-MIN_COLUMN_SPREAD, MAX_CELL_MAGNITUDE = 1e-150, 1e150  # beyond these the square underflows or overflows
-FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # relative to the products: how far below zero rounding may push a variance
-FAR_ORIGIN_RATIO = 1e-6  # of the products: with less scatter than this the origin is too far from the rows
+TERM_KINDS = ("value", "level", "missing")
 
 
 @register_record("Term", reveals="the values of its columns that are labels")
@@ -49,202 +46,198 @@ class Term(NamedTuple):
         return Term(self.column, "missing")
 
 
-@register_record("Products", axes={"n": "", "first": "p", "second": "pp", "origin": "p"})
+@register_record("CrossProducts")
 @dataclass(frozen=True, eq=False)
 class CrossProducts(Statistics):
-    """The number of rows, and the sums and products of target and terms about the origin.
+    """The sums of products of all pairs of one, target and terms; `list_pairs` says in which order.
 
-    All arrays have the target first, then the terms: their size is ``1 + terms``, called ``width`` below.
+    Terms are in the order of their columns, with the flags of missing cells after all others. Levels and flags that no
+    row has are not there.
     """
 
-    frame_fields: ClassVar[tuple[str, ...]] = ("origin", "terms")
+    frame_fields: ClassVar[tuple[str, ...]] = ("terms",)
+    count_fields: ClassVar[tuple[str, ...]] = ()
 
-    n: Array  # (): the total weight of the rows
-    first: Array  # (width,): Σ z
-    second: Array  # (width, width): Σ z z'
-    origin: Array  # (width,): zero for levels and flags
+    products: ExactSums  # (pairs,)
     terms: tuple[Term, ...]
 
     def find_fault(self) -> str | None:
-        if self.n < 0 or not len(self.first) == len(self.terms) + 1 == len(set(self.terms)) + 1:
-            return "there is not one sum for the target and one for each term"
-        if not all(term.kind in ("value", "missing", "level") for term in self.terms):
+        if self.products.shape != (count_pairs(2 + len(self.terms)),) or len(set(self.terms)) != len(self.terms):
+            return "there is not one sum for each pair of terms"
+        if not all(term.kind in TERM_KINDS for term in self.terms):
             return "a term is neither a value nor a level nor a missing flag"
-        if np.abs(self.origin).max(initial=0.0) > MAX_CELL_MAGNITUDE or np.diagonal(self.second).min(initial=0.0) < 0:
-            return "a sum of squares is negative, or the origin is too far away"
-        return None
+        return "a sum of squares is negative" if (self.products[self._find_squares()].signs() < 0).any() else None
+
+    @property
+    def n(self) -> Array:
+        """The total weight of the rows: ()."""
+        return self.products[:1].to_floats()[0]
+
+    def _find_squares(self) -> Array:
+        """Where the sums of the squares of one, target and terms are."""
+        return np.diagonal(index_pairs(2 + len(self.terms)))
+
+    def read_integers(self) -> tuple[Array, int]:
+        """Return the matrix of products (2 + terms, 2 + terms) as Python integers, and their common exponent."""
+
+        def read(record: CrossProducts) -> tuple[Array, int]:
+            integers, exponent = record.products.to_integers()
+            return integers[index_pairs(2 + len(record.terms))], exponent
+
+        return self.derive("integers", read)
+
+    # -- terms -----------------------------------------------------------------------------------------------------
 
     def find_missing_flags(self) -> list[tuple[int, int]]:
-        """Return the positions of each value that has a missing flag, and of that flag."""
+        """Return the positions of each value that has a missing flag, and of that flag; the target is at 0."""
         place = {term: i for i, term in enumerate(self.terms, start=1)}
-        return [
-            (i, place[term.missing_flag])
-            for term, i in place.items()
-            if term.kind == "value" and term.missing_flag in place
-        ]
-
-    def rebase(self, origin: Array) -> CrossProducts:
-        """Return the statistics of the same rows about another origin: ``z' = z + shift`` in every cell present."""
-        if (self.origin == origin).all():
-            return self
-        shift = np.where(self.count_present() > 0, self.origin - origin, 0.0)
-        # (1, z') = step @ (1, z), so the moments of (1, z'), (1 + width, 1 + width), are step @ moments @ step.T
-        step = np.eye(1 + len(shift))
-        step[1:, 0] = shift
-        for value, flag in self.find_missing_flags():
-            step[1 + value, 1 + flag] = -shift[value]  # a missing cell stays at zero
-        moved = step @ np.block([[self.n, self.first], [self.first[:, None], self.second]]) @ step.T
-        return replace(self, first=moved[0, 1:], second=(moved[1:, 1:] + moved[1:, 1:].T) / 2, origin=origin)
+        return [(place[Term(term.column)], i) for term, i in place.items() if term.kind == "missing"]
 
     def add_terms(self, terms: Iterable[Term]) -> CrossProducts:
         """Return the statistics of the same rows with more terms, which are zero in every row."""
-        new = tuple(dict.fromkeys([*self.terms, *terms]))[len(self.terms) :]
-        if not new:
+        return self._take_terms(sort_terms([*self.terms, *terms]))
+
+    def drop_empty_terms(self) -> CrossProducts:
+        """Return the statistics without levels and flags that no row has."""
+        if all(term.kind == "value" for term in self.terms):
             return self
-        more = len(new)
-        return CrossProducts(
-            self.n,
-            np.pad(self.first, (0, more)),
-            np.pad(self.second, (0, more)),
-            np.pad(self.origin, (0, more)),
-            self.terms + new,
+        some = self.products[self._find_squares()[2:]].signs() > 0
+        return self._take_terms(
+            tuple(t for t, is_used in zip(self.terms, some, strict=True) if is_used or t.kind == "value")
         )
 
-    def reorder_terms(self, terms: tuple[Term, ...]) -> CrossProducts:
-        """Return the same statistics with the terms in another order."""
+    def _take_terms(self, terms: tuple[Term, ...]) -> CrossProducts:
+        """Return the record of these terms, new ones with sums of zero."""
         if terms == self.terms:
             return self
-        place = {term: i for i, term in enumerate(self.terms, start=1)}
-        order = [0, *(place[term] for term in terms)]
-        return CrossProducts(self.n, self.first[order], self.second[np.ix_(order, order)], self.origin[order], terms)
+        place = {term: i for i, term in enumerate(self.terms, start=2)}
+        order = np.array([0, 1, *(place.get(term, -1) for term in terms)])
+        left, right = (order[side] for side in list_pairs(len(order)))
+        known = (left >= 0) & (right >= 0)
+        limbs = self.products.limbs[index_pairs(2 + len(self.terms))[left, right]]
+        return CrossProducts(ExactSums.from_limbs(np.where(known[:, None], limbs, 0), self.products.base), terms)
+
+    # -- the algebra -----------------------------------------------------------------------------------------------
 
     def align(self, other: CrossProducts) -> tuple[CrossProducts, CrossProducts]:
-        """Return both records over the terms of both, each column about the origin of the record with more cells."""
+        """Return both records over the terms of both."""
+        if self.terms == other.terms:
+            return self, other
         ours, theirs = ({t.column for t in r.terms if t.kind == "value"} for r in (self, other))
         if ours != theirs:
             raise DataError(
                 f"cannot combine numbers in {_format_columns(ours)} with numbers in {_format_columns(theirs)}."
             )
-        a, b = self.add_terms(other.terms), other.add_terms(self.terms)
-        b = b.reorder_terms(a.terms)
-        origin = np.where(a.count_present() >= b.count_present(), a.origin, b.origin)
-        return a.rebase(origin), b.rebase(origin)
+        first, second = (self, other) if _count_columns(self) >= _count_columns(other) else (other, self)
+        terms = sort_terms([*first.terms, *second.terms])
+        return self._take_terms(terms), other._take_terms(terms)
 
     def check_subtraction(self, total: CrossProducts, part: CrossProducts) -> CrossProducts:
-        left: CrossProducts = super().check_subtraction(total, part)
-        negative = np.diag(left.scatter()) < -FORGOTTEN_SPREAD_TOLERANCE * np.diag(total.second)  # (width,)
-        if negative.any():
-            at = int(np.argmax(negative))
-            name = "the target" if at == 0 else f"column {left.terms[at - 1].column!r}"
+        """Return ``total - part``, or raise NotLearnedError if no rows have these sums."""
+        learned, forgotten, left = (float(record.n) for record in (total, part, self))
+        if left < 0:
+            message = f"cannot forget {forgotten:g} of {learned:g}: only what was learned can be forgotten."
+            raise NotLearnedError(message, subject="it")
+        width = 2 + len(self.terms)
+        sums, squares = (self.products[at].to_integers() for at in (np.arange(width), self._find_squares()))
+        impossible = _find_impossible(*sums, *squares)
+        if impossible is not None:
+            name = "the target" if impossible == 1 else f"column {self.terms[impossible - 2].column!r}"
             message = f"cannot forget these rows: they have more spread in {name} than was learned."
-            raise NotLearnedError(message, (at,))
-        # A column with no cells left has sums of zero, not of rounding; the origin must not reveal a forgotten row.
-        some = left.count_present() > 0
-        kept = replace(left, first=left.first * some, second=left.second * np.outer(some, some))
-        return replace(kept.rebase(kept.centre()), origin=kept.centre() * some)
+            raise NotLearnedError(message, (impossible - 1,), subject=name)
+        return self.drop_empty_terms()
 
-    def count_present(self) -> Array:
-        """Return the weight of the cells that are not missing, for the target and each term."""
-        n = np.full(len(self.first), float(self.n))
-        for value, flag in self.find_missing_flags():
-            n[value] -= self.first[flag]
-        return np.where(n > ROUNDING_TOLERANCE * self.n, n, 0.0)
+    # -- means -----------------------------------------------------------------------------------------------------
 
     def centre(self) -> Array:
         """Return the mean of the cells present, for the target and values; zero for levels and flags."""
-        n = self.count_present()
+        matrix, _ = self.read_integers()
+        n = np.full(1 + len(self.terms), matrix[0, 0], dtype=object)
+        for value, flag in self.find_missing_flags():
+            n[value] -= matrix[0, 1 + flag]
         values = np.array([True, *(term.kind == "value" for term in self.terms)])
-        return np.where(values, self.origin + self.first / np.where(n > 0, n, 1.0), 0.0)
+        return np.where(values & (n > 0), divide_exactly(matrix[0, 1:], np.where(n > 0, n, 1), 0), 0.0)
 
-    def scatter(self) -> Array:
-        """Return the products about the mean, as (width, width)."""
-        return np.asarray(self.second - np.outer(self.first, self.first) / max(float(self.n), np.finfo(float).tiny))
+
+def _find_impossible(sums: Array, sums_exponent: int, squares: Array, squares_exponent: int) -> int | None:
+    """Return the first column whose squares are less than any rows with these sums have; the first sum is n."""
+    common = min(sums_exponent, squares_exponent)
+    first, second = sums << (sums_exponent - common), squares << (squares_exponent - common)
+    wrong = first[0] * second < first * first if first[0] else (second != 0) | (first != 0)
+    return int(np.argmax(wrong)) if wrong.any() else None
+
+
+def sort_terms(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """Return each term once, in the order of the columns as they first come; levels by name, and flags at the end."""
+    unique = sorted(dict.fromkeys(terms), key=lambda t: t.kind == "missing")
+    column = {name: i for i, name in enumerate(dict.fromkeys(t.column for t in unique))}
+    return tuple(
+        sorted(unique, key=lambda t: (t.kind == "missing", column[t.column], t.level is None, t.level or "", t.kind))
+    )
+
+
+def _count_columns(record: CrossProducts) -> int:
+    return len({term.column for term in record.terms})
+
+
+def _format_columns(columns: set[Hashable]) -> str:
+    return ", ".join(sorted(map(repr, columns))) or "no column"
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
 
 
 def accumulate_products(
     x: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None, terms: Sequence[Term] = ()
 ) -> CrossProducts:
-    """Return the statistics of the rows; a NaN in ``x`` is a missing cell.
-
-    The sums are taken about the first cell present in each column. They are taken once more if that turns out to have
-    missing cells (which need flags), or to lie far from the other rows.
-    """
+    """Return the statistics of the rows; a NaN in ``x`` is a missing cell."""
     x, y = np.asarray(x), np.asarray(y)
-    terms = tuple(terms) or tuple(Term(i) for i in range(x.shape[1]))
+    inputs = tuple(terms) or tuple(Term(i) for i in range(x.shape[1]))
     w = None if weight is None else np.asarray(weight, dtype=float)
-    origin = _choose_origin(x, y, terms)
-    seen = _sum_about_origin(x, y, w, terms, origin)
-    if not np.isfinite(seen.second).all():
-        check_range(x)
-        check_range(y, "the target")
-        flags = tuple(terms[j].missing_flag for j in np.flatnonzero(np.isnan(x).any(axis=0)))
-        seen = _sum_about_origin(x, y, w, terms + flags, np.pad(origin, (0, len(flags))))
-    if not np.isfinite(seen.second).all():
-        raise DataError("the products of these rows are infinite: rescale the columns or the weights.")
-    if (np.diag(seen.scatter()) < FAR_ORIGIN_RATIO * np.diag(seen.second)).any():
-        seen = _sum_about_origin(x, y, w, seen.terms, seen.centre())
-    if (np.diag(seen.second)[np.diag(seen.second) != 0] < MIN_COLUMN_SPREAD**2).any():
-        raise DataError(f"a column has a spread of less than {MIN_COLUMN_SPREAD:g}, whose square is zero: rescale it.")
-    return seen
+    if w is not None and not w.all():
+        x, y, w = x[w > 0], y[w > 0], w[w > 0]
+    flags = [inputs[j].missing_flag for j in find_missing_columns(x)]
+    design = sort_terms([*inputs, *flags])
+
+    def take_rows(part: slice | Array) -> Array:
+        z = np.empty((len(y[part]), 2 + len(design)))
+        z[:, 0], z[:, 1] = 1.0, y[part]
+        fill_design_matrix(x[part], inputs, design, z[:, 2:])
+        return z
+
+    return CrossProducts(sum_products_of_rows(take_rows, len(y), 2 + len(design), w), design).drop_empty_terms()
 
 
-def build_design_matrix(x: Array, inputs: Sequence[Term], terms: Sequence[Term], origin: Array) -> Array:
-    """Return ``x``, whose columns are ``inputs``, as (rows, terms) about ``origin``; a missing cell is zero."""
-    if tuple(inputs) == tuple(terms):
-        return np.asarray(x - origin)
-    z, place = np.zeros((len(x), len(terms))), {term: j for j, term in enumerate(terms)}
-    for cells, term in zip(x.T, inputs, strict=True):
-        z[:, place[term]] += np.nan_to_num(cells - origin[place[term]])
-        if term.missing_flag in place:
-            z[:, place[term.missing_flag]] = np.isnan(cells)
+def find_missing_columns(x: Array) -> Array:
+    """Return the columns with missing cells."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspects = np.flatnonzero(~np.isfinite(x.sum(axis=0))) if x.dtype.kind == "f" else np.empty(0, dtype=int)
+    return suspects[np.isnan(x[:, suspects]).any(axis=0)]
+
+
+def build_design_matrix(
+    x: Array, inputs: Sequence[Term], terms: Sequence[Term], origin: Array, unit: ArrayLike = 1.0
+) -> Array:
+    """Return ``(x - origin) / unit``, where the columns of ``x`` are ``inputs``, as (rows, terms).
+
+    A missing cell is zero. The unit is a power of two, and is divided out first: no difference overflows.
+    """
+    units = np.broadcast_to(np.asarray(unit, dtype=float), (len(terms),))
+    z = np.empty((len(x), len(terms)))
+    place = {term: j for j, term in enumerate(terms)}
+    at = [place[term] for term in inputs]
+    fill_design_matrix(np.asarray(x) / units[at] - (origin / units)[at], inputs, terms, z)
     return z
 
 
-def _sum_about_origin(
-    x: Array, y: Array, weight: Array | None, terms: tuple[Term, ...], origin: Array
-) -> CrossProducts:
-    """Return the statistics of the rows about a given origin, block by block on all cores."""
-    inputs, width = terms[: x.shape[1]], len(terms) + 1
-
-    def sum_shard(shard: slice) -> tuple[Array, ...]:
-        n, first, second = np.zeros(()), np.zeros(width), np.zeros((width, width))
-        for start in range(shard.start, shard.stop, PRODUCT_BLOCK_ROWS):
-            rows = slice(start, min(start + PRODUCT_BLOCK_ROWS, shard.stop))
-            z = np.empty((len(y[rows]), width))  # (block rows, width): the target, then the terms
-            z[:, 0] = y[rows] - origin[0]
-            z[:, 1:] = build_design_matrix(x[rows], inputs, terms, origin[1:])
-            w = np.ones(len(z)) if weight is None else weight[rows]
-            n += w.sum()
-            with np.errstate(over="ignore", invalid="ignore"):
-                first += w @ z
-                z = z if weight is None else z * np.sqrt(w)[:, None]  # so that z'z is weighted
-                second += z.T @ z
-        return n, first, second
-
-    with limit_blas_threads():
-        n, first, second = sum_shards(map_shards(sum_shard, len(x)))
-    return CrossProducts(n, first, second, origin, terms)
-
-
-def _choose_origin(x: Array, y: Array, terms: Sequence[Term]) -> Array:
-    """Return the first cell present of the target and of every value: an origin near the data."""
-    if not len(x):
-        return np.zeros(1 + len(terms))
-    cells = x[0].astype(float)
-    for j in np.flatnonzero(np.isnan(cells)):
-        cells[j] = x[np.argmax(~np.isnan(x[:, j])), j]
-    values = np.array([term.kind == "value" for term in terms], dtype=bool)
-    return np.concatenate([y[:1].astype(float), np.where(values & np.isfinite(cells), cells, 0.0)])
-
-
-def check_range(x: Array, name: str = "") -> None:
-    """Raise if a number is so large that its square is infinite."""
-    far = np.abs(x) > MAX_CELL_MAGNITUDE
-    if far.any():
-        row, *column = (int(i) for i in np.argwhere(far)[0])
-        where = name or f"column {column[0]}"
-        raise DataError(f"row {row} of {where} holds {x[row, *column]:g}, whose square is infinite: rescale it.")
-
-
-def _format_columns(columns: set[Hashable]) -> str:
-    return ", ".join(sorted(map(repr, columns))) or "no column"
+def fill_design_matrix(x: Array, inputs: Sequence[Term], terms: Sequence[Term], z: Array) -> None:
+    """Write ``x``, whose columns are ``inputs``, into ``z`` (rows, terms); a missing cell is zero and has a flag."""
+    if tuple(inputs) == tuple(terms):
+        z[:] = x
+        return
+    z[:] = 0.0
+    place = {term: j for j, term in enumerate(terms)}
+    for cells, term in zip(x.T, inputs, strict=True):
+        z[:, place[term]] += np.nan_to_num(cells)
+        if term.missing_flag in place:
+            z[:, place[term.missing_flag]] = np.isnan(cells)

@@ -10,7 +10,7 @@ Recognition and Machine Learning", 2006, section 3.3 (and exercise 3.12, for unk
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self, final
 
@@ -23,10 +23,10 @@ from scipy.special import gammaln, stdtrit
 
 from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.registration import register_record
-from priory.core.statistics import ROUNDING_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.regression.cross_products import MAX_CELL_MAGNITUDE, CrossProducts
+from priory.regression.centred_products import centre_products, choose_units
+from priory.regression.cross_products import CrossProducts
 
 RANK_TOLERANCE = 1e-13  # relative to a column's squared length: a smaller part outside the others is rounding
 MIN_STRENGTH_PER_ROW, MAX_STRENGTH_PER_ROW = 1e-12, 1e8  # the range of prior strengths searched, per row
@@ -97,6 +97,9 @@ class NormalInverseGamma:
         The point, target first, from which targets and terms are measured.
     level : bool
         Whether there is a level, the expected target at the centre.
+    unit : float or ndarray of shape (1 + n_terms,)
+        Powers of two: the weights, their precision and ``scale`` are those of targets and terms divided by them. One,
+        except for columns whose squares would overflow or vanish.
 
     References
     ----------
@@ -117,13 +120,16 @@ class NormalInverseGamma:
     scale: float
     centre: Array
     level: bool = True
+    unit: float | Array = 1.0
 
     def find_fault(self) -> str | None:
         weights = len(self.centre) - 1 + self.level
         if self.mean.shape != (weights,) or self.precision.shape != (weights, weights):
             return "there is not one weight for each column"
-        if self.centre.ndim != 1 or np.abs(self.centre).max(initial=0.0) > MAX_CELL_MAGNITUDE:
-            return "its centre is too far away"
+        if self.centre.ndim != 1 or np.shape(self.unit) not in ((), self.centre.shape):
+            return "there is not one unit for each column"
+        if (np.frexp(self.unit)[0] != 0.5).any():
+            return "a unit is not a power of two"
         return "its precision is not symmetric" if (self.precision != self.precision.T).any() else None
 
     def find_intercepts(self, weights: Array) -> Array:
@@ -138,40 +144,65 @@ class NormalInverseGamma:
         return cls(np.zeros(1 + columns), strength * np.eye(1 + columns), shape, scale, np.zeros(1 + columns))
 
     @classmethod
-    def ridge(cls, precision: Array, centre: Array, level: bool = True) -> Self:
+    def ridge(cls, precision: Array, centre: Array, level: bool = True, unit: float | Array = 1.0) -> Self:
         """Return the prior ``w[j] | σ² ~ N(0, σ²/precision[j])``, flat for zero precision, the level and log noise."""
         diagonal = np.concatenate([[0.0], precision]) if level else precision
         flat = int((diagonal == 0).sum())
-        return cls(np.zeros(len(diagonal)), np.diag(diagonal), -flat / 2, 0.0, centre, level)
+        return cls(np.zeros(len(diagonal)), np.diag(diagonal), -flat / 2, 0.0, centre, level, unit)
 
     def __add__(self, statistics: CrossProducts) -> Self:
         """Return the posterior given the statistics of some rows."""
-        gram, cross, square = self._normal_equations(statistics)
-        precision = self.precision + gram
-        residual = cross - gram @ self.mean  # X'(y - X mean): (weights,)
+        if len(statistics.terms) + 1 != len(self.centre):
+            raise DataError(
+                f"the prior is for {len(self.centre) - 1} columns, but the rows have {len(statistics.terms)} terms."
+            )
+        prior = self.rescale(np.where(self.units == 1, choose_units(statistics), self.units))
+        gram, cross, square = prior._normal_equations(statistics)
+        precision = prior.precision + gram
+        residual = cross - gram @ prior.mean  # X'(y - X mean): (weights,)
         step = _solve_factored(_factorise_precision(precision), residual)
-        error = square - 2 * self.mean @ cross + self.mean @ gram @ self.mean - residual @ step
-        return type(self)(
-            self.mean + step,
-            precision,
-            self.shape + float(statistics.n) / 2,
-            self.scale + max(float(error), 0.0) / 2,
-            self.centre,
-            self.level,
+        error = square - 2 * prior.mean @ cross + prior.mean @ gram @ prior.mean - residual @ step
+        return replace(
+            prior,
+            mean=prior.mean + step,
+            precision=precision,
+            shape=prior.shape + float(statistics.n) / 2,
+            scale=prior.scale + max(float(error), 0.0) / 2,
         )
 
     def _normal_equations(self, statistics: CrossProducts) -> tuple[Array, Array, float]:
         """Return X'X (weights, weights), X'y (weights,) and y'y about the centre; the level is a column of ones."""
-        if len(statistics.first) != len(self.centre):
-            raise DataError(
-                f"the prior is for {len(self.centre) - 1} columns, but the rows have {len(statistics.terms)} terms."
-            )
-        about = statistics.rebase(self.centre)
+        about = centre_products(statistics, self.centre, self.units)
         gram, cross = about.second[1:, 1:], about.second[1:, 0]
         if self.level:
-            gram = np.block([[about.n, about.first[1:]], [about.first[1:, None], gram]])
+            gram = np.block([[np.array(about.n), about.first[1:]], [about.first[1:, None], gram]])
             cross = np.concatenate([about.first[:1], cross])
         return gram, cross, float(about.second[0, 0])
+
+    @property
+    def units(self) -> Array:
+        """The unit of the target and of each term: (1 + terms,)."""
+        return np.broadcast_to(np.asarray(self.unit, dtype=float), self.centre.shape)
+
+    @property
+    def weight_units(self) -> Array:
+        """What a weight of one stands for: the unit of the target in that of its term; (weights,)."""
+        terms = self.units[1:]
+        return np.asarray(self.units[0] / (np.concatenate([[1.0], terms]) if self.level else terms))
+
+    def rescale(self, unit: Array) -> Self:
+        """Return the same distribution in other units, (1 + terms,)."""
+        if (self.units == unit).all():
+            return self
+        scaled = replace(self, unit=unit)
+        step = self.units[1:] / unit[1:]  # of the terms
+        step = np.concatenate([[1.0], step]) if self.level else step
+        return replace(
+            scaled,
+            mean=self.mean * (self.weight_units / scaled.weight_units),
+            precision=self.precision * step * step[:, None],
+            scale=self.scale * float(self.units[0] / unit[0]) ** 2,
+        )
 
     @cached_property
     def root(self) -> Array:
@@ -188,20 +219,20 @@ class NormalInverseGamma:
         return np.asarray(((u @ self.root.T) ** 2).sum(axis=1))
 
     def location(self, z: Array) -> Array:
-        """Return the expected target of rows ``z``, (rows, terms), measured from the centre."""
-        return np.asarray(self.centre[0] + self._add_level_column(z) @ self.mean)
+        """Return the expected target of rows ``z``, (rows, terms), measured from the centre in units."""
+        return np.asarray(self.centre[0] + self.units[0] * (self._add_level_column(z) @ self.mean))
 
     def predictive(self, z: Array) -> StudentT:
         """Return the distribution of the target of each row, with weights and noise integrated out."""
         variance = self.scale / self.shape if self.shape > 0 else np.inf
-        return StudentT(
-            self.location(z), np.sqrt(variance * (1 + self._leverage(self._add_level_column(z)))), 2 * self.shape
-        )
+        spread = np.sqrt(variance * (1 + self._leverage(self._add_level_column(z))))
+        return StudentT(self.location(z), self.units[0] * spread, 2 * self.shape)
 
     def predict_leave_one_out(self, z: Array, y: Array, weight: ArrayLike = 1.0) -> StudentT:
         """Return the prediction for each learned row as if that row had not been learned, in closed form."""
         w, u = np.asarray(weight, dtype=float), self._add_level_column(z)
-        leverage, error = self._leverage(u), (y - self.centre[0]) - u @ self.mean
+        unit = self.units[0]
+        leverage, error = self._leverage(u), (y / unit - self.centre[0] / unit) - u @ self.mean
         kept = 1 - w * leverage  # (rows,)
         if (kept < MIN_LEAVE_ONE_OUT_SHARE).any():
             row = int(np.argmax(kept < MIN_LEAVE_ONE_OUT_SHARE))
@@ -211,7 +242,8 @@ class NormalInverseGamma:
         shape = self.shape - w / 2
         scale = np.maximum(self.scale - w * error**2 / kept / 2, 0.0)
         variance = np.where(shape > 0, scale / np.where(shape > 0, shape, 1.0), np.inf)
-        return StudentT(y - error / kept, np.sqrt(variance * (1 + leverage / kept)), 2 * shape + 0 * error)
+        spread = np.sqrt(variance * (1 + leverage / kept))
+        return StudentT(y - unit * (error / kept), unit * spread, 2 * shape + 0 * error)
 
     def log_normaliser(self) -> float:
         """Return the log normalising constant of the proper part; flat directions have none, in any compared model."""
@@ -223,11 +255,18 @@ class NormalInverseGamma:
 
     def log_evidence(self, statistics: CrossProducts) -> float:
         """Return the log probability of the targets, with weights and noise integrated out."""
-        return (self + statistics).log_normaliser() - self.log_normaliser() - float(statistics.n) * LOG_TWO_PI / 2
+        belief = self + statistics
+        gain = belief.log_normaliser() - self.rescale(belief.units).log_normaliser()
+        return gain - float(statistics.n) * (LOG_TWO_PI / 2 + float(np.log(belief.units[0])))
 
     def covariance(self) -> Array:
         """Return the covariance of the weights, per unit of noise variance."""
-        return np.asarray(self.root.T @ self.root)
+        root = self.root * (self.weight_units / self.units[0])
+        return np.asarray(root.T @ root)
+
+    def expected_noise(self) -> float:
+        """Return the expected variance of the noise in units; infinite with too few rows."""
+        return self.scale / (self.shape - 1) if self.shape > 1 else float("inf")
 
     def draw(self, rng: np.random.Generator, size: int) -> WeightDraws:
         """Return ``size`` draws of weights and noise."""
@@ -235,33 +274,33 @@ class NormalInverseGamma:
             raise DataError("cannot draw from a flat prior: use a proper one, NormalInverseGamma.isotropic(columns).")
         noise = self.scale / rng.gamma(self.shape, size=size)
         deviation = rng.normal(size=(size, len(self.mean))) @ self.root
-        return WeightDraws(self.mean + deviation * np.sqrt(noise)[:, None], noise)
+        weights = (self.mean + deviation * np.sqrt(noise)[:, None]) * self.weight_units
+        with np.errstate(over="ignore"):  # the square of 1e300 is infinite
+            return WeightDraws(weights, noise * self.units[0] * self.units[0])
 
 
-def term_scales(statistics: CrossProducts) -> Array:
-    """Return the scale of each term: the standard deviation of a value, and 1 for a level or a flag."""
-    about_mean, about_origin = (
-        np.diag(statistics.rebase(statistics.centre()).second)[1:],
-        np.diag(statistics.second)[1:],
-    )
+def term_scales(statistics: CrossProducts, unit: ArrayLike = 1.0) -> Array:
+    """Return the scale of each term in ``unit``: the standard deviation of a value, and 1 for a level or a flag."""
+    units = np.broadcast_to(np.asarray(unit, dtype=float), (1 + len(statistics.terms),))
+    squares = np.diag(centre_products(statistics, statistics.centre(), units).second)[1:]
     values = np.array([term.kind == "value" for term in statistics.terms], dtype=bool)
-    spread = values & (about_mean > ROUNDING_TOLERANCE * about_origin)  # the rest of a constant column is rounding
-    return np.where(spread, np.sqrt(np.maximum(about_mean, 0.0) / max(float(statistics.n), 1.0)), 1.0)
+    return np.where(values & (squares > 0), np.sqrt(squares / max(float(statistics.n), 1.0)), 1.0)
 
 
-def choose_linear_strength(statistics: CrossProducts, unit: Array, level: bool = True) -> float:
-    """Return the prior strength λ, common to all weights in units of ``unit``, that maximises the evidence.
+def choose_linear_strength(statistics: CrossProducts, scale: Array, level: bool = True, unit: ArrayLike = 1.0) -> float:
+    """Return the prior strength λ, common to all weights of terms divided by ``scale``, that maximises the evidence.
 
     This is the evidence approximation (Bishop 2006, section 3.5). One eigendecomposition, X'X = V diag(e) V', gives the
     evidence of every strength; with c = V'X'y it is
 
         log p(y | λ) = ½ Σ log(λ / (λ + e)) - ν/2 log(y'y - Σ c² / (e + λ)) + constant,    ν = n - 1 (the level)
     """
-    about = statistics.rebase(statistics.centre() if level else np.zeros(len(statistics.origin)))
+    units = np.broadcast_to(np.asarray(unit, dtype=float), (1 + len(statistics.terms),))
+    about = centre_products(statistics, statistics.centre() if level else np.zeros(len(units)), units)
     products = about.scatter() if level else about.second
-    values, vectors = eigh(products[1:, 1:] / np.outer(unit, unit), check_finite=False)
+    values, vectors = eigh(products[1:, 1:] / np.outer(scale, scale), check_finite=False)
     e = np.maximum(values, 0.0)  # (terms,), ascending
-    c2 = (vectors.T @ (products[1:, 0] / unit)) ** 2
+    c2 = (vectors.T @ (products[1:, 0] / scale)) ** 2
     square, freedom = float(products[0, 0]), max(float(statistics.n) - level, 0.0)
     if square <= 0 or freedom == 0 or not len(e):
         return 1.0

@@ -17,7 +17,8 @@ from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array, MatrixLike, RandomState
-from priory.errors import DataError
+from priory.errors import DataError, NotLearnedError
+from priory.regression.centred_products import choose_units
 from priory.regression.cross_products import CrossProducts, Term, accumulate_products, build_design_matrix
 from priory.regression.design_matrix import (
     NarwhalsFrame,
@@ -26,6 +27,8 @@ from priory.regression.design_matrix import (
     has_non_numeric_columns,
 )
 from priory.regression.linear_posterior import NormalInverseGamma, StudentT, choose_linear_strength, term_scales
+
+COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # what scikit-learn's models know of their columns
 
 
 class LineDraws(NamedTuple):
@@ -133,8 +136,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         return self
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn more rows."""
-        known = self.__sklearn_is_fitted__()
+        """Learn more rows; a model that has forgotten all of its rows learns like a new one."""
+        known = self.__sklearn_is_fitted__() and bool(self.statistics_.n)
         new = self._observe_rows(X, y, sample_weight, first=not known)
         self.statistics_ = self.statistics_ + new if known else new
         return self
@@ -142,8 +145,32 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     def forget(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget rows, as if they had never been learned."""
         check_is_fitted(self)
-        self.statistics_ = self.statistics_ - self._observe_rows(X, y, sample_weight, first=False)
+        x, target, inputs = self._read_rows(X, y)
+        weight = check_sample_weight(sample_weight, len(x))
+        try:
+            self.statistics_ = self.statistics_ - accumulate_products(x, target, weight, inputs)
+        except NotLearnedError as error:
+            raise self._locate_unlearned_row(error, x, target, inputs, weight) from None
         return self
+
+    def _locate_unlearned_row(
+        self, error: NotLearnedError, x: Array, target: Array, inputs: tuple[Term, ...], weight: Array | None
+    ) -> NotLearnedError:
+        """Return the error for the first row that cannot be forgotten, after the rows before it; found by bisection."""
+        n_possible, n_failing = 0, len(x)
+        while n_failing - n_possible > 1:
+            n_tried = (n_possible + n_failing) // 2
+            weights = None if weight is None else weight[:n_tried]
+            try:
+                self.statistics_ - accumulate_products(x[:n_tried], target[:n_tried], weights, inputs)
+                n_possible = n_tried
+            except NotLearnedError as found:
+                n_failing, error = n_tried, found
+        return NotLearnedError(
+            f"row {n_failing - 1}: {error.subject} was not learned, or not this often; "
+            "forget only rows that were learned; the model is unchanged.",
+            row=n_failing - 1,
+        )
 
     def merge(self, other: BayesianLinearRegression) -> Self:
         """Return a model that has learned the rows of both, with the parameters of this one; also ``a + b``."""
@@ -153,10 +180,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         if not self._has_categories():  # otherwise columns are found by name, in any order
             check_same_columns(self, other)
         merged = clone(self)
+        vars(merged).update({name: value for name, value in vars(self).items() if name in COLUMN_ATTRIBUTES})
         merged.statistics_ = self.statistics_ + other.statistics_
-        merged.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            merged.feature_names_in_ = self.feature_names_in_
         return merged
 
     __add__ = merge
@@ -213,10 +238,12 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         if isinstance(self.prior, NormalInverseGamma):
             return self.prior
         level = bool(self.fit_intercept)
-        unit = term_scales(statistics) if self.standardise else np.ones(len(statistics.terms))
-        strength = choose_linear_strength(statistics, unit, level) if isinstance(self.prior, str) else float(self.prior)
-        centre = statistics.centre() if level else np.zeros(len(statistics.origin))
-        return NormalInverseGamma.ridge(strength * unit**2, centre, level)
+        unit = choose_units(statistics)
+        scale = term_scales(statistics, unit) if self.standardise else 1.0 / unit[1:]
+        choose = isinstance(self.prior, str)
+        strength = choose_linear_strength(statistics, scale, level, unit) if choose else float(self.prior)
+        centre = statistics.centre() if level else np.zeros(len(unit))
+        return NormalInverseGamma.ridge(strength * scale**2, centre, level, unit)
 
     def _compute_beliefs(self, statistics: CrossProducts) -> tuple[NormalInverseGamma, NormalInverseGamma]:
         """Return prior and posterior, cached for as long as statistics and parameters stay the same."""
@@ -252,27 +279,32 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     @optional_attribute
     def coef_(self) -> Array:
         """The expected weights."""
-        return self.posterior_.mean[int(self.posterior_.level) :]
+        belief = self.posterior_
+        return (belief.mean * belief.weight_units)[int(belief.level) :]
 
     @property
     @optional_attribute
     def coef_covariance_(self) -> Array:
         """The covariance of the weights with the noise integrated out; infinite with too few rows."""
-        first = int(self.posterior_.level)
-        return self.noise_ * self.posterior_.covariance()[first:, first:]
+        belief = self.posterior_
+        root = (belief.root * belief.weight_units)[:, int(belief.level) :]
+        with np.errstate(over="ignore"):
+            return belief.expected_noise() * np.asarray(root.T @ root)
 
     @property
     @optional_attribute
     def intercept_(self) -> float:
         """The expected target where every column is zero."""
-        return float(self.posterior_.find_intercepts(self.posterior_.mean[None])[0])
+        belief = self.posterior_
+        return float(belief.find_intercepts((belief.mean * belief.weight_units)[None])[0])
 
     @property
     @optional_attribute
     def noise_(self) -> float:
         """The expected variance of the noise; infinite with too few rows."""
         belief = self.posterior_
-        return belief.scale / (belief.shape - 1) if belief.shape > 1 else float("inf")
+        unit = float(belief.units[0])
+        return belief.expected_noise() * unit * unit
 
     @property
     @optional_attribute
@@ -331,7 +363,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         flags = [inputs[j].missing_flag for j in np.flatnonzero(np.isnan(x).any(axis=0))]
         seen = self.statistics_.add_terms([*inputs, *flags])
         belief = self._compute_beliefs(seen)[1]
-        return belief, build_design_matrix(x, inputs, seen.terms, belief.centre[1:]), target
+        return belief, build_design_matrix(x, inputs, seen.terms, belief.centre[1:], belief.units[1:]), target
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "statistics_")

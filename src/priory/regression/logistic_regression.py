@@ -23,7 +23,6 @@ from priory.core.statistics import is_increasing
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, PrioryWarning
 from priory.regression import mcmc
-from priory.regression.cross_products import check_range
 from priory.regression.logistic_posterior import (
     LaplaceApproximation,
     TrainingExamples,
@@ -38,6 +37,7 @@ LOGISTIC_METHODS = ("ml", "map", "laplace", "vi", "nuts")
 LOGISTIC_SOLVERS = ("newton", "gradient")
 SEPARATED_LOG_ODDS = 15.0  # a fitted probability within 3e-7 of 0 or 1
 MAX_STANDARDISED = 1e60  # of cells and of weights: squares of their products are finite, and the answer is the same
+MAX_CELL_MAGNITUDE = 1e150  # the square of a larger cell is infinite
 MAX_RHAT = 1.01  # above this the chains have not converged
 
 
@@ -183,7 +183,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         with guard_input(X):
             x, labels = validate_data(self, X, y, dtype=np.float64)
             check_classification_targets(labels)
-        check_range(x)
+        _check_range(x)
         self.classes_, code = np.unique(labels, return_inverse=True)
         weight = check_sample_weight(sample_weight, len(x))
         weight = np.ones(len(x)) if weight is None else weight
@@ -288,7 +288,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         with guard_input(X):
             x = validate_data(self, X, dtype=np.float64, reset=False)
-        check_range(x)
+        _check_range(x)
         u = self._scale_rows(x)
         if self._draws is not None:
             return average_probabilities(u, self._draws, self._spread)
@@ -307,6 +307,14 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_mean")
+
+
+def _check_range(x: Array) -> None:
+    """Raise if a number is so large that its square is infinite."""
+    far = np.abs(x) > MAX_CELL_MAGNITUDE
+    if far.any():
+        row, column = (int(i) for i in np.argwhere(far)[0])
+        raise DataError(f"row {row} of column {column} holds {x[row, column]:g}, whose square is infinite: rescale it.")
 
 
 def _compute_scales(x: Array, weight: Array, standardise: bool) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin,
 
 import numpy as np
 
-from priory.core.registration import Registration, SelfChecking
+from priory.core.registration import Registration, SelfChecking, find_shape
 from priory.core.statistics import Statistics
 from priory.errors import ModelFileError
 from priory.storage.registry import find_record
@@ -133,13 +133,14 @@ def _check_axes(record: object, declared: Registration, where: str) -> None:
     """Every array has the declared type and number of axes, and axes of the same letter have the same length."""
     lengths: dict[str, int] = {}
     for name, axes in declared.axes.items():
-        array = np.asarray(getattr(record, name))
-        dtype = declared.dtypes.get(name, "f8")
-        if dtype and array.dtype != np.dtype(dtype):
-            raise ModelFileError(f"{where}.{name} holds {array.dtype} instead of {np.dtype(dtype)}.")
-        if array.ndim != len(axes) or any(
-            size != lengths.setdefault(axis, size) for axis, size in zip(axes, array.shape, strict=True)
+        value = getattr(record, name)
+        dtype = "" if isinstance(value, Statistics) else declared.dtypes.get(name, "f8")
+        if dtype and np.asarray(value).dtype != np.dtype(dtype):
+            raise ModelFileError(f"{where}.{name} holds {np.asarray(value).dtype} instead of {np.dtype(dtype)}.")
+        shape = find_shape(value)
+        if len(shape) != len(axes) or any(
+            size != lengths.setdefault(axis, size) for axis, size in zip(axes, shape, strict=True)
         ):
-            raise ModelFileError(f"{where}.{name} has the shape {array.shape}, which does not fit its other fields.")
+            raise ModelFileError(f"{where}.{name} has the shape {shape}, which does not fit its other fields.")
     if lengths.get("e", 1) not in (1, lengths.get("d", 1)):
         raise ModelFileError(f"{where} has sums for {lengths['e']} columns, and others for {lengths['d']}.")

@@ -1,0 +1,263 @@
+"""Exact sums of products of columns, ``Σ w z z'``: what regressions and multivariate Gaussians learn.
+
+A cell is cut into digits of 23 bits in a unit of its column, and one product of matrices sums all pairs of digits of a
+block of rows. That is exact, in whatever order and with whatever instructions BLAS adds: a digit is a whole number of
+at most 2^22, so a product of two is at most 2^44, and no sum over 512 rows exceeds 2^53, up to which doubles are exact
+whole numbers. Sums of blocks are added as 64-bit integers. A row with a cell that does not fit the digits of its column
+(too large, or with bits below the last digit) is left out there, and multiplied in integers.
+
+How the digits are chosen decides how fast this is, never what comes out.
+
+>>> z = np.array([[1.0, 1e200], [1.0, 1e-200], [1.0, -1e200]])
+>>> sums = sum_products(z)  # of the pairs (0, 0), (0, 1) and (1, 1)
+>>> sums[:2].to_floats().tolist()
+[3.0, 1e-200]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, reduce
+from itertools import pairwise
+from operator import add
+from typing import NamedTuple
+
+import numpy as np
+
+from priory._kernel import products as kernel
+from priory.core.blas_threads import limit_blas_threads
+from priory.core.exact_sums import LIMB_BITS, ExactSums
+from priory.core.sharding import map_threads, space_evenly, split_rows
+from priory.core.typing import Array
+from priory.errors import DataError
+
+DIGIT_BITS = 23
+PRODUCT_BLOCK_ROWS = 512  # times 2^44, the largest product of two digits, is 2^53
+MAX_DIGITS = 5  # of one cell: a column that needs more has a few cells far from the others
+MAX_UNIT_EXPONENT = 400  # of digits: products of any two are then neither too large nor too small for a double
+N_SAMPLE_RUNS, SAMPLE_RUN_ROWS = 16, 16  # of a shard: what the digits are chosen by
+FAR_CELL_SHARE, FAR_BITS = 0.02, 8  # of the sampled cells, so many may be this much larger or finer than all others
+SAMPLE_MARGIN = 1.25  # how much larger than in the sample cells are expected to be
+UNUSED_EXPONENT = 4096  # of the lowest bit of zero: above that of any number
+MAX_PRODUCTS_IN_INTEGERS = 100_000  # fewer products than this are faster without a layout
+MIN_ROWS_PER_WEIGHT = 512  # where weights repeat this often, rows of equal weight are summed first
+SCALED_BITS = 192  # of a sum that was multiplied by a factor
+LIMBS_OF_PRODUCT, LIMBS_OF_WEIGHTED_PRODUCT = 7, 10  # with one for the carry
+
+TakeRows = Callable[[slice | Array], Array]  # some rows, by a slice or their numbers: (rows, columns), float64
+
+
+class DigitLayout(NamedTuple):
+    """How the cells of each column are cut: columns with the most digits first."""
+
+    order: Array  # (columns,): which column stands where
+    limit: Array  # (columns,): the largest cell, as ordered
+    columns: Array  # (levels,): how many columns have a digit at this level
+    unit: Array  # (levels, columns): what the digit of a level counts
+    digit_column: Array  # (digits,): the column of each digit, as it was before it was ordered
+    digit_exponent: Array  # (digits,): the exponent of its unit
+
+
+@lru_cache(maxsize=16)
+def list_pairs(columns: int) -> tuple[Array, Array]:
+    """The pairs of columns ``i <= j`` in the order in which their sums are kept."""
+    left, right = np.triu_indices(columns)
+    left.flags.writeable = right.flags.writeable = False
+    return left, right
+
+
+def count_pairs(columns: int) -> int:
+    """How many pairs of columns there are.
+
+    >>> count_pairs(3)
+    6
+    """
+    return columns * (columns + 1) // 2
+
+
+@lru_cache(maxsize=16)
+def index_pairs(columns: int) -> Array:
+    """(columns, columns): where the sum of each pair of columns is kept.
+
+    >>> index_pairs(3).tolist()
+    [[0, 1, 2], [1, 3, 4], [2, 4, 5]]
+    """
+    left, right = list_pairs(columns)
+    index = np.empty((columns, columns), dtype=np.intp)
+    index[left, right] = index[right, left] = np.arange(len(left))
+    index.flags.writeable = False
+    return index
+
+
+def sum_products(z: Array, weight: Array | None = None) -> ExactSums:
+    """The exact sums of ``w z[i] z[j]`` over the rows of ``z`` (rows, columns), for all pairs of columns."""
+    z = np.ascontiguousarray(z, dtype=np.float64)
+    return sum_products_of_rows(lambda part: z[part], len(z), z.shape[1], weight)
+
+
+def sum_products_of_rows(take_rows: TakeRows, rows: int, columns: int, weight: Array | None = None) -> ExactSums:
+    """`sum_products` of rows that are made block by block: ``take_rows(part)`` returns those of a slice."""
+    if weight is not None:
+        return _sum_weighted(take_rows, rows, columns, np.ascontiguousarray(weight, dtype=np.float64))
+    if rows * count_pairs(columns) <= MAX_PRODUCTS_IN_INTEGERS or kernel.flushes_denormals():
+        return _sum_shards(lambda part: sum_in_integers(take_rows(part)), rows)
+    with limit_blas_threads():
+        return _sum_shards(lambda part: _sum_shard(take_rows, part, columns), rows)
+
+
+def _sum_shards(sum_shard: Callable[[slice], ExactSums], rows: int) -> ExactSums:
+    return reduce(add, map_threads(sum_shard, list(split_rows(rows))))
+
+
+def _sum_weighted(take_rows: TakeRows, rows: int, columns: int, weight: Array) -> ExactSums:
+    """Where few weights repeat often, the sums of the rows of each weight times the weight; otherwise in integers."""
+    values, times = np.unique(weight, return_counts=True)
+    if len(values) * MIN_ROWS_PER_WEIGHT > rows:
+        return _sum_shards(lambda part: sum_in_integers(take_rows(part), weight[part]), rows)
+    total = ExactSums.zeros((count_pairs(columns),))
+    for value, n in zip(values[values > 0], times[values > 0], strict=True):
+        take_equal = pick_rows(take_rows, np.flatnonzero(weight == value))
+        total = total + _multiply_exactly(sum_products_of_rows(take_equal, int(n), columns), float(value))
+    return total
+
+
+def pick_rows(take_rows: TakeRows, index: Array) -> TakeRows:
+    """The rows of these numbers."""
+    return lambda part: take_rows(index[part])
+
+
+def sum_products_by_class(
+    take_rows: TakeRows, group: Array, groups: int, columns: int, weight: Array | None = None
+) -> ExactSums:
+    """The sums of products of the rows of each class: (groups, pairs)."""
+    order = np.argsort(group, kind="stable")
+    bounds = np.searchsorted(group[order], np.arange(groups + 1))
+    classes = [order[start:stop] for start, stop in pairwise(bounds.tolist())]
+    return stack_sums(
+        [
+            sum_products_of_rows(
+                pick_rows(take_rows, rows), len(rows), columns, None if weight is None else weight[rows]
+            )
+            for rows in classes
+        ]
+    )
+
+
+def stack_sums(sums: Sequence[ExactSums]) -> ExactSums:
+    """Arrays of sums of one shape as one array, along a new first axis."""
+    windows = [s for s in sums if s.limbs.shape[-1]]
+    base = min((s.base for s in windows), default=0)
+    top = max((s.base + s.limbs.shape[-1] for s in windows), default=0)
+    limbs = np.zeros((len(sums), *sums[0].shape, top - base), dtype=np.int64)
+    for place, one in zip(limbs, sums, strict=True):
+        place[..., one.base - base : one.base - base + one.limbs.shape[-1]] = one.limbs
+    return ExactSums.from_limbs(limbs, base)
+
+
+def _multiply_exactly(sums: ExactSums, factor: float) -> ExactSums:
+    integers, exponent = sums.to_integers()
+    numerator, denominator = factor.as_integer_ratio()
+    return ExactSums.from_integers(integers * numerator, exponent - denominator.bit_length() + 1)
+
+
+def scale_sums(sums: ExactSums, factor: float) -> ExactSums:
+    """The sums times a factor, rounded to 192 bits: variances far from zero keep their digits, and sums their size."""
+    scaled = _multiply_exactly(sums, float(factor))
+    integers, exponent = scaled.to_integers()
+    cut = np.frompyfunc(
+        lambda v: (v >> max(v.bit_length() - SCALED_BITS, 0)) << max(v.bit_length() - SCALED_BITS, 0), 1, 1
+    )
+    return ExactSums.from_integers(np.asarray(cut(integers), dtype=object), exponent)
+
+
+# -- in integers -------------------------------------------------------------------------------------------------------
+
+
+def sum_in_integers(z: Array, weight: Array | None = None) -> ExactSums:
+    """The sums of products of any finite numbers, a few nanoseconds a product."""
+    finite, low, high = kernel.find_limb_range(z)
+    if not finite:
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(z))[0])
+        raise DataError(f"row {row}, column {column} is {z[row, column]}; an exact sum needs finite numbers.")
+    base, n_limbs = 2 * low, 2 * (high - low) + LIMBS_OF_PRODUCT
+    if weight is not None:
+        _, low, high = kernel.find_limb_range(weight[:, None])
+        base, n_limbs = base + low, n_limbs + high - low + LIMBS_OF_WEIGHTED_PRODUCT - LIMBS_OF_PRODUCT
+    columns = z.shape[1]
+    limbs = np.zeros((count_pairs(columns), n_limbs), dtype=np.int64)
+    kernel.add_rows(z, weight, limbs, base)
+    return ExactSums.from_limbs(limbs, base)
+
+
+# -- in digits ---------------------------------------------------------------------------------------------------------
+
+
+def _sum_shard(take_rows: TakeRows, part: slice, columns: int) -> ExactSums:
+    """The sums of one shard: of digits block by block, and of the rows that do not fit in integers."""
+    layout = choose_layout(take_rows, part)
+    width = len(layout.digit_column)
+    digits, sums, others = np.empty((PRODUCT_BLOCK_ROWS, width)), np.zeros((width, width), dtype=np.int64), []
+    for start in range(part.start, part.stop, PRODUCT_BLOCK_ROWS):
+        z = take_rows(slice(start, min(start + PRODUCT_BLOCK_ROWS, part.stop)))
+        block = digits[: len(z)]
+        fits = kernel.cut_digits(z, layout.order, layout.limit, layout.unit, layout.columns, block)
+        sums += (block.T @ block).astype(np.int64)
+        if not fits.all():
+            others.append(z[~fits])
+    total = _place_digit_sums(sums, layout, columns)
+    return total + sum_in_integers(np.concatenate(others)) if others else total
+
+
+def _place_digit_sums(sums: Array, layout: DigitLayout, columns: int) -> ExactSums:
+    if not len(sums):
+        return ExactSums.zeros((count_pairs(columns),))
+    low, high = int(layout.digit_exponent.min()), int(layout.digit_exponent.max())
+    base = 2 * low // LIMB_BITS
+    n_limbs = 2 * high // LIMB_BITS - base + 4
+    limbs = np.zeros((count_pairs(columns), n_limbs), dtype=np.int64)
+    kernel.place_sums(sums, layout.digit_column, layout.digit_exponent, columns, limbs, base)
+    return ExactSums.from_limbs(limbs, base)
+
+
+def choose_layout(take_rows: TakeRows, part: slice) -> DigitLayout:
+    """Digits that hold nearly every cell of these rows, from a sample of them; a column out of range gets none."""
+    starts = part.start + space_evenly(max(part.stop - part.start - SAMPLE_RUN_ROWS, 0) + 1, N_SAMPLE_RUNS)
+    sample = [take_rows(slice(start, min(start + SAMPLE_RUN_ROWS, part.stop))) for start in starts.tolist()]
+    top, bottom = measure_exponents(np.concatenate(sample))
+    n_digits = np.clip(-((bottom - top - 1) // DIGIT_BITS), 1, MAX_DIGITS)
+    n_digits[np.abs(top) > MAX_UNIT_EXPONENT] = 0
+    order = np.argsort(-n_digits, kind="stable")
+    top, n_digits = np.where(n_digits > 0, top, 0)[order], n_digits[order]
+    level = np.arange(n_digits.max(initial=0))[:, None]
+    exponent, used = top + 1 - DIGIT_BITS * (level + 1), n_digits > level  # (levels, columns)
+    return DigitLayout(
+        order,
+        np.where(n_digits > 0, np.ldexp(1.0, top), 0.0),
+        used.sum(axis=1),
+        np.ldexp(1.0, exponent),
+        np.broadcast_to(order, used.shape)[used],
+        exponent[used],
+    )
+
+
+def measure_exponents(sample: Array) -> tuple[Array, Array]:
+    """Exponents between which nearly every cell of a column has its bits: top (columns,) and bottom (columns,).
+
+    A few cells far from the others do not count: if they did, a single one could leave no digits for the rest.
+
+    >>> measure_exponents(np.array([[0.0, 3.0, 0.5], [1.0, 255.0, 0.75]]))
+    (array([1, 9, 0]), array([ 0,  0, -2]))
+    """
+    cells = np.where(np.isfinite(sample), sample, 0.0)
+    mantissa, exponent = np.frexp(cells)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    lowest_bit = np.frexp((whole & -whole).astype(float))[1] + exponent - 54  # (rows, columns)
+    far = len(cells) * FAR_CELL_SHARE
+    sizes, bits = np.sort(np.abs(cells), axis=0), np.sort(np.where(whole == 0, UNUSED_EXPONENT, lowest_bit), axis=0)
+    usual, usual_bit = sizes[-1 - int(far)], bits[int(far)]
+    with np.errstate(over="ignore"):
+        largest = np.where(usual > 0, np.minimum(sizes[-1] * SAMPLE_MARGIN, usual * 2.0**FAR_BITS), sizes[-1])
+    top = np.frexp(np.where(np.isfinite(largest), largest, sizes[-1]))[1].astype(np.int64)
+    bottom = np.where(usual_bit < UNUSED_EXPONENT, np.maximum(bits[0], usual_bit - FAR_BITS), bits[0])
+    empty = ~whole.any(axis=0)
+    return np.where(empty, 1, top), np.where(empty, 0, bottom).astype(np.int64)
