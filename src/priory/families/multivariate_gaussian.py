@@ -15,8 +15,10 @@ from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, nan_where_zero
-from priory.families.gaussian import Gaussian, find_fault_of_moments
+from priory.families.gaussian import Gaussian
 from priory.families.registry import register_family
+
+MAX_UNITS = 1e120  # far above any sum of values in units of their column
 
 
 @register_record(
@@ -100,6 +102,17 @@ class Scatter(Statistics):
         return np.asarray(self.second - self.first[..., :, None] * self.first[..., None, :] / n)
 
 
+def find_fault_of_moments(unit: Array, origin: Array, *sums: Array) -> str | None:
+    """What is wrong with sums about an origin in units: the unit of a column is of the size of its largest values."""
+    if not (unit > 0).all():
+        return "a unit is not above zero"
+    if (np.frexp(unit)[0] != 0.5).any():
+        return "a unit is not a power of two"
+    if any(np.abs(x).max(initial=0.0) > MAX_UNITS for x in (origin, *sums)):
+        return "a sum is too large for its unit"
+    return None
+
+
 class MultivariateNormalParameters(NamedTuple):
     """The parameters of a multivariate Gaussian."""
 
@@ -163,13 +176,17 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
                 f"row {row}, column {column} is missing; a full covariance needs whole rows: fill it first."
             )
         margins = Gaussian().observe(rows, group, groups, weight)
-        z = rows / margins.unit - (margins.origin if group is None else margins.origin[group])
+        size = np.abs(rows).max(axis=0, initial=0.0)
+        unit = np.ldexp(1.0, np.clip(np.frexp(np.where(size > 0, size, 1.0))[1], -1000, 1000))
+        origin = np.nan_to_num(margins.means() / unit)
+        z = rows / unit - (origin if group is None else origin[group])
         weighted = z if weight is None else z * weight[:, None]
         if group is None:
-            second = weighted.T @ z
+            first, second = weighted.sum(axis=0), weighted.T @ z
         else:
+            first = np.stack([weighted[group == c].sum(axis=0) for c in range(groups)])
             second = np.stack([weighted[group == c].T @ z[group == c] for c in range(groups)])
-        return Scatter(margins.n[..., 0], margins.first, second, margins.origin, margins.unit)
+        return Scatter(margins.n[..., 0], first, second, origin, unit)
 
     def posterior(self, statistics: Scatter) -> Self:
         ratio = statistics.unit / np.asarray(self.unit)
