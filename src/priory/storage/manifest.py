@@ -15,8 +15,8 @@ from priory.storage.signatures import SIGNATURE_SIZES
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]  # a node of the manifest
 ValueT = TypeVar("ValueT", str, int, bool)
 
-FORMAT_VERSION = 2
-KNOWN_FORMATS = (1, 2)
+FORMAT_VERSION = 3
+KNOWN_FORMATS = (1, 2, 3)
 ARRAY_DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 MAX_MANIFEST_BYTES = 16 << 20
 MAX_TREE_DEPTH = 64  # models have up to 20

@@ -135,7 +135,9 @@ class TextWorker(CountingWorker):
 
     def _sample_texts(self, documents: PackedDocuments, batch: LabelledBatch) -> RowSample:
         cells = [TextCells(documents)]
-        return RowSample.of([TEXT_COLUMN_NAMES], cells, batch.classes, batch.group, None, self.memory, self._keep_cells)[0]
+        return RowSample.of(
+            [TEXT_COLUMN_NAMES], cells, batch.classes, batch.group, None, self.memory, self._keep_cells
+        )[0]
 
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
         vocabulary = GrowingVocabulary(self.tokenizer)
