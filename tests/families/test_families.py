@@ -52,11 +52,6 @@ def fields(record, rounded):
 
 def state(record, rounded):
     """What a record says, whatever frame it is in; exact sums as the numbers they are stored as, or rounded."""
-    if hasattr(record, "origin"):
-        plain = record.rebase(np.zeros_like(record.origin), np.ones_like(record.unit))
-        unit = record.unit
-        spread = record.scatter_matrix() * unit[:, None] * unit if square else record.scatter() * unit**2
-        return {"n": record.n, "mean": plain.first, "spread": spread}
     return {
         k: (v.to_floats() if rounded else [v.base, *v.limbs.shape, *v.limbs.ravel()]) if isinstance(v, ExactSums) else v
         for k, v in vars(record).items()
