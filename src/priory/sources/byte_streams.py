@@ -6,14 +6,19 @@ Whether a file is compressed is decided by its first bytes, not by its name; how
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.stdin import get_standard_input
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 READ_BLOCK_BYTES = 1 << 21  # Arrow keeps up to 32 blocks in memory
 MAX_UNPACK_RATIO = 200  # decompressed bytes for each compressed one
@@ -187,9 +192,12 @@ def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[b
             yield block
 
 
-def limit_lines(path: str, blocks: Iterator[bytes], limit: int) -> Iterator[bytes]:
-    """The blocks; an error, before they pile up anywhere, if a line has more bytes than the limit."""
-    line, length = 1, 0  # of the line that the next block continues
+def limit_lines(path: str, blocks: Iterator[bytes], limit: int, line: int = 1) -> Iterator[bytes]:
+    """The blocks; an error, before they pile up anywhere, if a line has more bytes than the limit.
+
+    ``line`` is the number of the first line in the file.
+    """
+    length = 0  # of the line that the next block continues
     for block in blocks:
         last = max(block.rfind(b"\n"), block.rfind(b"\r"))
         line += block.count(b"\n")
@@ -269,6 +277,22 @@ class BlockStream:
 
     def close(self) -> None:
         self.closed = True
+
+
+class RawBlockStream(io.RawIOBase):
+    """Blocks of bytes as one of Python's own file objects."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self.stream = BlockStream(blocks)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: WriteableBuffer) -> int:
+        view = memoryview(into).cast("B")
+        block = self.stream.read(len(view))
+        view[: len(block)] = block
+        return len(block)
 
 
 def format_path(path: str | os.PathLike[str]) -> str:

@@ -14,6 +14,7 @@ from priory.sources.byte_streams import (
     BlockStream,
     Decoding,
     ProgressCallback,
+    RawBlockStream,
     can_reread,
     convert_to_utf8,
     format_path,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from _csv import Reader
 
     import pyarrow as pa
-    from _typeshed import WriteableBuffer
 
 MAX_TAIL_BYTES = 4096  # of the end of the file
 CSV_CHUNK_ROWS = 4096
@@ -56,7 +56,7 @@ class DelimitedReader(FileReader):
         self.path, self.decoding, self.bad_rows, self.report_progress = path, decoding, bad_rows, report_progress
         self.skipped, self.has_nul, self.tail = 0, False, b""
         self.failure: Exception | None = None
-        self.blocks = self._watch_blocks(self._open_blocks(report_progress))
+        self.blocks = self._watch_blocks(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding))
         head = read_whole_lines(path, self.blocks)
         if not head.strip():
             raise DataError(f"{format_path(path)}: is empty; give a file with a header and rows")
@@ -163,10 +163,16 @@ class DelimitedReader(FileReader):
 
     # -- the slow way -------------------------------------------------------------------------------------------
 
-    def _open_csv_reader(self, blocks: Iterator[bytes], strict: bool = False, first: list[str] | None = None) -> Reader:
-        """Python's csv reader of the bytes. Whenever ``first`` is empty, the next line read is appended to it."""
+    def _open_csv_reader(
+        self, blocks: Iterator[bytes], strict: bool = False, first: list[str] | None = None, line: int = 1
+    ) -> Reader:
+        """Python's csv reader of the bytes, of which ``line`` is the first line in the file.
+
+        Whenever ``first`` is empty, the next line read is appended to it.
+        """
         csv.field_size_limit(MAX_CELL_BYTES + 1)
-        text = io.TextIOWrapper(_RawBlockStream(blocks), "utf-8", "surrogateescape", newline="")  # type: ignore[type-var]  # it only reads
+        blocks = limit_lines(self.path, blocks, MAX_LINE_BYTES, line)  # Arrow has a limit of its own
+        text = io.TextIOWrapper(RawBlockStream(blocks), "utf-8", "surrogateescape", newline="")  # type: ignore[type-var]  # it only reads
 
         def keep_lines(kept: list[str]) -> Iterator[str]:
             for line in text:
@@ -177,10 +183,8 @@ class DelimitedReader(FileReader):
         lines = text if first is None else keep_lines(first)
         return csv.reader(lines, delimiter=self.delimiter, strict=strict, quoting=self._quoting)
 
-    def _open_blocks(self, report_progress: ProgressCallback = ignore_progress) -> Iterator[bytes]:
-        """The file from its beginning, in UTF-8."""
-        blocks = convert_to_utf8(self.path, read_unpacked_blocks(self.path, report_progress), self.decoding)
-        return limit_lines(self.path, blocks, MAX_LINE_BYTES)
+    def _reopen_blocks(self) -> Iterator[bytes]:
+        return convert_to_utf8(self.path, read_unpacked_blocks(self.path), self.decoding)
 
     @property
     def _quoting(self) -> Literal[0, 3]:
@@ -188,7 +192,7 @@ class DelimitedReader(FileReader):
 
     def _read_numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Pairs of the number of its first line and each row after the header; blank lines are skipped."""
-        rows = self._number_rows(self._open_csv_reader(self._open_blocks()), 1)
+        rows = self._number_rows(self._open_csv_reader(self._reopen_blocks()), 1)
         next(rows)
         return rows
 
@@ -205,7 +209,7 @@ class DelimitedReader(FileReader):
     def check_file(self) -> None:
         """Read the whole file slowly and raise the first error, with its place, if there is one."""
         first: list[str] = []
-        reader, header = self._open_csv_reader(self._open_blocks(), True, first), True
+        reader, header = self._open_csv_reader(self._reopen_blocks(), True, first), True
         while True:
             line = reader.line_num + 1
             first.clear()
@@ -267,11 +271,11 @@ class DelimitedReader(FileReader):
         positions = [self.names.index(name) for name in column_names]
         width, start, size = len(self.names), first_row, 0
         kept: list[list[str]] = []
-        rows = (
-            self._read_numbered_rows()
-            if can_reread(self.path)
-            else self._number_rows(self._open_csv_reader(self._read_body()), self.header_lines + 1)
-        )
+        if can_reread(self.path):
+            rows = self._read_numbered_rows()
+        else:
+            line = self.header_lines + 1
+            rows = self._number_rows(self._open_csv_reader(self._read_body(), line=line), line)
         for number, (line, row) in enumerate(rows):
             if number < first_row:
                 continue
@@ -311,19 +315,3 @@ def _build_batch(rows: list[list[str]], positions: list[int], column_names: tupl
 
 def _format_first_line(error: Exception) -> str:
     return str(error).splitlines()[0].rstrip(".")
-
-
-class _RawBlockStream(io.RawIOBase):
-    """Blocks of bytes as one of Python's own file objects."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self.stream = BlockStream(blocks)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, into: WriteableBuffer) -> int:
-        view = memoryview(into).cast("B")
-        block = self.stream.read(len(view))
-        view[: len(block)] = block
-        return len(block)
