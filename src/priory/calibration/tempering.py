@@ -6,7 +6,7 @@ to each part (a column, a text, the class prior), and to texts an exponent of th
     log p(c | x)  =  Σ_b  w_b len_b(x)^(-g_b) log p(x_b | c)  -  log Z,      w_b >= 0
 
 Weights are not negative: a part that says nothing is worth nothing, and less than nothing would be a claim that the
-rows cannot support. A priori the weights are near their common mean, and each is as likely as not to be near zero.
+rows cannot support. (The class prior may get any weight: it is the same for all rows.) A priori the weights are near their common mean, and each is as likely as not to be near zero.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from priory.models.evidence_terms import EvidenceTerms
 
 MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above anything that is fitted; a weighted log likelihood stays finite
 PRECISION_ABOUT_MEAN = 1.0  # of weights about their common mean
-PRECISION_OF_PRIOR_WEIGHT = 10.0  # of the weight of the class prior about one
-WEIGHT_COST = 0.5  # nats for each unit of weight: the prior of a weight falls as exp(-weight / 2)
+PRECISION_OF_PRIOR_WEIGHT = 1.0  # of the weight of the class prior about one
+WEIGHT_COST = 0.25  # nats for each unit of weight: the prior of a weight falls as exp(-weight / 4)
 MAX_TEMPERING_STEPS = 40
 
 
@@ -42,9 +42,9 @@ class Tempering:
     def find_fault(self) -> str | None:
         if len(self.precision) != 2 * len(self.weights):
             return "its precision is not that of its weights and exponents"
-        if self.weights.min(initial=0.0) < 0:
+        if self.weights[1:].min(initial=0.0) < 0:
             return "a weight is negative"
-        if self.weights.max(initial=0.0) > MAX_WEIGHT or np.abs(self.exponents).max(initial=0.0) > MAX_EXPONENT:
+        if np.abs(self.weights).max(initial=0.0) > MAX_WEIGHT or np.abs(self.exponents).max(initial=0.0) > MAX_EXPONENT:
             return "a weight or an exponent is too large"
         return "a precision is not positive" if (self.precision <= 0).any() else None
 
@@ -76,8 +76,11 @@ class Tempering:
         return replace(self, weights=theta[:parts], exponents=theta[parts:], precision=precision)
 
 
-def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array) -> Tempering:
-    """The most probable tempering of rows that the terms' model had not learned."""
+def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array, with_information: bool = True) -> Tempering:
+    """The most probable tempering of rows that the terms' model had not learned.
+
+    Its precision is needed to go on learning; without that, it is left as it was before the rows.
+    """
     evidence = PartEvidence.of(terms, group, weight)
     parts = terms.values.shape[2]
     spread = np.zeros(2 * parts)
@@ -95,7 +98,9 @@ def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array) -> Temperin
 
     start = np.concatenate([[1.0], np.full(parts - 1, 1 / np.sqrt(max(parts - 1, 1))), np.zeros(parts)])
     theta = evidence.minimise(penalty, start)
-    precision = evidence.information(theta) + np.repeat([PRECISION_ABOUT_MEAN, 1.0], parts)
+    precision = np.repeat([PRECISION_ABOUT_MEAN, 1.0], parts)
+    if with_information:
+        precision += evidence.information(theta)
     return Tempering(theta[:parts], theta[parts:], precision)
 
 
@@ -139,8 +144,11 @@ class PartEvidence(NamedTuple):
             added, pull = penalty(theta)
             return float(added - self.weight @ answer[rows, self.group]), slope + pull
 
-        limits = [(0.0, MAX_WEIGHT)] * parts + [(-MAX_EXPONENT, MAX_EXPONENT)] * parts
-        options = {"maxiter": MAX_TEMPERING_STEPS, "maxcor": 8}
+        limits = (
+            [(-MAX_WEIGHT, MAX_WEIGHT)] + [(0.0, MAX_WEIGHT)] * (parts - 1) + [(-MAX_EXPONENT, MAX_EXPONENT)] * parts
+        )
+        exact = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-7}  # texts alone: few weights, and long texts say much
+        options = {"maxcor": 8} | (exact if parts <= 3 else {"maxiter": MAX_TEMPERING_STEPS})
         found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)  # type: ignore[call-overload]
         return np.asarray(found.x)
 
