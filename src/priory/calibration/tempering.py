@@ -6,7 +6,8 @@ to each part (a column, a text, the class prior), and to texts an exponent of th
     log p(c | x)  =  Σ_b  w_b len_b(x)^(-g_b) log p(x_b | c)  -  log Z,      w_b >= 0
 
 Weights are not negative: a part that says nothing is worth nothing, and less than nothing would be a claim that the
-rows cannot support. (The class prior may get any weight: it is the same for all rows.) A priori the weights are near their common mean, and each is as likely as not to be near zero.
+rows cannot support. The class prior alone may have any weight: it is the same for all rows. A priori the weights are
+near their common mean, and each is the more probable the nearer it is to zero.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above anything that is fitted; a we
 PRECISION_ABOUT_MEAN = 1.0  # of weights about their common mean
 PRECISION_OF_PRIOR_WEIGHT = 1.0  # of the weight of the class prior about one
 WEIGHT_COST = 0.25  # nats for each unit of weight: the prior of a weight falls as exp(-weight / 4)
-MAX_TEMPERING_STEPS = 40
+MAX_TEMPERING_STEPS = 60
 
 
 @register_record("PartWeights", axes={"weights": "b", "exponents": "b", "precision": "q"})
@@ -107,7 +108,7 @@ def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array, with_inform
 class PartEvidence(NamedTuple):
     """What parts say about rows of known classes, centred over the classes."""
 
-    values: Array  # (rows, classes, parts), float32
+    values: Array  # (rows, classes, parts)
     log_lengths: Array  # (rows, texts)
     texts: Array  # (texts,): which parts have lengths
     group: Array  # (rows,)
@@ -117,17 +118,20 @@ class PartEvidence(NamedTuple):
     def of(cls, terms: EvidenceTerms, group: Array, weight: Array) -> PartEvidence:
         values = terms.relative_to_best - terms.relative_to_best.mean(axis=1, keepdims=True)
         texts = np.flatnonzero((terms.lengths != 1.0).any(axis=0))
-        return cls(values.astype(np.float32), np.log(terms.lengths[:, texts]), texts, group, weight)
+        precise = len(texts) > 0  # long texts say so much that single precision is too coarse
+        return cls(
+            values if precise else values.astype(np.float32), np.log(terms.lengths[:, texts]), texts, group, weight
+        )
 
     def minimise(self, penalty: Callable[[Array], tuple[float, Array]], start: Array) -> Array:
         """Weights that are not negative, and exponents, with the smallest log loss plus penalty."""
         parts = self.values.shape[2]
         rows, flat = np.arange(len(self.group)), self.values.reshape(-1, parts)
-        columns = np.ones(parts, dtype=np.float32)
+        columns = np.ones(parts, dtype=self.values.dtype)
         columns[self.texts] = 0.0
 
         def cost(theta: Array) -> tuple[float, Array]:
-            logits = (flat @ (columns * theta[:parts]).astype(np.float32)).reshape(self.values.shape[:2]).astype(float)
+            logits = (flat @ (columns * theta[:parts]).astype(flat.dtype)).reshape(self.values.shape[:2]).astype(float)
             shrink = np.exp(-self.log_lengths * theta[parts + self.texts])
             for t, part in enumerate(self.texts):
                 logits += theta[part] * shrink[:, t, None] * self.values[:, :, part]
@@ -136,7 +140,7 @@ class PartEvidence(NamedTuple):
             wrong[rows, self.group] -= 1
             wrong *= self.weight[:, None]
             slope = np.zeros(2 * parts)
-            slope[:parts] = flat.T @ wrong.astype(np.float32).ravel()
+            slope[:parts] = flat.T @ wrong.astype(flat.dtype).ravel()
             for t, part in enumerate(self.texts):
                 said = (wrong * self.values[:, :, part]).sum(axis=1) * shrink[:, t]
                 slope[part] = said.sum()
@@ -144,13 +148,25 @@ class PartEvidence(NamedTuple):
             added, pull = penalty(theta)
             return float(added - self.weight @ answer[rows, self.group]), slope + pull
 
-        limits = (
-            [(-MAX_WEIGHT, MAX_WEIGHT)] + [(0.0, MAX_WEIGHT)] * (parts - 1) + [(-MAX_EXPONENT, MAX_EXPONENT)] * parts
+        # in units in which the cost is about equally curved in all directions
+        unit = 1 / np.sqrt(1 + self.information(start)) if len(self.texts) else np.ones(2 * parts)
+        lower = np.concatenate([[-MAX_WEIGHT], np.zeros(parts - 1), np.full(parts, -MAX_EXPONENT)])
+        upper = np.repeat([MAX_WEIGHT, MAX_EXPONENT], parts)
+
+        def scaled_cost(z: Array) -> tuple[float, Array]:
+            value, slope = cost(z * unit)
+            return value, slope * unit
+
+        options = {"maxcor": 8, "maxiter": MAX_TEMPERING_STEPS} | ({"ftol": 1e-12} if parts <= 3 else {})
+        found = minimize(  # type: ignore[call-overload]
+            scaled_cost,
+            start / unit,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=np.column_stack([lower / unit, upper / unit]),
+            options=options,
         )
-        exact = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-7}  # texts alone: few weights, and long texts say much
-        options = {"maxcor": 8} | (exact if parts <= 3 else {"maxiter": MAX_TEMPERING_STEPS})
-        found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)  # type: ignore[call-overload]
-        return np.asarray(found.x)
+        return np.asarray(found.x * unit)
 
     def information(self, theta: Array) -> Array:
         """(2 parts,): the diagonal of the Fisher information about weights and exponents."""
