@@ -31,7 +31,7 @@ from priory.models.evidence_terms import EvidenceTerms
 from priory.models.model_statistics import ModelStatistics
 
 CALIBRATION_FOLDS, FOLDS_OF_FEW_ROWS = 5, 10
-MAX_ROWS_FOR_MORE_FOLDS = 500
+MAX_ROWS_FOR_MORE_FOLDS, MAX_PARTS_FOR_MORE_FOLDS = 500, 300
 MIN_ROWS_TO_CALIBRATE = 50
 MAX_CLASSES_TO_CALIBRATE = 1000  # with more, each class has too few rows
 MAX_ROWS_FOR_ALL_FOLDS = 5_000  # with more, one fold is enough to choose by
@@ -125,7 +125,7 @@ class Calibrator:
         counts = np.ones(len(used)) if weight is None else weight[used].astype(float)
         if counts.sum() < MIN_ROWS_TO_CALIBRATE or len(np.unique(own)) < 2:
             return None
-        order, judged = _assign_folds(some, own, counts)
+        order, judged = _assign_folds(some, own, counts, model.n_parts)
         with limit_blas_threads():  # many small problems: threads would only wait for each other
             corrections = self._fit_ordered(model, take_rows(some, order.rows), own[order.rows], order, judged)
         judged_answers = _restore_order(corrections.out_of_fold, order, judged, own, counts)
@@ -232,9 +232,10 @@ class EvidenceSplit:
         return "prior" if (self.weights[:, 0] == 1.0).all() else "prior (tempered)"
 
 
-def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array) -> tuple[RowFolds, Array]:
+def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array, n_parts: int) -> tuple[RowFolds, Array]:
     """Rows in folds, and the folds that are judged."""
-    folds = FOLDS_OF_FEW_ROWS if weight.sum() <= MAX_ROWS_FOR_MORE_FOLDS else CALIBRATION_FOLDS
+    few = weight.sum() <= MAX_ROWS_FOR_MORE_FOLDS and n_parts <= MAX_PARTS_FOR_MORE_FOLDS
+    folds = FOLDS_OF_FEW_ROWS if few else CALIBRATION_FOLDS
     order = assign_folds(cells, group, weight, folds)
     if len(group) <= MAX_ROWS_FOR_ALL_FOLDS:
         return order, np.arange(folds)

@@ -7,6 +7,7 @@ each other a part, and every class borrows a little from all classes together.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -79,10 +80,11 @@ class CodeCounts:
 
     def _smooth_neighbours(self, counts: Array) -> Array:
         """Each bin of numbers keeps a half and gives a quarter to each neighbour; at the ends it keeps the rest."""
-        gives = self._gives_right()
+        gives = self._gives_right
         right, left = counts * gives / 4, counts * np.roll(gives, 1) / 4
         return counts - right - left + np.roll(right, 1, axis=1) + np.roll(left, -1, axis=1)
 
+    @cached_property
     def _gives_right(self) -> Array:
         """(codes,): whether the next code is a neighbouring bin."""
         gives = np.zeros(self.encoding.n_codes)

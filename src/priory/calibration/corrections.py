@@ -40,11 +40,14 @@ class CorrectionRows(NamedTuple):
     tokens: Callable[[], list[csr_array]]  # the tokens of texts, as sparse rows
 
 
+def make_constant(rows: int) -> SparseRows:
+    """(rows, 1): a one for every row."""
+    return SparseRows(np.arange(rows + 1, dtype=np.int64), np.zeros(rows, np.int32), None, 1)
+
+
 def make_features(rows: CorrectionRows, starts: Array, pairs: Array, with_tokens: bool) -> SparseRows:
     """(rows, features): a one for every row, the codes of columns, the tokens of texts, the cells of pairs."""
-    n = len(rows.codes)
-    constant = SparseRows(np.arange(n + 1, dtype=np.int64), np.zeros(n, np.int32), None, 1)
-    parts = [constant, make_one_hot(rows.codes, starts)]
+    parts = [make_constant(len(rows.codes)), make_one_hot(rows.codes, starts)]
     if with_tokens:
         parts += [SparseRows.from_csr(tokens) for tokens in rows.tokens()]
     if len(pairs):

@@ -16,12 +16,13 @@ from priory.calibration.corrections import (
     LinearMember,
     Member,
     OutOfFoldAnswers,
-    make_features,
+    look_up_codes,
+    make_constant,
 )
 from priory.calibration.gaussian_member import MAX_GAUSSIAN_COLUMNS, choose_gaussian
 from priory.calibration.lockstep import LockstepProblem, Solution, pad_columns, solve_lockstep
 from priory.calibration.pair_choice import choose_pairs, encode_pairs
-from priory.calibration.table_encoding import N_LEVELS
+from priory.calibration.table_encoding import N_LEVELS, make_one_hot
 from priory.calibration.tempering import Tempering, fit_tempering
 from priory.calibration.voting import cross_vote, fit_shares, mix_answers
 from priory.core.logspace import log_normalise
@@ -32,6 +33,7 @@ from priory.models.evidence_terms import EvidenceTerms
 STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(9))  # from 100 to 0.01
 PAIR_STRENGTHS = tuple(1000 * 10 ** (-0.5 * k) for k in range(13))  # from 1,000 to 0.001
 INTERCEPT_PENALTY = 0.01  # of a strength: the share of a class is known better than anything else
+MAX_REFINED_COLUMNS = 300  # the others keep their tempered evidence
 MAX_ROWS_TO_TEMPER = 2500  # a few dozen weights need no more
 BASE_RATE_ROWS = 2.0  # the vote counts as many rows for the base rate before it has seen any
 MIN_MEMBER_SHARE = 1e-3  # members with less are left out
@@ -99,6 +101,7 @@ class Centre(NamedTuple):
     temperings: list[Tempering]
     tables: Array  # (models, classes, 1 + codes): the tempered class prior, and the tempered evidence of each code
     text_logits: Array  # (rows, models, classes)
+    logits: Array  # (rows, models, logits): of prior, codes and texts
 
 
 def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
@@ -127,17 +130,20 @@ def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
 
 def fit_centre(given: FitRows) -> Centre:
     """The tempering of each model, fitted to rows that it does not leave out."""
-    temperings, tables, text_logits = [], [], []
+    temperings, tables, text_logits, logits = [], [], [], []
     owner = np.repeat(np.arange(len(given.counts.encoding.columns)), np.diff(given.counts.encoding.starts))
     for m, folds in enumerate(given.models):
         rows = np.flatnonzero(~np.isin(given.fold, folds))[:MAX_ROWS_TO_TEMPER]
-        tempering = fit_tempering(given.make_terms(m, rows), given.group[rows], given.weight[rows])
+        terms = given.make_terms(m, rows)
+        tempering = fit_tempering(terms, given.group[rows], given.weight[rows], with_information=not folds)
         column_weights = tempering.weights[1 + given.column_parts]
         prior = tempering.weights[0] * given.counts.log_prior(*folds)
         tables.append(np.column_stack([prior, given.counts.log_ratios(*folds) * column_weights[owner]]))
         temperings.append(tempering)
         text_logits.append(temper_texts(tempering, given.texts[m] if given.texts else None, given))
-    return Centre(temperings, np.stack(tables), np.stack(text_logits, axis=1))
+        codes = look_up_codes(tables[-1][:, 1:], given.rows.codes, given.counts.encoding.starts)
+        logits.append(to_logits(tables[-1][:, 0] + codes + text_logits[-1]))
+    return Centre(temperings, np.stack(tables), np.stack(text_logits, axis=1), np.stack(logits, axis=1))
 
 
 def temper_texts(tempering: Tempering, terms: EvidenceTerms | None, given: FitRows) -> Array:
@@ -159,50 +165,68 @@ def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Me
     prior = np.stack([given.counts.log_prior(*folds) for folds in given.models])
     members: list[Member] = [BaseRateMember(prior[-1])]
     answers = [log_normalise(prior[model])]
+    importance = measure_importance(given, centre)
+    columns = _fit_columns(given, plan, centre, importance)
     with_tokens = plan.refine and len(given.text_parts) > 0
-    no_pairs = np.zeros((0, 2), dtype=np.int64)
-    features = make_features(given.rows, given.counts.encoding.starts, no_pairs, with_tokens)
-    problem = _make_problem(given, features, centre.text_logits)
-    weights = np.zeros((features.width, len(given.models), given.n_classes))
-    weights[: centre.tables.shape[2]] = centre.tables.transpose(2, 0, 1)
-    start = to_logits(weights)
-    solution = solve_lockstep(problem, start, STRENGTHS if plan.refine else (), make_penalty(features.width))
-    members.append(LinearMember(to_classes(solution.weights[:, -1]), no_pairs, with_tokens, plan.refine))
-    answers.append(log_normalise(to_classes(solution.left_out)))
-    columns = len(given.column_parts)
-    if plan.together and plan.refine and columns > 1:
-        pairs, paired = _fit_pairs(given, centre, problem, features, solution)
-        members.append(LinearMember(to_classes(paired.weights[:, -1]), pairs, with_tokens, plan.refine))
-        answers.append(log_normalise(to_classes(paired.left_out)))
-    numbers = given.rows.scores.shape[1]
-    if plan.together and 0 < numbers <= MAX_GAUSSIAN_COLUMNS:
+    members.append(LinearMember(columns.weights, np.zeros((0, 2), dtype=np.int64), with_tokens, plan.refine))
+    answers.append(log_normalise(to_classes(columns.solution.left_out)))
+    if plan.together and plan.refine and len(given.column_parts) > 1:
+        pairs, solution = _fit_pairs(given, columns, importance)
+        weights = np.concatenate([columns.weights, to_classes(solution.weights[:, -1])])
+        members.append(LinearMember(weights, pairs, with_tokens, plan.refine))
+        answers.append(log_normalise(to_classes(solution.left_out)))
+    if plan.together and 0 < given.rows.scores.shape[1] <= MAX_GAUSSIAN_COLUMNS:
         member, answer = _fit_gaussian(given, centre)
         members.append(member)
         answers.append(answer)
     return members, answers
 
 
-def _make_problem(given: FitRows, features: SparseRows, text_logits: Array) -> LockstepProblem:
-    offset = pad_columns(to_logits(text_logits).reshape(len(text_logits), -1)) if len(given.text_parts) else None
+class RefinedColumns(NamedTuple):
+    """The regression on codes and tokens."""
+
+    problem: LockstepProblem
+    solution: Solution
+    weights: Array  # (features, classes): those of the centre and what was added to them, for all rows
+
+
+def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Array) -> RefinedColumns:
+    """What codes and tokens add to the centre; where there are many columns, the codes of the most important ones."""
+    encoding = given.counts.encoding
+    ranked = np.argsort(-importance, axis=1, kind="stable")[:, :MAX_REFINED_COLUMNS]
+    chosen = np.unique(ranked)
+    starts = np.concatenate([[0], np.cumsum(np.diff(encoding.starts)[chosen])]).astype(np.int64)
+    parts = [make_constant(len(given.group)), make_one_hot(given.rows.codes[:, chosen], starts)]
+    if plan.refine:
+        parts += [SparseRows.from_csr(tokens) for tokens in given.rows.tokens()]
+    features = join_columns(parts)
+    problem = _make_problem(given, features, centre.logits)
+    solution = solve_lockstep(problem, STRENGTHS if plan.refine else (), make_penalty(features.width))
+    added = to_classes(solution.weights[:, -1])
+    n_tokens = features.width - 1 - int(starts[-1])
+    weights = np.concatenate([centre.tables[-1].T, np.zeros((n_tokens if plan.refine else 0, given.n_classes))])
+    owner = np.repeat(np.arange(len(encoding.columns)), np.diff(encoding.starts))
+    weights[np.concatenate([[0], 1 + np.flatnonzero(np.isin(owner, chosen))])] += added[: 1 + int(starts[-1])]
+    weights[1 + encoding.n_codes :] += added[1 + int(starts[-1]) :]
+    return RefinedColumns(problem, solution, weights)
+
+
+def _make_problem(given: FitRows, features: SparseRows, logits: Array) -> LockstepProblem:
+    """A regression on features that starts from logits (rows, models, logits)."""
+    offset = pad_columns(logits.reshape(len(logits), -1))
     return LockstepProblem(
         features, given.group, given.weight, given.model_of_row, given.n_classes, len(given.judged), offset
     )
 
 
-def _fit_pairs(
-    given: FitRows, centre: Centre, problem: LockstepProblem, features: SparseRows, columns: Solution
-) -> tuple[Array, Solution]:
-    """The chosen pairs, and the regression with them, centred on that without them."""
-    importance = measure_importance(given, centre)
-    pairs, chosen = choose_pairs(given.rows.levels, columns.logits, problem, importance)
-    both = join_columns([features, encode_pairs(given.rows.levels, pairs)])
-    n_cells = len(pairs) * N_LEVELS**2
-    start = np.concatenate([columns.weights, np.zeros((n_cells, *columns.weights.shape[1:]))])
-    allowed = np.concatenate(
-        [np.ones((features.width, chosen.shape[1]), dtype=bool), np.repeat(chosen, N_LEVELS**2, axis=0)]
-    )
-    wider = _make_problem(given, both, centre.text_logits)
-    return pairs, solve_lockstep(wider, start, PAIR_STRENGTHS, make_penalty(both.width), allowed)
+def _fit_pairs(given: FitRows, columns: RefinedColumns, importance: Array) -> tuple[Array, Solution]:
+    """The chosen pairs of columns, and what they add to the columns one by one."""
+    logits = columns.solution.logits
+    pairs, chosen = choose_pairs(given.rows.levels, logits, columns.problem, importance)
+    features = encode_pairs(given.rows.levels, pairs)
+    allowed = np.repeat(chosen, N_LEVELS**2, axis=0)
+    problem = _make_problem(given, features, logits)
+    return pairs, solve_lockstep(problem, PAIR_STRENGTHS, np.ones(features.width), allowed)
 
 
 def measure_importance(given: FitRows, centre: Centre) -> Array:
@@ -224,12 +248,9 @@ def _fit_gaussian(given: FitRows, centre: Centre) -> tuple[GaussianMember, Array
             tables[:, :, 1 + start : 1 + start + column.n_codes] = 0.0
     rows, model = np.arange(len(given.group)), given.model_of_row
     base = centre.text_logits[rows, model].copy()
-    padded = np.pad(tables, ((0, 0), (0, 0), (0, 1)))
     for m in range(len(given.judged)):
         at = np.flatnonzero(model == m)
-        codes = given.rows.codes[at]
-        cells = np.where(codes >= 0, 1 + codes + encoding.starts[:-1], -1)
-        base[at] += tables[m, :, 0] + padded[m][:, cells].sum(axis=2).T
+        base[at] += tables[m, :, 0] + look_up_codes(tables[m, :, 1:], given.rows.codes[at], encoding.starts)
     chosen = choose_gaussian(given.rows.scores, given.group, given.weight, model, base)
     return GaussianMember(chosen.gaussian, chosen.temperature, tables[-1]), chosen.left_out
 

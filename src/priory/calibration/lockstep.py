@@ -3,7 +3,7 @@
 The K models that each leave out one fold, and the one that leaves out nothing, are fitted together: their weights lie
 side by side, and one pass over the rows gives the gradients of all of them and the answers to the rows left out.
 
-    log p(c | x)  =  offset(x)  +  x W  -  log Z,      W ~ N(centre, 1 / strength)
+    log p(c | x)  =  offset(x)  +  x W  -  log Z,      W ~ N(0, 1 / strength)
 
 Strengths go from strong to weak, each starting where the last one ended, until the rows left out are judged worse.
 """
@@ -54,7 +54,7 @@ class LockstepProblem:
     fold: Array  # (rows,)
     n_classes: int
     n_folds: int
-    offset: Array | None = None  # (rows, models x logits, padded)
+    offset: Array  # (rows, models x logits, padded)
 
     @property
     def n_logits(self) -> int:
@@ -95,8 +95,7 @@ class LockstepProblem:
     def evaluate(self, weights: Array) -> Pass:
         """Losses and gradients of all models at padded weights (features, models x logits)."""
         logits = self.rows.multiply(weights)
-        if self.offset is not None:
-            logits += self.offset
+        logits += self.offset
         losses, wrong = judge_logits(logits, self.group, self.training_weight, self.n_logits)
         totals = np.einsum("nm,nm->m", losses, self.training_weight, dtype=np.float64)
         return Pass(logits, totals, self.rows.transposed.multiply(wrong))
@@ -127,29 +126,20 @@ def pad_columns(table: Array) -> Array:
 
 
 def solve_lockstep(
-    problem: LockstepProblem,
-    centre: Array,
-    strengths: Sequence[float],
-    penalty: Array,
-    allowed: Array | None = None,
+    problem: LockstepProblem, strengths: Sequence[float], penalty: Array, allowed: Array | None = None
 ) -> Solution:
     """Fit all models with each strength in turn, and return those whose answers to rows left out were best.
 
-    ``centre`` is (features, models, logits); ``penalty`` (features,) multiplies the strength; where ``allowed``
-    (features, models) is false, weights stay at their centre. The centre itself is the first candidate.
+    ``penalty`` (features,) multiplies the strength; where ``allowed`` (features, models) is false, weights stay zero.
+    The offset alone is the first candidate.
     """
-    features, models, n_logits = problem.shape
-    target = pad_columns(centre.reshape(features, -1))
-    penalty = penalty.astype(np.float32)[:, None]
-    free = np.ones_like(target) if allowed is None else pad_columns(np.repeat(allowed, n_logits, axis=1))
-    search = LockstepSearch(problem, target, penalty, free)
-    best = Solution(centre, search.now.logits, centre, problem.judge(search.now.logits), np.inf)
+    search = LockstepSearch(problem, penalty, allowed)
+    best = Solution(search.weights, search.now.logits, search.now.logits, problem.judge(search.now.logits), np.inf)
     for strength in strengths:
         search.descend(np.float32(strength))
         loss = problem.judge(search.now.logits)
         if loss < best.loss:
-            weights = search.at[:, : models * n_logits].reshape(problem.shape)
-            best = Solution(weights.copy(), search.now.logits.copy(), centre, loss, strength)
+            best = Solution(search.weights, search.now.logits, search.now.logits, loss, strength)
         elif loss > best.loss * TOLERATED_RISE:
             break
     return best._replace(logits=problem.split_models(best.logits), left_out=problem.take_left_out(best.logits))
@@ -158,10 +148,18 @@ def solve_lockstep(
 class LockstepSearch:
     """L-BFGS for all models at once: each has its own step length, and those that do not improve try a shorter one."""
 
-    def __init__(self, problem: LockstepProblem, centre: Array, penalty: Array, free: Array) -> None:
-        self.problem, self.centre, self.penalty, self.free = problem, centre, penalty, free
-        self.at = centre.copy()
+    def __init__(self, problem: LockstepProblem, penalty: Array, allowed: Array | None) -> None:
+        features, models, n_logits = problem.shape
+        self.problem, self.penalty = problem, penalty.astype(np.float32)[:, None]
+        free = np.ones((features, models)) if allowed is None else allowed
+        self.free = pad_columns(np.repeat(free, n_logits, axis=1))
+        self.at = np.zeros(self.free.shape, dtype=np.float32)
         self.now = problem.evaluate(self.at)
+
+    @property
+    def weights(self) -> Array:
+        """(features, models, logits): where the search is."""
+        return self.problem.split_models(self.at).copy()
 
     def descend(self, strength: np.float32) -> None:
         """Some steps towards the optimum of this strength."""
@@ -180,9 +178,8 @@ class LockstepSearch:
             return wide
 
         def penalised(at: Array, given: Pass) -> tuple[Array, Array]:
-            away = at - self.centre
-            pull = strength * self.penalty * away
-            return given.losses + 0.5 * per_model(pull * away), given.gradient + pull
+            pull = strength * self.penalty * at
+            return given.losses + 0.5 * per_model(pull * at), given.gradient + pull
 
         cost, gradient = penalised(self.at, self.now)
         for _ in range(STEPS_PER_STRENGTH):

@@ -36,8 +36,8 @@ def choose_pairs(levels: Array, logits: Array, problem: LockstepProblem, importa
     n_models, columns = importance.shape
     width = n_models * problem.n_logits
     room = int(np.clip(MAX_PAIR_PRODUCTS / (len(levels) * width), 8, MAX_CHOSEN_PAIRS))
-    first, second = np.triu_indices(columns, 1)
-    if len(first) <= room:
+    if columns * (columns - 1) // 2 <= room:
+        first, second = np.triu_indices(columns, 1)
         return np.stack([first, second], axis=1), np.ones((len(first), n_models), dtype=bool)
     candidate = np.zeros((n_models, columns), dtype=bool)
     ranked = np.argsort(-importance, axis=1, kind="stable")[:, :MAX_COLUMNS_IN_PAIRS]

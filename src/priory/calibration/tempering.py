@@ -6,7 +6,8 @@ to each part (a column, a text, the class prior), and to texts an exponent of th
     log p(c | x)  =  Σ_b  w_b len_b(x)^(-g_b) log p(x_b | c)  -  log Z,      w_b >= 0
 
 Weights are not negative: a part that says nothing is worth nothing, and less than nothing would be a claim that the
-rows cannot support. A priori the weights are near their common mean, and each is as likely as not to be near zero.
+rows cannot support. The class prior alone may have any weight: it is the same for all rows. A priori the weights are
+near their common mean, and each is the more probable the nearer it is to zero.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from priory.models.evidence_terms import EvidenceTerms
 
 MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above anything that is fitted; a weighted log likelihood stays finite
 PRECISION_ABOUT_MEAN = 1.0  # of weights about their common mean
-PRECISION_OF_PRIOR_WEIGHT = 10.0  # of the weight of the class prior about one
-WEIGHT_COST = 0.5  # nats for each unit of weight: the prior of a weight falls as exp(-weight / 2)
-MAX_TEMPERING_STEPS = 40
+PRECISION_OF_PRIOR_WEIGHT = 1.0  # of the weight of the class prior about one
+WEIGHT_COST = 0.25  # nats for each unit of weight: the prior of a weight falls as exp(-weight / 4)
+MAX_TEMPERING_STEPS = 60
 
 
 @register_record("PartWeights", axes={"weights": "b", "exponents": "b", "precision": "q"})
@@ -42,9 +43,9 @@ class Tempering:
     def find_fault(self) -> str | None:
         if len(self.precision) != 2 * len(self.weights):
             return "its precision is not that of its weights and exponents"
-        if self.weights.min(initial=0.0) < 0:
+        if self.weights[1:].min(initial=0.0) < 0:
             return "a weight is negative"
-        if self.weights.max(initial=0.0) > MAX_WEIGHT or np.abs(self.exponents).max(initial=0.0) > MAX_EXPONENT:
+        if np.abs(self.weights).max(initial=0.0) > MAX_WEIGHT or np.abs(self.exponents).max(initial=0.0) > MAX_EXPONENT:
             return "a weight or an exponent is too large"
         return "a precision is not positive" if (self.precision <= 0).any() else None
 
@@ -76,8 +77,11 @@ class Tempering:
         return replace(self, weights=theta[:parts], exponents=theta[parts:], precision=precision)
 
 
-def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array) -> Tempering:
-    """The most probable tempering of rows that the terms' model had not learned."""
+def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array, with_information: bool = True) -> Tempering:
+    """The most probable tempering of rows that the terms' model had not learned.
+
+    Its precision is needed to go on learning; without that, it is left as it was before the rows.
+    """
     evidence = PartEvidence.of(terms, group, weight)
     parts = terms.values.shape[2]
     spread = np.zeros(2 * parts)
@@ -95,14 +99,16 @@ def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array) -> Temperin
 
     start = np.concatenate([[1.0], np.full(parts - 1, 1 / np.sqrt(max(parts - 1, 1))), np.zeros(parts)])
     theta = evidence.minimise(penalty, start)
-    precision = evidence.information(theta) + np.repeat([PRECISION_ABOUT_MEAN, 1.0], parts)
+    precision = np.repeat([PRECISION_ABOUT_MEAN, 1.0], parts)
+    if with_information:
+        precision += evidence.information(theta)
     return Tempering(theta[:parts], theta[parts:], precision)
 
 
 class PartEvidence(NamedTuple):
     """What parts say about rows of known classes, centred over the classes."""
 
-    values: Array  # (rows, classes, parts), float32
+    values: Array  # (rows, classes, parts)
     log_lengths: Array  # (rows, texts)
     texts: Array  # (texts,): which parts have lengths
     group: Array  # (rows,)
@@ -112,17 +118,20 @@ class PartEvidence(NamedTuple):
     def of(cls, terms: EvidenceTerms, group: Array, weight: Array) -> PartEvidence:
         values = terms.relative_to_best - terms.relative_to_best.mean(axis=1, keepdims=True)
         texts = np.flatnonzero((terms.lengths != 1.0).any(axis=0))
-        return cls(values.astype(np.float32), np.log(terms.lengths[:, texts]), texts, group, weight)
+        precise = len(texts) > 0  # long texts say so much that single precision is too coarse
+        return cls(
+            values if precise else values.astype(np.float32), np.log(terms.lengths[:, texts]), texts, group, weight
+        )
 
     def minimise(self, penalty: Callable[[Array], tuple[float, Array]], start: Array) -> Array:
         """Weights that are not negative, and exponents, with the smallest log loss plus penalty."""
         parts = self.values.shape[2]
         rows, flat = np.arange(len(self.group)), self.values.reshape(-1, parts)
-        columns = np.ones(parts, dtype=np.float32)
+        columns = np.ones(parts, dtype=self.values.dtype)
         columns[self.texts] = 0.0
 
         def cost(theta: Array) -> tuple[float, Array]:
-            logits = (flat @ (columns * theta[:parts]).astype(np.float32)).reshape(self.values.shape[:2]).astype(float)
+            logits = (flat @ (columns * theta[:parts]).astype(flat.dtype)).reshape(self.values.shape[:2]).astype(float)
             shrink = np.exp(-self.log_lengths * theta[parts + self.texts])
             for t, part in enumerate(self.texts):
                 logits += theta[part] * shrink[:, t, None] * self.values[:, :, part]
@@ -131,7 +140,7 @@ class PartEvidence(NamedTuple):
             wrong[rows, self.group] -= 1
             wrong *= self.weight[:, None]
             slope = np.zeros(2 * parts)
-            slope[:parts] = flat.T @ wrong.astype(np.float32).ravel()
+            slope[:parts] = flat.T @ wrong.astype(flat.dtype).ravel()
             for t, part in enumerate(self.texts):
                 said = (wrong * self.values[:, :, part]).sum(axis=1) * shrink[:, t]
                 slope[part] = said.sum()
@@ -139,10 +148,25 @@ class PartEvidence(NamedTuple):
             added, pull = penalty(theta)
             return float(added - self.weight @ answer[rows, self.group]), slope + pull
 
-        limits = [(0.0, MAX_WEIGHT)] * parts + [(-MAX_EXPONENT, MAX_EXPONENT)] * parts
-        options = {"maxiter": MAX_TEMPERING_STEPS, "maxcor": 8}
-        found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)  # type: ignore[call-overload]
-        return np.asarray(found.x)
+        # in units in which the cost is about equally curved in all directions
+        unit = 1 / np.sqrt(1 + self.information(start)) if len(self.texts) else np.ones(2 * parts)
+        lower = np.concatenate([[-MAX_WEIGHT], np.zeros(parts - 1), np.full(parts, -MAX_EXPONENT)])
+        upper = np.repeat([MAX_WEIGHT, MAX_EXPONENT], parts)
+
+        def scaled_cost(z: Array) -> tuple[float, Array]:
+            value, slope = cost(z * unit)
+            return value, slope * unit
+
+        options = {"maxcor": 8, "maxiter": MAX_TEMPERING_STEPS} | ({"ftol": 1e-12} if parts <= 3 else {})
+        found = minimize(  # type: ignore[call-overload]
+            scaled_cost,
+            start / unit,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=np.column_stack([lower / unit, upper / unit]),
+            options=options,
+        )
+        return np.asarray(found.x * unit)
 
     def information(self, theta: Array) -> Array:
         """(2 parts,): the diagonal of the Fisher information about weights and exponents."""

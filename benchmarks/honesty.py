@@ -1,0 +1,159 @@
+"""Whether corrections are honest: on labels that are pure noise, and on simulated tables with signal.
+
+    python benchmarks/honesty.py [tables of noise] [tables with signal]    # writes results/honesty.md
+
+Each table is judged from inside, by an outer loop over five folds in which nothing has seen the judged fold, and from
+outside, on new rows. On noise the model should answer with the base rate and claim no more. With signal, what is
+claimed should be what new rows get: the differences, in units of their standard error, have mean 0 and deviation 1.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import StratifiedKFold
+
+import priory as pr
+
+RESULTS = Path(__file__).parent / "results"
+NEW_ROWS = 2000
+WORDS = np.array([f"{a}{b}" for a in ("ka", "lo", "mi", "ne", "ru", "so", "ta", "vi") for b in "abcdefghijklmnopqrst"])
+
+
+class Table(NamedTuple):
+    """Rows to learn and new rows."""
+
+    kind: str
+    x: pd.DataFrame
+    y: np.ndarray
+    new_x: pd.DataFrame
+    new_y: np.ndarray
+
+
+def make_columns(kind: str, rows: int, columns: int, rng: np.random.Generator) -> pd.DataFrame:
+    if kind == "texts":
+        lengths = rng.integers(3, 30, rows)
+        return pd.DataFrame({"text": [" ".join(rng.choice(WORDS, n)) for n in lengths]})
+    made = {
+        "labels": lambda: np.array(list("abcdefgh"))[rng.integers(0, rng.integers(2, 9), rows)].astype(object),
+        "numbers": lambda: np.exp(rng.normal(size=rows)) if rng.random() < 0.3 else rng.normal(size=rows),
+        "counts": lambda: rng.poisson(rng.gamma(1.0, 4.0), rows).astype(float),
+    }
+    return pd.DataFrame({f"c{j}": made[kind]() for j in range(columns)})
+
+
+def make_noise(seed: int) -> Table:
+    """A table whose labels have nothing to do with its columns."""
+    rng = np.random.default_rng(seed)
+    kind = ("labels", "numbers", "counts", "texts")[seed % 4]
+    rows, columns = int(np.exp(rng.uniform(np.log(50), np.log(2000)))), int(rng.integers(5, 101))
+    share = rng.uniform(0.2, 0.5)
+    x = make_columns(kind, rows + NEW_ROWS, columns, rng)
+    y = np.where(rng.random(len(x)) < share, "yes", "no")
+    return Table(kind, x[:rows], y[:rows], x[rows:], y[rows:])
+
+
+def make_signal(seed: int) -> Table:
+    """Numbers, some of which matter: one by one, in pairs, or not at all."""
+    rng = np.random.default_rng(10_000 + seed)
+    rows, columns = int(np.exp(rng.uniform(np.log(100), np.log(2000)))), int(rng.integers(4, 31))
+    x = rng.normal(size=(rows + NEW_ROWS, columns))
+    logit = x[:, : columns // 2] @ rng.normal(0, 1 / np.sqrt(columns), columns // 2) + rng.normal() * x[:, 0] * x[:, 1]
+    if seed % 2:
+        x = np.round(x)
+    y = np.where(rng.random(len(x)) < 1 / (1 + np.exp(-rng.uniform(0.5, 2.5) * logit)), "yes", "no")
+    table = pd.DataFrame(x, columns=[f"c{j}" for j in range(columns)])
+    if seed % 3 == 0:
+        table = table.round().astype(int).astype(str)
+    return Table("signal", table[:rows], y[:rows], table[rows:], y[rows:])
+
+
+def judge_by_outer_loop(make: Callable[[], Any], x: Any, y: np.ndarray, folds: int = 5) -> np.ndarray:
+    """(rows, classes): the answer to each row by a model that has seen nothing of its fold."""
+    answers = np.empty((len(y), 2))
+    for train, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(y, y):
+        answers[test] = make().fit(x.iloc[train], y[train]).predict_log_proba(x.iloc[test])
+    return answers
+
+
+def log_losses(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return -answers[np.arange(len(y)), (y == "yes").astype(int)]
+
+
+def base_losses(learned: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The losses of answering with the share of each class among the rows learned."""
+    share = np.mean(learned == "yes")
+    return -np.log(np.where(y == "yes", share, 1 - share))
+
+
+def mean_and_error(x: np.ndarray) -> tuple[float, float]:
+    return float(np.mean(x)), float(np.std(x, ddof=1) / np.sqrt(len(x)))
+
+
+def run_noise(tables: int) -> list[str]:
+    found = []
+    for seed in range(tables):
+        table = make_noise(seed)
+        claimed = judge_by_outer_loop(pr.NaiveBayes, table.x, table.y)
+        model = pr.NaiveBayes().fit(table.x, table.y)
+        excess = log_losses(model.predict_log_proba(table.new_x), table.new_y) - base_losses(table.y, table.new_y)
+        right = np.argmax(claimed, axis=1) == (table.y == "yes")
+        accuracy = pr.Scores.of(table.y, np.exp(claimed), np.array(["no", "yes"])).accuracy
+        majority = max(np.mean(table.y == "yes"), np.mean(table.y == "no"))
+        gain, error = mean_and_error(base_losses(table.y, table.y) - log_losses(claimed, table.y))
+        found.append(
+            (table.kind, excess.mean(), right.mean(), accuracy.low > majority, gain > 1.96 * max(error, 1e-12))
+        )
+    frame = pd.DataFrame(found, columns=["kind", "excess", "accuracy", "claims_accuracy", "claims_log_loss"])
+    lines = [
+        "## Noise",
+        "",
+        "Excess: mean log loss on new rows above that of the base rate. Claims: the 95 % interval of the outer loop is",
+        "above the base rate.",
+        "",
+        "| kind | tables | excess | largest | claims by accuracy | claims by log loss |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kind, part in [*frame.groupby("kind"), ("all", frame)]:
+        lines.append(
+            f"| {kind} | {len(part)} | {part.excess.mean():.4f} | {part.excess.max():.4f} | "
+            f"{part.claims_accuracy.mean():.1%} | {part.claims_log_loss.mean():.1%} |"
+        )
+    return lines
+
+
+def run_signal(tables: int) -> list[str]:
+    differences, scores = [], []
+    for seed in range(tables):
+        table = make_signal(seed)
+        claimed, claimed_error = mean_and_error(log_losses(judge_by_outer_loop(pr.NaiveBayes, table.x, table.y), table.y))
+        model = pr.NaiveBayes().fit(table.x, table.y)
+        true, true_error = mean_and_error(log_losses(model.predict_log_proba(table.new_x), table.new_y))
+        differences.append(claimed - true)
+        scores.append((claimed - true) / np.hypot(claimed_error, true_error))
+    mean, error = mean_and_error(np.array(differences))
+    return [
+        "",
+        "## Signal",
+        "",
+        f"{tables} simulated tables: claimed less true log loss is {mean:+.4f} on average (standard error {error:.4f}); "
+        f"the z-scores have mean {np.mean(scores):+.2f} and standard deviation {np.std(scores, ddof=1):.2f}.",
+    ]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    noise, signal = (int(sys.argv[k]) if len(sys.argv) > k else default for k, default in ((1, 500), (2, 200)))
+    lines = ["Made by `python benchmarks/honesty.py`.", "", *run_noise(noise), *run_signal(signal)]
+    print("\n".join(lines))
+    (RESULTS / "honesty.md").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
