@@ -1,9 +1,13 @@
 """How Sphinx builds the site; `python tools/build_docs.py` stages the pages and calls it."""
 
 import inspect
+import sys
 import warnings
+from pathlib import Path
 
 import priory
+
+sys.path.insert(0, str(Path(__file__).parent))  # figure_scraper
 
 project = "Priory"
 author = "the Priory developers"
@@ -15,7 +19,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["gallery/*.py", "**/GALLERY_HEADER.rst", "figures/*.py", "**/sg_execution_times.rst"]
@@ -45,34 +48,15 @@ html_theme_options = {
     "footer_start": [],
     "footer_end": [],
 }
-mathjax_path = ""  # no page has a formula that needs it, and nothing is fetched from another host
-
-
-class FigureScraper:
-    """Saves every figure that a block of a gallery example has made since the block before."""
-
-    def __call__(self, block, block_vars, gallery_conf):
-        from matplotlib.figure import Figure
-        from sphinx_gallery.scrapers import figure_rst
-
-        names = block_vars["example_globals"]
-        seen = names.setdefault("__figures_seen__", set())
-        figures = [value for value in names.values() if isinstance(value, Figure) and id(value) not in seen]
-        paths = []
-        for figure, path in zip(figures, block_vars["image_path_iterator"], strict=False):
-            figure.savefig(path, dpi=110)
-            seen.add(id(figure))
-            paths.append(path)
-        return figure_rst(paths, gallery_conf["src_dir"])
-
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery_source",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
-    "image_scrapers": (FigureScraper(),),
+    "image_scrapers": ("figure_scraper.save_figures",),
     "reset_modules": (),
     "show_memory": False,
+    "show_signature": False,
     "min_reported_time": 1e6,
     "download_all_examples": False,
     "remove_config_comments": True,

@@ -58,7 +58,8 @@ def rewrite_links(text: str, page: Path) -> str:
     depth = len(page.relative_to(STAGE).parents) - 1
     text = text.replace("](../benchmarks/results/", "](" + "../" * depth + "benchmarks/")
     if page.name in ("changelog.md", "contributing.md"):
-        text = text.replace("](docs/", "](")
+        text = text.replace("](docs/", "](").replace("](benchmarks/results/", "](benchmarks/")
+        text = text.replace("](CHANGELOG.md)", "](changelog.md)")
     return text.replace("(../README.md)", "(" + "../" * depth + "index.md)")
 
 
