@@ -1,12 +1,13 @@
 # Two commands set themselves up: `make demo` and `make test`. A second run pays nothing for it. `make help` lists all.
 VENV := .venv
+EXTRA := test
 PYTHON := $(VENV)/bin/python
 PYTEST := SCIPY_ARRAY_API=1 $(PYTHON) -m pytest -q
 INSTALL := $(if $(shell command -v uv),uv pip install -q --python $(PYTHON),$(PYTHON) -m pip install -q --disable-pip-version-check)
 BUILD_INPUTS := pyproject.toml setup.py src/priory/_kernel/*.pyx src/priory/_kernel/*.pxi
 READY := $(VENV)/.ready-$(shell cat $(BUILD_INPUTS) | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test quick lint types tests format docs coverage wheel lower-bounds figures benchmark clean
+.PHONY: help demo test quick lint types tests format docs examples coverage wheel lower-bounds figures benchmark clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -33,8 +34,16 @@ format: $(READY) ## format the code, and mend what ruff can mend
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-docs: $(READY) ## run the examples and terminal sessions of the documents, and draw their figures again
-	$(PYTEST) tests/test_documentation.py tests/test_terminal_sessions.py
+docs: .venv-docs/.ready ## build the documentation site into build/site, in an environment of its own
+	MPLBACKEND=agg .venv-docs/bin/python tools/build_docs.py
+
+.venv-docs/.ready: pyproject.toml
+	$(MAKE) $(READY:$(VENV)/%=.venv-docs/%) VENV=.venv-docs EXTRA=docs
+	@touch $@
+
+examples: $(READY) ## run the examples and terminal sessions of the documents, draw their figures, write the notebooks
+	$(PYTHON) tools/make_notebooks.py
+	$(PYTEST) tests/test_documentation.py tests/test_terminal_sessions.py tests/test_notebooks.py
 	for script in docs/figures/*.py; do $(PYTHON) $$script || exit 1; done
 
 coverage: $(READY) ## all tests, and the lines that none of them runs
@@ -63,10 +72,10 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/quality.py
 
 clean: ## remove what was built
-	rm -rf $(VENV) .venv-lower-bounds build dist src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so
+	rm -rf $(VENV) .venv-docs .venv-lower-bounds build dist src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so
 
 $(READY):
 	@test -x $(PYTHON) || (command -v uv >/dev/null && uv venv -q $(VENV)) || python3 -m venv $(VENV)
 	@echo "setting up $(VENV) (once)"
-	@$(INSTALL) -e '.[test]'
+	@$(INSTALL) -e '.[$(EXTRA)]'
 	@rm -f $(VENV)/.ready-* && touch $@

@@ -2,13 +2,39 @@
 
 import doctest
 import re
+import runpy
 
 import pytest
 
+import build_docs
+import priory
 from house_figures import read_layers
 from paths import ROOT
+from worked_examples import WORKED_EXAMPLES
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GALLERY = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
+
+# The page of the course that shows each worked example, and a result that has to stand there.
+EXAMPLES_ON_PAGES = {
+    "bayes_optimal_vs_map": ("hypotheses", "Bayes-optimal vote     0.4     0.6  -"),
+    "candy_bags": ("hypotheses", "h5    0.1      0.2   0.3077   0.4211"),
+    "mdl_equals_map": ("hypotheses", "h4 3.567"),
+    "play_tennis": ("naive-bayes", "P(class | row)       0.7954    0.2046"),
+    "missing_feature": ("naive-bayes", "P(class | row)         0.8663   0.1337"),
+    "go_to_library": ("naive-bayes", "P(class | row)       0.8505    0.1495"),
+    "bayes_rule_course": ("probability", "0.08"),
+    "log_sum_exp": ("probability", "-119.68673831248178"),
+    "bag_of_words_dictionary": ("text", "[[1, 1, 0, 1, 0, 1, 1]]"),
+    "binary_bag_of_words": ("text", "[0, 0, 1, 1, 1, 0, 1, 1]"),
+    "book_and_movie_reviews": ("text", "P(class | row)      0.7143     0.2857"),
+    "likes_dislikes_prior": ("text", "like      300  300/1000 = 0.3"),
+    "bernoulli_ml": ("distributions", "0.7"),
+    "gaussian_ml": ("distributions", "[1.56, 1.0067]"),
+    "two_multinomial_estimators": ("distributions", "[0.5556, 0.3611, 0.0833]"),
+    "poisson_ml": ("distributions", "[3.3333, 1.3333, 0.3333]"),
+    "m_estimate": ("distributions", "0.125"),
+}
 
 
 @pytest.mark.slow
@@ -16,6 +42,44 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 def test_examples_run(page):
     failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert failed == 0
+
+
+@pytest.mark.parametrize("example", GALLERY, ids=lambda p: p.stem)
+def test_every_block_of_the_gallery_draws_a_figure(example):
+    from matplotlib.figure import Figure
+
+    names = runpy.run_path(str(example))
+    n_blocks = example.read_text().count("# %%") + 1
+    assert sum(isinstance(value, Figure) for value in names.values()) == n_blocks
+
+
+@pytest.mark.parametrize("name", WORKED_EXAMPLES)
+def test_every_worked_example_is_on_a_page_of_the_course(name):
+    page, result = EXAMPLES_ON_PAGES[name]
+    assert result in (ROOT / "docs" / "course" / f"{page}.md").read_text()
+
+
+def test_images_of_the_course_are_made_by_the_gallery():
+    for page in PAGES:
+        for stem, number in re.findall(r"sphx_glr_(\w+)_(\d{3})\.png", page.read_text()):
+            example = ROOT / "docs" / "gallery" / f"{stem}.py"
+            assert int(number) <= example.read_text().count("# %%") + 1, f"{page.name}: {stem} {number}"
+
+
+def test_the_reference_has_every_public_name():
+    listed = {name for module in build_docs.PUBLIC_MODULES for name in build_docs.list_public_names(module)}
+    modules = {name.removeprefix("priory.") for name in build_docs.PUBLIC_MODULES}
+    assert set(priory.__all__) <= listed | modules
+
+
+def test_every_page_of_the_site_is_in_a_table_of_contents():
+    listed = set()
+    for index in (ROOT / "docs").rglob("index.md"):
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", index.read_text(), re.DOTALL):
+            names = [line for line in block.splitlines() if line and not line.startswith(":")]
+            listed |= {(index.parent / name).resolve() for name in names}
+    pages = {page.with_suffix("") for page in (ROOT / "docs").rglob("*.md")} - {ROOT / "docs" / "index"}
+    assert pages <= listed
 
 
 def test_the_readme_opens_with_the_equation_and_two_commands():

@@ -101,6 +101,16 @@ def format_cell(value: object) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def join_words(words: Sequence[str]) -> str:
+    """Words as a list in a sentence.
+
+    >>> join_words(["tempering"]), join_words(["tempering", "structure", "refinement"])
+    ('tempering', 'tempering, structure and refinement')
+    """
+    *first, last = words or ("",)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def import_pandas() -> ModuleType:
     """The module pandas; an error says what to install."""
     try:

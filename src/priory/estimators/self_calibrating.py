@@ -36,6 +36,7 @@ from priory.calibration.calibrator import (
 from priory.calibration.corrections import Corrections
 from priory.core.atomic_state import copy_state, read_state, replace_state
 from priory.core.content_hash import hash_content
+from priory.core.display_table import join_words
 from priory.core.logspace import log_normalise
 from priory.core.optional_attribute import optional_attribute
 from priory.core.sample_weight import check_sample_weight
@@ -273,7 +274,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         return () if self._corrections is None else self._corrections.names
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        corrections = " and ".join(self._name_corrections())
+        corrections = join_words(self._name_corrections())
         return super().__repr__(N_CHAR_MAX) + (f" corrected by {corrections}" if corrections else "")
 
     def _calibrated(self) -> CalibratedModel:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
-from priory.core.display_table import SHADES, STYLE_SHEET, DisplayTable, format_cell
+from priory.core.display_table import SHADES, STYLE_SHEET, DisplayTable, format_cell, join_words
 from priory.core.terminal_width import display_width, pad_to_width
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _list_weights(ledger: Ledger) -> tuple[str, list[tuple[str, str, float]]]:
     ranked = ledger.ranked()
     scale = UNITS_PER_NAT.get(ledger.unit, 1.0)
     rival = f" against {ledger.classes[ranked[1]]}" if len(ranked) > 1 else ""
-    corrected = f", corrected by {' and '.join(ledger.corrections)}" if ledger.corrections else ""
+    corrected = f", corrected by {join_words(ledger.corrections)}" if ledger.corrections else ""
     rows = [
         (line.name, format_value(line.value), w * scale)
         for line, w in zip(ledger.entries(), ledger.weights(), strict=True)

@@ -51,13 +51,13 @@ class BernoulliNB(CountNB[Matrix]):
         The weight of the rows learned of each class.
     class_log_prior_ : ndarray of shape (n_classes,)
         The logarithm of the probability of each class.
-    feature_count_ : ndarray of shape (n_classes, n_features_in_)
+    feature_count_ : ndarray of shape (n_classes, n_columns)
         The weight of the rows of each class in which each column was present.
-    feature_log_prob_ : ndarray of shape (n_classes, n_features_in_)
+    feature_log_prob_ : ndarray of shape (n_classes, n_columns)
         The logarithm of p(x_j = 1 | c).
     n_features_in_ : int
         The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         The names of the columns, if ``fit`` was given a table with names.
     statistics_ : ModelStatistics
         Everything that was learned; all other attributes are computed from it.

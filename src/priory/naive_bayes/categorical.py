@@ -48,15 +48,15 @@ class CategoricalNB(CountNB[Array]):
         The weight of the rows learned of each class.
     class_log_prior_ : ndarray of shape (n_classes,)
         The logarithm of the probability of each class.
-    n_categories_ : ndarray of shape (n_features_in_,)
+    n_categories_ : ndarray of shape (n_columns,)
         The number of categories of each column.
-    category_count_ : list of n_features_in_ ndarrays of shape (n_classes, n_categories)
+    category_count_ : list of n_columns ndarrays of shape (n_classes, n_categories)
         For each column the weight of the rows of each class in each category.
-    feature_log_prob_ : list of n_features_in_ ndarrays of shape (n_classes, n_categories)
+    feature_log_prob_ : list of n_columns ndarrays of shape (n_classes, n_categories)
         For each column the logarithm of p(category | c).
     n_features_in_ : int
         The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         The names of the columns, if ``fit`` was given a table with names.
     statistics_ : ModelStatistics
         Everything that was learned; all other attributes are computed from it.

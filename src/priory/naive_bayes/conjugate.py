@@ -146,11 +146,11 @@ class PoissonNB(FamilyNB[Array]):
         The weight of the rows learned of each class.
     class_prior_ : ndarray of shape (n_classes,)
         The probability of each class.
-    rate_ : ndarray of shape (n_classes, n_features_in_)
+    rate_ : ndarray of shape (n_classes, n_columns)
         The rate of each class and column.
     n_features_in_ : int
         The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         The names of the columns, if ``fit`` was given a table with names.
     statistics_ : ModelStatistics
         Everything that was learned; all other attributes are computed from it.
@@ -221,13 +221,13 @@ class GammaNB(FamilyNB[GammaParameters]):
         The weight of the rows learned of each class.
     class_prior_ : ndarray of shape (n_classes,)
         The probability of each class.
-    shape_ : ndarray of shape (n_classes, n_features_in_)
+    shape_ : ndarray of shape (n_classes, n_columns)
         The shape of each class and column.
-    rate_ : ndarray of shape (n_classes, n_features_in_)
+    rate_ : ndarray of shape (n_classes, n_columns)
         The rate of each class and column.
     n_features_in_ : int
         The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         The names of the columns, if ``fit`` was given a table with names.
     statistics_ : ModelStatistics
         Everything that was learned; all other attributes are computed from it.

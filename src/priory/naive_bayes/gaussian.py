@@ -56,15 +56,15 @@ class GaussianNB(BaseClassifier[Array]):
         The weight of the rows learned of each class.
     class_prior_ : ndarray of shape (n_classes,)
         The probability of each class.
-    theta_ : ndarray of shape (n_classes, n_features_in_)
+    theta_ : ndarray of shape (n_classes, n_columns)
         The mean of each class and column.
-    var_ : ndarray of shape (n_classes, n_features_in_)
+    var_ : ndarray of shape (n_classes, n_columns)
         The variance of each class and column, smoothing included.
     epsilon_ : float
         The largest number that is added to a variance.
     n_features_in_ : int
         The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         The names of the columns, if ``fit`` was given a table with names.
     statistics_ : ModelStatistics
         Everything that was learned; all other attributes are computed from it.

@@ -109,13 +109,13 @@ class MultinomialNB(TokenNB):
         The weight of the rows learned of each class.
     class_log_prior_ : ndarray of shape (n_classes,)
         The logarithm of the probability of each class.
-    feature_count_ : ndarray of shape (n_classes, n_features_in_)
+    feature_count_ : ndarray of shape (n_classes, n_columns)
         How often each token occurred in the rows of each class, weighted.
-    feature_log_prob_ : ndarray of shape (n_classes, n_features_in_)
+    feature_log_prob_ : ndarray of shape (n_classes, n_columns)
         The logarithm of p(token | c).
     n_features_in_ : int
         The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         The names of the columns, if ``fit`` was given a table with names.
     statistics_ : ModelStatistics
         Everything that was learned; all other attributes are computed from it.
@@ -178,13 +178,13 @@ class DocumentAverageNB(MultinomialNB):
         The weight of the rows learned of each class.
     class_log_prior_ : ndarray of shape (n_classes,)
         The logarithm of the probability of each class.
-    feature_count_ : ndarray of shape (n_classes, n_features_in_)
+    feature_count_ : ndarray of shape (n_classes, n_columns)
         The sum of each token's shares of the rows of each class, weighted.
-    feature_log_prob_ : ndarray of shape (n_classes, n_features_in_)
+    feature_log_prob_ : ndarray of shape (n_classes, n_columns)
         The logarithm of p(token | c).
     n_features_in_ : int
         The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         The names of the columns, if ``fit`` was given a table with names.
     statistics_ : ModelStatistics
         Everything that was learned; all other attributes are computed from it.
@@ -237,15 +237,15 @@ class ComplementNB(TokenNB):
         The weight of the rows learned of each class.
     class_log_prior_ : ndarray of shape (n_classes,)
         The logarithm of the probability of each class.
-    feature_count_ : ndarray of shape (n_classes, n_features_in_)
+    feature_count_ : ndarray of shape (n_classes, n_columns)
         How often each token occurred in the rows of each class, weighted.
-    feature_all_ : ndarray of shape (n_features_in_,)
+    feature_all_ : ndarray of shape (n_columns,)
         How often each token occurred in all classes together.
-    feature_log_prob_ : ndarray of shape (n_classes, n_features_in_)
+    feature_log_prob_ : ndarray of shape (n_classes, n_columns)
         The weight of one occurrence of each token for each class.
     n_features_in_ : int
         The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         The names of the columns, if ``fit`` was given a table with names.
     statistics_ : ModelStatistics
         Everything that was learned; all other attributes are computed from it.

@@ -50,13 +50,13 @@ class GaussianBayes(ConjugateClassifier):
         The weight of the rows learned of each class.
     class_prior_ : ndarray of shape (n_classes,)
         The probability of each class.
-    theta_ : ndarray of shape (n_classes, n_features_in_)
+    theta_ : ndarray of shape (n_classes, n_columns)
         The mean of each class.
-    covariance_ : ndarray of shape (n_classes, n_features_in_, n_features_in_) or (n_features_in_, n_features_in_)
+    covariance_ : ndarray of shape (n_classes, n_columns, n_columns) or (n_columns, n_columns)
         The covariance of each class, or the shared one.
     n_features_in_ : int
         The number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         The names of the columns, if ``fit`` was given a table with names.
     statistics_ : ModelStatistics
         Everything that was learned; all other attributes are computed from it.

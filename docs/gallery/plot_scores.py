@@ -1,0 +1,21 @@
+"""
+What a model is worth
+=====================
+
+Reliability, confusion, and the score against the number of rows: nothing is fitted again.
+"""
+
+from sklearn.datasets import load_iris
+
+from priory import NaiveBayes, plots, score_by_rows
+
+X, y = load_iris(return_X_y=True)
+model = NaiveBayes.textbook().fit(X, y)
+scores = model.evaluate(X, y)
+reliability = plots.reliability_diagram(scores)
+
+# %%
+confusion = plots.confusion_matrix(scores)
+
+# %%
+curve = plots.learning_curve(score_by_rows(model, X, y), "accuracy")

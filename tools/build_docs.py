@@ -1,0 +1,97 @@
+"""Builds the documentation site into build/site: `make docs` calls it in an environment of its own.
+
+The pages of docs/ are staged in build/docs together with the results of the benchmarks, the changelog and an API
+reference of every public name, and Sphinx turns them into HTML. A warning is an error.
+"""
+
+import argparse
+import importlib
+import inspect
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+STAGE, SITE = ROOT / "build" / "docs", ROOT / "build" / "site"
+
+PUBLIC_MODULES = {
+    "priory": "Models, scores, files",
+    "priory.families": "Families: likelihoods with their priors",
+    "priory.naive_bayes": "Naive Bayes for arrays",
+    "priory.probability": "The rules of probability",
+    "priory.plots": "Figures",
+    "priory.storage": "Model files",
+    "priory.workflows": "What the commands do",
+    "priory.errors": "Errors and warnings",
+    "priory.data": "Example data",
+}
+
+
+def list_public_names(module_name: str) -> list[str]:
+    """The public names of a module that are documented by themselves: its modules have pages of their own."""
+    module = importlib.import_module(module_name)
+    names = getattr(module, "__all__", None) or [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module_name
+    ]
+    return sorted(name for name in names if not inspect.ismodule(getattr(module, name)))
+
+
+def stage_pages() -> None:
+    """Put everything that becomes a page into one folder."""
+    shutil.rmtree(STAGE, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", STAGE, ignore=shutil.ignore_patterns("__pycache__"))
+    (STAGE / "gallery").rename(STAGE / "gallery_source")
+    shutil.copytree(ROOT / "benchmarks" / "results", STAGE / "benchmarks")
+    shutil.copy(ROOT / "CHANGELOG.md", STAGE / "changelog.md")
+    shutil.copy(ROOT / "CONTRIBUTING.md", STAGE / "contributing.md")
+    for page in STAGE.rglob("*.md"):
+        page.write_text(rewrite_links(page.read_text(encoding="utf-8"), page), encoding="utf-8")
+    write_index(STAGE / "benchmarks", "Benchmarks", "The tables that `make benchmark` writes.")
+    write_api_pages(STAGE / "api")
+
+
+def rewrite_links(text: str, page: Path) -> str:
+    """The links of a page as they are in the staged folder."""
+    depth = len(page.relative_to(STAGE).parents) - 1
+    text = text.replace("](../benchmarks/results/", "](" + "../" * depth + "benchmarks/")
+    if page.name in ("changelog.md", "contributing.md"):
+        text = text.replace("](docs/", "](").replace("](benchmarks/results/", "](benchmarks/")
+        text = text.replace("](CHANGELOG.md)", "](changelog.md)")
+    return text.replace("(../README.md)", "(" + "../" * depth + "index.md)")
+
+
+def write_index(folder: Path, title: str, text: str) -> None:
+    """A page with links to all pages of a folder."""
+    names = sorted(page.stem for page in folder.glob("*.md"))
+    lines = [f"# {title}", "", text, "", "```{toctree}", ":maxdepth: 1", "", *names, "```", ""]
+    (folder / "index.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def write_api_pages(folder: Path) -> None:
+    """A page for each public module, with a table of its public names; Sphinx writes the page of each name."""
+    folder.mkdir()
+    for module, title in PUBLIC_MODULES.items():
+        names = [f"   {name}" for name in list_public_names(module)]
+        head = [f"{title}", "=" * len(title), "", f".. currentmodule:: {module}", ""]
+        table = [".. autosummary::", "   :toctree: generated", "   :nosignatures:", "", *names, ""]
+        (folder / f"{module}.rst").write_text("\n".join([*head, *table]), encoding="utf-8")
+    pages = [f"   {module}" for module in PUBLIC_MODULES]
+    lines = ["API reference", "=============", "", ".. toctree::", "   :maxdepth: 1", "", *pages, ""]
+    (folder / "index.rst").write_text("\n".join(lines), encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", default="1", help="how many processes read pages")
+    given = parser.parse_args()
+    stage_pages()
+    shutil.rmtree(SITE, ignore_errors=True)
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", given.jobs]
+    return subprocess.call([*command, str(STAGE), str(SITE)])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
