@@ -274,7 +274,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         return () if self._corrections is None else self._corrections.names
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        corrections = join_words(self._name_corrections())
+        kept: Corrections | None = self.__dict__.get("corrections_")  # a repr derives nothing
+        corrections = join_words(kept.names) if kept is not None else ""
         return super().__repr__(N_CHAR_MAX) + (f" corrected by {corrections}" if corrections else "")
 
     def _calibrated(self) -> CalibratedModel:
