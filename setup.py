@@ -1,6 +1,7 @@
 """Builds the compiled kernels. Everything else about the package is in pyproject.toml."""
 
 import sys
+from glob import glob
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -36,5 +37,8 @@ class BuildKernels(build_ext):
 
 setup(
     cmdclass={"build_ext": BuildKernels},
-    ext_modules=[Extension(name, [f"src/{name.replace('.', '/')}.pyx"]) for name in OPTIONS],
+    ext_modules=[
+        Extension(name, [f"src/{name.replace('.', '/')}.pyx"], depends=sorted(glob("src/priory/_kernel/*.[ph]*")))
+        for name in OPTIONS
+    ],
 )

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
 """The loops of a regression on sparse rows. `sparse_reference` says what each means; `priory.core.sparse_rows` checks what comes in."""
 
 from libc.math cimport expf, fabsf, log1pf, logf

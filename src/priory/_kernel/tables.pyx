@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
 """The loops that touch every cell. `table_reference` says what each means; `priory.core.sharding` checks what comes in."""
 
 import numpy as np

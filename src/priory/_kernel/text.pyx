@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
 """Tokens counted and looked up, without the GIL. `text_reference` says what each means; `priory.bag_of_words.tokenizer` checks what comes in.
 
 A document goes through in blocks: its pieces are found, all of them are hashed and their slots fetched from memory
