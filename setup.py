@@ -14,6 +14,7 @@ OPTIONS = {
     "priory._kernel.products": ["-O3"],
     "priory._kernel.text": ["-O3"],
 }
+INCLUDED = [*glob("src/priory/_kernel/*.pxi"), *glob("src/priory/_kernel/*.h")]
 NEEDS_COMPILER = (
     "priory is compiled when it is installed from source, and that failed: install a C compiler and Python's headers "
     "(Debian and Ubuntu: apt install build-essential python3-dev; macOS: xcode-select --install), "
@@ -37,8 +38,5 @@ class BuildKernels(build_ext):
 
 setup(
     cmdclass={"build_ext": BuildKernels},
-    ext_modules=[
-        Extension(name, [f"src/{name.replace('.', '/')}.pyx"], depends=sorted(glob("src/priory/_kernel/*.[ph]*")))
-        for name in OPTIONS
-    ],
+    ext_modules=[Extension(name, [f"src/{name.replace('.', '/')}.pyx"], depends=INCLUDED) for name in OPTIONS],
 )
