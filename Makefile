@@ -17,7 +17,7 @@ demo: $(READY) ## the tour on real data: learn, evaluate, explain, forget
 
 test: lint types tests ## everything: lint, types, all tests and doctests (under ten minutes)
 
-quick: lint types $(READY) ## lint, types and the fast tests (under a minute)
+quick: lint types $(READY) ## lint, types and the fast tests (about a minute and a half)
 	$(PYTEST) -n auto -m "not slow" --hypothesis-profile=quick
 
 lint: $(READY) ## ruff: rules and format

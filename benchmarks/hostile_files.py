@@ -122,7 +122,7 @@ def read_file(path: str) -> None:
         if path.endswith(".priory"):
             load(path)
         else:
-            files = open_files([path], ReadOptions())
+            files = open_files([path], ReadOptions(text_column="text" if ".txt" in path else None))
             for _ in files.read_chunks(files.files[0].names):
                 pass
     except PrioryError as error:

@@ -9,6 +9,7 @@ import fuzz_inputs
 from paths import ROOT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_made_up_inputs_are_answered_or_refused_in_one_line(seed):
     command = [sys.executable, ROOT / "benchmarks" / "fuzz_inputs.py", "--runs", "150", "--seed", str(seed)]

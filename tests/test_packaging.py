@@ -7,10 +7,13 @@ import subprocess
 import sys
 import tomllib
 
+import pytest
+
 import priory
 from paths import ROOT
 
 
+@pytest.mark.slow
 def test_a_source_build_without_a_compiler_says_so_in_one_sentence(tmp_path):
     shutil.copy(ROOT / "setup.py", tmp_path)
     shutil.copytree(ROOT / "src" / "priory" / "_kernel", tmp_path / "src" / "priory" / "_kernel")

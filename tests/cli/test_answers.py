@@ -135,6 +135,7 @@ def test_report_is_one_page(mail, table, run):
     assert run(*arguments[:-3], "--report", "there/mail.html")[0] == 5
 
 
+@pytest.mark.slow
 def test_a_report_takes_rows_for_new_ones_unless_they_are_learned(table, run):
     pytest.importorskip("jinja2")
     messages, labels = inbox()

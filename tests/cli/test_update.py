@@ -132,7 +132,7 @@ def test_who_finds_the_model_taken_waits_and_says_so(mail, run, monkeypatch):
     assert code == 5
     assert err == (
         "priory: mail.priory: another process is changing it; waiting until it is done\n"
-        "priory: mail.priory: another process is changing it; try again later.\n"
+        "priory: mail.priory: another process is changing it and holds .mail.priory.lock; try again later.\n"
     )
     begun, may_end = threading.Event(), threading.Event()
 

@@ -404,7 +404,9 @@ def test_without_smoothing_probabilities_are_never_nan(texts, model, calibrate):
     assert found[0, 1] > 0.99
 
 
-@given(st.lists(st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), min_size=1, max_size=9), min_size=4))
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), min_size=1, max_size=9), min_size=4, max_size=12)
+)
 def test_tokens_are_limited_in_number_while_learning_and_in_frequency_afterwards(letters):
     """Occurrences and documents are pruned apart, so that one of them may know tokens that the other does not."""
     texts = [" ".join(letter * 2 for letter in row) for row in letters]

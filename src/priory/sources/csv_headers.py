@@ -11,7 +11,7 @@ from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import MAX_CELL_BYTES
 
-MAX_HEADER_BYTES = 8 << 20
+MAX_CSV_HEADER_BYTES = 8 << 20
 MAX_NAME_LENGTH = 10_000  # characters of the name of a column
 
 
@@ -45,9 +45,9 @@ def read_whole_lines(path: str, blocks: Iterator[bytes]) -> bytes:
     """The beginning of the file, with at least one whole line."""
     head = next(blocks, b"")
     while head and b"\n" not in head and b"\r" not in head:
-        if len(head) > MAX_HEADER_BYTES:
+        if len(head) > MAX_CSV_HEADER_BYTES:
             raise ModelTooLargeError(
-                f"{format_path(path)}:1: the first line has more than {MAX_HEADER_BYTES >> 20} MB; "
+                f"{format_path(path)}:1: the first line has more than {MAX_CSV_HEADER_BYTES >> 20} MB; "
                 "begin the file with a header"
             )
         block = next(blocks, None)
