@@ -98,6 +98,8 @@ def test_few_modules_own_each_kernel():
     assert users == {
         ("sparse", "core/sparse_rows.py"),
         ("products", "core/exact_products.py"),
+        ("exact", "core/column_kernels.py"),
+        ("exact", "core/exact_sums.py"),
         ("tables", "core/column_kernels.py"),
         ("text", "bag_of_words/hashed_counts.py"),
         ("text", "bag_of_words/tokenizer.py"),
