@@ -1,0 +1,231 @@
+"""The engine of the corrections: codes, counts per fold, the lock-step solver, and laws of the whole."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+import priory as pr
+from priory.calibration.code_counts import CodeCounts
+from priory.calibration.folds import assign_folds
+from priory.calibration.lockstep import LockstepProblem, LockstepSearch, pad_columns, solve_lockstep
+from priory.calibration.pair_choice import encode_pairs
+from priory.calibration.table_encoding import N_LEVELS, TableEncoding, assign_bins, make_one_hot
+from priory.core import sparse_rows
+from priory.models.cells import NumberCells
+from priory.models.schema import Schema
+from priory.models.table_reading import read_table
+from priory.storage import load, save
+
+
+def read_cells(columns, like=None):
+    table = read_table(columns)
+    return (like or Schema.of(table, "auto", None)).read_cells(table)
+
+
+def mixed(rows=300, seed=0):
+    """Labels and numbers with gaps, and a class that depends on two of them together."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=rows), rng.integers(0, 3, rows)
+    y = np.where((a > 0) ^ (b == 1) ^ (rng.random(rows) < 0.1), "yes", "no")
+    c = np.where(rng.random(rows) < 0.2, np.nan, rng.poisson(3, rows))
+    return [
+        {"a": float(p), "b": f"v{q}", "c": None if r != r else float(r)} for p, q, r in zip(a, b, c, strict=True)
+    ], y
+
+
+# -- codes -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_label_of_one_row_a_new_label_and_a_missing_one():
+    table = read_table({"a": ["x", "x", "x", "y", "y", "z", None]})
+    schema = Schema.of(table, "auto", None)
+    encoding = TableEncoding.of(schema.read_cells(table), np.ones(7))
+    new = schema.read_cells(read_table({"a": ["x", "y", "z", "never", None]}))
+    assert encoding.encode(new)[:, 0].tolist() == [0, 1, -1, -1, 2]
+    assert encoding.encode_levels(encoding.encode(new))[:, 0].tolist() == [0, 1, -1, -1, -1]
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 24))
+def test_bins_are_in_order_and_no_more_than_wanted(counts, bins):
+    found = assign_bins(np.array(counts, dtype=float), bins)
+    assert found[0] == 0
+    assert set(np.diff(found).tolist()) <= {0, 1}
+    assert found[-1] < bins
+
+
+def test_a_value_that_fills_a_bin_has_it_for_itself():
+    x = np.concatenate([np.zeros(500), np.random.default_rng(0).gamma(2, 1, 500)])
+    encoding = TableEncoding.of([NumberCells(x[:, None])], np.ones(1000))
+    codes = encoding.encode([NumberCells(x[:, None])])[:, 0]
+    assert set(codes[x > 0]).isdisjoint(codes[x == 0])
+    assert len(np.unique(codes)) > 10
+
+
+# -- counts ----------------------------------------------------------------------------------------------------------
+
+
+def test_counts_without_a_fold_are_counts_of_the_other_rows():
+    rng = np.random.default_rng(0)
+    cells = read_cells({"a": rng.normal(size=200).tolist(), "b": list(rng.choice(["p", "q", "r"], 200))})
+    group, fold, weight = rng.integers(0, 2, 200), rng.integers(0, 5, 200), rng.integers(1, 4, 200).astype(float)
+    encoding = TableEncoding.of(cells, weight)
+    codes = encoding.encode(cells)
+    counts = CodeCounts.of(encoding, codes, group, weight, fold, (5, 2))
+    rest = ~np.isin(fold, (1, 3))
+    others = CodeCounts.of(encoding, codes[rest], group[rest], weight[rest], fold[rest], (5, 2))
+    assert np.array_equal(counts.without(1, 3)[0], others.total)
+    assert np.allclose(counts.log_ratios(1, 3), others.log_ratios())
+    assert np.allclose(counts.log_prior(1, 3), others.log_prior())
+
+
+def test_a_missing_cell_and_an_empty_code_say_nothing():
+    cells = read_cells({"a": ["x", "x", "y", "y", None, None]})
+    encoding = TableEncoding.of(cells, np.ones(6))
+    group = np.array([0, 0, 1, 1, 1, 1])
+    counts = CodeCounts.of(encoding, encoding.encode(cells), group, np.ones(6), np.arange(6) // 2, (3, 2))
+    assert (counts.log_ratios()[:, -1] == 0).all()
+    without_y = counts.log_ratios(1)
+    assert (without_y[:, 1] == 0).all()
+
+
+def test_counts_of_a_sample_are_extended_to_all_rows():
+    x, y = mixed(2000)
+    model = pr.NaiveBayes(calibrate=False).fit(x, y)
+    cells = model._read_cells(model._read(x, reset=False))
+    some = [block.take_rows(slice(0, 100)) for block in cells]
+    group = np.searchsorted(model.classes_, y)
+    encoding = TableEncoding.of(some, np.ones(100), model._model())
+    every = CodeCounts.of(encoding, encoding.encode(cells), group, np.ones(2000), np.arange(2000) % 5, (5, 2))
+    sample = CodeCounts.of(encoding, encoding.encode(some), group[:100], np.ones(100), np.arange(100) % 5, (5, 2))
+    extended = sample.extend(model._model(), model.statistics_.n)
+    known = np.ones(encoding.n_codes, dtype=bool)
+    known[encoding.starts[1:] - 1] = False  # how often a cell was missing is not counted, and says nothing
+    assert np.array_equal(extended.total[:, known], every.total[:, known])
+    assert (extended.without(0, 1)[0] >= 0).all()
+
+
+# -- the solver ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_solver_finds_what_scikit_learn_finds_for_every_fold(n_classes):
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 4, (400, 5))
+    group = (codes[:, 0] + codes[:, 1] + rng.integers(0, 2, 400)) % n_classes
+    fold, rows = np.arange(400) % 3, make_one_hot(codes, np.arange(6) * 4)
+    n_logits = 1 if n_classes == 2 else n_classes
+    problem = LockstepProblem(rows, group, np.ones(400), fold, n_classes, 3, pad_columns(np.zeros((400, 4 * n_logits))))
+    search = LockstepSearch(problem, np.ones(20), None)
+    for _ in range(10):
+        search.descend(np.float32(1.0))
+    for m in range(4):
+        train = fold != m
+        peer = LogisticRegression(C=1.0, fit_intercept=False, max_iter=1000, tol=1e-8)
+        peer.fit(rows.csr[train], group[train])
+        expected = peer.coef_[0] if n_classes == 2 else (peer.coef_ - peer.coef_.mean(axis=0)).T
+        found = search.weights[:, m, 0] if n_classes == 2 else search.weights[:, m]
+        found = found if n_classes == 2 else found - found.mean(axis=1, keepdims=True)
+        assert np.allclose(found, expected, atol=5e-3)
+
+
+def test_weights_that_are_not_allowed_stay_zero_and_noise_is_left_alone():
+    rng = np.random.default_rng(2)
+    codes, group = rng.integers(0, 8, (200, 6)), rng.integers(0, 2, 200)
+    rows = make_one_hot(codes, np.arange(7) * 8)
+    allowed = rng.random((48, 6)) < 0.5
+    problem = LockstepProblem(rows, group, np.ones(200), np.arange(200) % 5, 2, 5, pad_columns(np.zeros((200, 6))))
+    search = LockstepSearch(problem, np.ones(48), allowed)
+    search.descend(np.float32(0.1))
+    assert (search.weights[~allowed] == 0).all()
+    assert (search.weights[allowed] != 0).any()
+    chosen = solve_lockstep(problem, (100.0, 10.0, 1.0, 0.1), np.ones(48))
+    assert chosen.loss <= np.log(2) + 1e-6  # the offset alone is a candidate
+
+
+def test_the_cells_of_a_pair():
+    levels = np.array([[1, 2, -1]])
+    found = encode_pairs(levels, np.array([[0, 1], [0, 2]]))
+    assert found.indices.tolist() == [N_LEVELS + 2]
+
+
+# -- folds -----------------------------------------------------------------------------------------------------------
+
+
+def test_equal_rows_share_a_fold_and_few_distinct_rows_are_spread():
+    x = np.random.default_rng(3).normal(size=(100, 2))
+    twice = [NumberCells(np.concatenate([x, x]))]
+    found = assign_folds(twice, np.zeros(200, dtype=int), np.ones(200), 5)
+    assert len(found.rows) == 100
+    assert (found.weight == 2).all()
+    assert np.bincount(found.fold).tolist() == [20] * 5
+    few = assign_folds([NumberCells(x[:4].repeat(30, axis=0))], np.zeros(120, dtype=int), np.ones(120), 5)
+    assert len(few.rows) == 20
+    assert (few.weight == 6).all()
+    for row in np.unique(few.rows):
+        assert sorted(few.fold[few.rows == row]) == [0, 1, 2, 3, 4]
+
+
+# -- laws ------------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=4, deadline=None)
+def test_the_order_of_the_rows_changes_no_bit(seed):
+    x, y = mixed(150)
+    order = np.random.default_rng(seed).permutation(150)
+    model = pr.NaiveBayes("histogram", calibrate=False).fit([{"a": r["a"], "c": r["c"]} for r in x], y)
+    cells = model._read_cells(model._read([{"a": r["a"], "c": r["c"]} for r in x], reset=False))
+    group = np.searchsorted(model.classes_, y)
+    calibrator = pr.NaiveBayes("histogram")
+    calibrator.__dict__.update(model.__dict__)
+    fit = calibrator._calibrator().fit
+    once = fit(model._model(), cells, group, None)
+    again = fit(model._model(), [block.take_rows(order) for block in cells], group[order], None)
+    for one, other in zip(once.members, again.members, strict=True):
+        for name in ("weights", "labels", "log_share"):
+            if hasattr(one, name):
+                assert np.array_equal(getattr(one, name), getattr(other, name))
+    assert np.array_equal(once.shares, again.shares)
+    assert np.array_equal(once.tempering.weights, again.tempering.weights)
+
+
+def test_the_number_of_threads_changes_no_bit_of_the_corrections(monkeypatch):
+    x, y = mixed(200)
+    once = pr.NaiveBayes().fit(x, y).predict_log_proba(x)
+    monkeypatch.setattr(sparse_rows, "N_THREADS", 3)
+    monkeypatch.setattr(sparse_rows, "MIN_PRODUCTS_PER_THREAD", 1)
+    assert np.array_equal(pr.NaiveBayes().fit(x, y).predict_log_proba(x), once)
+
+
+def test_corrections_come_back_from_a_file_and_answer_alike(tmp_path):
+    x, y = mixed(200)
+    model = pr.NaiveBayes().fit(x, y)
+    assert {type(member).__name__ for member in model.corrections_.members} >= {"LinearMember", "GaussianMember"}
+    save(model, tmp_path / "m.priory")
+    assert np.array_equal(load(tmp_path / "m.priory").predict_log_proba(x), model.predict_log_proba(x))
+
+
+def test_what_two_columns_say_together_is_learned_and_new_values_say_nothing():
+    x, y = mixed(800)
+    fresh, truth = mixed(1000, seed=1)
+    model = pr.NaiveBayes().fit(x, y)
+    assert model.score(fresh, truth) > 0.85
+    nothing = model.predict_proba([{"a": None, "b": "new", "c": None}])[0, 1]
+    assert nothing == pytest.approx(np.mean(y == "yes"), abs=0.1)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(60, 30), (400, 12)])
+def test_on_noise_new_rows_are_answered_with_the_base_rate(rows, columns):
+    excess = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x = rng.integers(0, 3, (rows + 1000, columns)).astype(str)
+        y = np.where(rng.random(rows + 1000) < 0.4, 1, 0)
+        model = pr.NaiveBayes().fit(x[:rows], y[:rows])
+        p = model.predict_proba(x[rows:])[:, 1]
+        share = y[:rows].mean()
+        base = np.where(y[rows:] == 1, np.log(share), np.log(1 - share))
+        excess.append(np.mean(base - np.where(y[rows:] == 1, np.log(p), np.log(1 - p))))
+    assert np.mean(excess) < 0.01
