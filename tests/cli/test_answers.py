@@ -176,7 +176,9 @@ def test_a_tempered_prior_is_called_so_and_explained(table, run):
     run("train", "inbox.csv", "--target", "label", "--no-audit", "--force")
     out = run("explain", "inbox.priory", "links=4")[1]
     assert "\nprior (tempered)  " in out
-    assert json.loads(run("explain", "inbox.priory", "links=4", "--json")[1])[0]["prior_name"] == "prior (tempered)"
+    answer = json.loads(run("explain", "inbox.priory", "links=4", "--json")[1])[0]
+    assert answer["prior_name"] == "prior (tempered)"
+    assert "tempering" in answer["corrections"]
     assert "prior (tempered)" in run("explain", "--help")[1]
 
 
