@@ -21,7 +21,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["gallery/*.py", "**/GALLERY_HEADER.rst", "figures/*.py", "**/sg_execution_times.rst"]
+exclude_patterns = ["templates", "gallery/*.py", "**/GALLERY_HEADER.rst", "figures/*.py", "**/sg_execution_times.rst"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 suppress_warnings = [
@@ -29,6 +29,7 @@ suppress_warnings = [
     "config.cache",  # functions in this file cannot be pickled, so nothing is cached
 ]
 
+templates_path = ["templates"]
 autosummary_generate = True
 autosummary_imported_members = True
 autodoc_typehints = "none"
@@ -39,8 +40,10 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"Priory {version}"
 html_show_sourcelink = False
 html_copy_source = False
+html_favicon = "static/favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": False,

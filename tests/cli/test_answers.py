@@ -108,6 +108,15 @@ def test_inspect_tells_what_a_file_would_reveal(mail, run):
     assert json.loads(run("inspect", "mail.priory", "--json")[1])["model"] == "TextClassifier"
 
 
+def test_inspect_shows_the_tables_of_what_was_learned(mail, run):
+    code, out, _ = run("inspect", "mail.priory", "--tables")
+    assert code == 0
+    assert "P(word | class), binary" in out
+    assert "3/6 = 0.5" in out
+    entries = json.loads(run("inspect", "mail.priory", "--tables", "--json")[1])
+    assert {"column", "value", "label", "count", "n", "estimate", "formula"} == set(entries[0])
+
+
 def test_audit_says_what_leaks_and_exits_with_it(run):
     rows = [["ab"[i % 3 // 2], i % 3 // 2, i * 7 % 50] for i in range(300)]
     write("leak.csv", ["label", "code", "age"], rows)
@@ -168,7 +177,9 @@ def test_a_tempered_prior_is_called_so_and_explained(table, run):
     run("train", "inbox.csv", "--target", "label", "--no-audit", "--force")
     out = run("explain", "inbox.priory", "links=4")[1]
     assert "\nprior (tempered)  " in out
-    assert json.loads(run("explain", "inbox.priory", "links=4", "--json")[1])[0]["prior_name"] == "prior (tempered)"
+    answer = json.loads(run("explain", "inbox.priory", "links=4", "--json")[1])[0]
+    assert answer["prior_name"] == "prior (tempered)"
+    assert "tempering" in answer["corrections"]
     assert "prior (tempered)" in run("explain", "--help")[1]
 
 

@@ -106,6 +106,14 @@ def test_a_table_shows_its_columns_and_families():
     assert "proline" in html[html.index("The strongest evidence") : html.index("The worst mistakes")]
 
 
+def test_the_page_shows_what_was_learned(of_texts):
+    rows = [{"wind": "weak"}, {"wind": "strong"}, {"wind": "weak"}, {"wind": "weak"}] * 5
+    page = report(NaiveBayes.textbook().fit(rows, ["yes", "no"] * 10), rows, ["yes", "no"] * 10).html
+    assert "P(wind | class), Categorical" in page
+    assert "5/10 = 0.5" in page
+    assert "P(word | class), binary" in of_texts.html
+
+
 def test_any_scikit_learn_classifier_can_be_reported_on():
     X, y = load_iris(return_X_y=True)
     page = Page(report(GaussianNB().fit(X, y), X, y).html)

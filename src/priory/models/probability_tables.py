@@ -5,6 +5,7 @@ A cell reads ``(3+1)/(5+3) = 0.5``: three rows of five, with one virtual example
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
@@ -100,11 +101,10 @@ def tabulate_model(model: Model) -> ProbabilityTables:
     found: dict[str, list[TableEntry]] = {name: [] for name in model.schema.names}
     titles: dict[str, str] = {}
     for choice in model.choices():
-        for i, position in enumerate(choice.positions.tolist()):
-            name = model.schema.blocks[choice.block].names[position]
-            symbol = "P" if isinstance(choice.family, Categorical | Bernoulli | Histogram | Text) else "p"
-            titles[name] = f"{symbol}({name} | class), {type(choice.family).__name__}"
-            found[name] = _estimate_column(name, choice.family, choice.statistics, i, model)
+        names = [model.schema.blocks[choice.block].names[position] for position in choice.positions.tolist()]
+        symbol = "P" if isinstance(choice.family, Categorical | Bernoulli | Histogram | Text) else "p"
+        titles |= {name: f"{symbol}({name} | class), {type(choice.family).__name__}" for name in names}
+        found |= dict(zip(names, _estimate_columns(names, choice.family, choice.statistics, model), strict=True))
     prior, estimates = tabulate_class_prior(model.classes, model.statistics.n, np.exp(model.log_prior()))
     columns = {name: _lay_out(titles[name], name, found[name], model.classes) for name in titles}
     return ProbabilityTables(prior, columns, (*estimates, *(e for name in titles for e in found[name])))
@@ -159,37 +159,44 @@ def find_distinctive_words(text: TextModel, records: TextRecords, max_words: int
 # -- the numbers -------------------------------------------------------------------------------------------------------
 
 
-def _estimate_column(name: str, family: AnyFamily, record: object, i: int, model: Model) -> list[TableEntry]:
-    """The estimates of column ``i`` of what a family explains."""
+def _estimate_columns(names: list[str], family: AnyFamily, record: Any, model: Model) -> Iterator[list[TableEntry]]:
+    """The entries of each of the columns that a family explains."""
     labels, kind = model.classes.tolist(), "mean" if model.estimate == "predictive" else model.estimate
     if isinstance(family, Text):
-        text = family.build_model(model.estimate)
-        records = split_record(record)  # type: ignore[arg-type]
-        return _estimate_words(name, text, records, model.classes, find_distinctive_words(text, records))
-    if isinstance(family, Categorical) and isinstance(record, tuple):
-        return _estimate_values(name, family.take_column(i), record[i], labels, kind)
-    if isinstance(family, Histogram) and isinstance(record, tuple):
-        edges, shares = family.parameters(record[i], kind)
-        bins = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
-        return _make_estimates(name, bins, labels, shares)
-    if isinstance(family, Bernoulli):
-        tally = Bernoulli(0.0, 0.0).posterior(record)  # type: ignore[arg-type]
-        belief = family.posterior(record)  # type: ignore[arg-type]
-        counts = np.stack([np.asarray(tally.a)[:, i], np.asarray(tally.b)[:, i]], axis=1)
-        virtual = np.stack([np.asarray(belief.a)[:, i], np.asarray(belief.b)[:, i]], axis=1) - counts
-        p = np.asarray(family.parameters(record, kind))[:, i]  # type: ignore[arg-type]
-        return _make_estimates(name, [1, 0], labels, np.stack([p, 1 - p], axis=1), counts, virtual)
-    assert isinstance(family, Family)
-    return _estimate_parameters(name, family, record, i, labels, kind)
+        text, records = family.build_model(model.estimate), split_record(record)
+        words = find_distinctive_words(text, records)
+        yield _estimate_words(names[0], text, records, model.classes, words)
+    elif isinstance(family, Categorical):
+        for i, name in enumerate(names):
+            yield _estimate_values(name, family.take_column(i), record[i], labels, kind)
+    elif isinstance(family, Histogram):
+        for name, counts in zip(names, record, strict=True):
+            edges, shares = family.parameters(counts, kind)
+            bins = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
+            yield _make_estimates(name, bins, labels, shares)
+    elif isinstance(family, Bernoulli):
+        yield from _estimate_yes_or_no(names, family, record, labels, kind)
+    else:
+        yield from _estimate_parameters(names, family, record, labels, kind)
 
 
-def _estimate_values(
-    name: str, family: Categorical, record: object, labels: list[Label], kind: str
-) -> list[TableEntry]:
-    counted = Categorical(0.0, family.values).posterior(record)  # type: ignore[arg-type]
-    belief = family.posterior(record)  # type: ignore[arg-type]
+def _estimate_yes_or_no(
+    names: list[str], family: Bernoulli, record: Any, labels: list[Label], kind: str
+) -> Iterator[list[TableEntry]]:
+    tally, belief = Bernoulli(0.0, 0.0).posterior(record), family.posterior(record)
+    counts = np.stack([np.asarray(tally.a), np.asarray(tally.b)], axis=-1)  # (classes, columns, 2)
+    virtual = np.stack([np.asarray(belief.a), np.asarray(belief.b)], axis=-1) - counts
+    p = np.asarray(family.parameters(record, kind))
+    shares = np.stack([p, 1 - p], axis=-1)
+    for i, name in enumerate(names):
+        yield _make_estimates(name, [1, 0], labels, shares[:, i], counts[:, i], virtual[:, i])
+
+
+def _estimate_values(name: str, family: Categorical, record: Any, labels: list[Label], kind: str) -> list[TableEntry]:
+    counted = Categorical(0.0, family.values).posterior(record)
+    belief = family.posterior(record)
     counts = np.asarray(counted.alpha)
-    values, shares = family.parameters(record, kind)  # type: ignore[arg-type]
+    values, shares = family.parameters(record, kind)
     virtual = np.zeros_like(counts) if kind == "ml" else np.asarray(belief.alpha) - counts
     if kind == "ml":  # the declared values that were never seen are left out
         kept = np.isin(np.asarray(counted.values), values)
@@ -198,17 +205,14 @@ def _estimate_values(
 
 
 def _estimate_parameters(
-    name: str,
-    family: Family[Any, Any, Any, Any],
-    record: object,
-    i: int,
-    labels: list[Label],
-    kind: str,
-) -> list[TableEntry]:
+    names: list[str], family: AnyFamily, record: Any, labels: list[Label], kind: str
+) -> Iterator[list[TableEntry]]:
+    assert isinstance(family, Family)
     parameters = family.parameters(record, kind)
     named = parameters._asdict() if hasattr(parameters, "_asdict") else {_name_parameter(family): parameters}
-    columns = np.stack([np.asarray(value, dtype=float)[:, i] for value in named.values()], axis=1)
-    return _make_estimates(name, list(named), labels, columns)
+    values = np.stack([np.asarray(value, dtype=float) for value in named.values()], axis=-1)
+    for i, name in enumerate(names):
+        yield _make_estimates(name, list(named), labels, values[:, i])
 
 
 def _name_parameter(family: AnyFamily) -> str:
@@ -265,7 +269,7 @@ def _format_formula(count: float, n: float, virtual: float, all_virtual: float, 
     >>> _format_formula(3, 5, 1, 3, 0.5), _format_formula(3, 5, 0, 0, 0.6), _format_formula(3, 5, 0, 0, 0.5)
     ('(3+1)/(5+3) = 0.5', '3/5 = 0.6', '0.5')
     """
-    if not n + all_virtual > 0 or not np.isclose((count + virtual) / (n + all_virtual), p):
+    if not n + all_virtual > 0 or not math.isclose((count + virtual) / (n + all_virtual), p, rel_tol=1e-9):
         return format_cell(float(p))
     if all_virtual == 0:
         return f"{count:.6g}/{n:.6g} = {p:.4g}"

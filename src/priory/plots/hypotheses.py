@@ -51,9 +51,9 @@ def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max
     """Plot the posterior as bars before anything was observed and after each observation, a panel for each."""
     states = [list(state.posterior.values()) for state in _replay_observations(space, observations)]
     shown = states[:max_panels]
-    columns = min(len(shown), 4)
+    columns = min(len(shown), 3)
     rows = -(-len(shown) // columns)
-    figure = create_figure(1.0 + 1.9 * columns, 0.7 + 1.6 * rows)
+    figure = create_figure(0.9 + 1.7 * columns, 0.7 + 1.6 * rows)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     few = len(space.names) <= MAX_NAMED_BARS
     top = 1.0 if np.max(shown) > 0.5 else 1.25 * float(np.max(shown))
@@ -61,14 +61,14 @@ def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max
     for n, (axes, p) in enumerate(zip(panels, shown, strict=False)):
         colours = [CLASS_COLOURS[1] if j == best[n] else CLASS_COLOURS[0] for j in range(len(p))]
         axes.bar(range(len(p)), p, color=colours, width=0.8)
-        axes.set_title("prior" if n == 0 else f"{n}: {observations[n - 1]}", fontsize=9, loc="left")
+        axes.set_title("prior" if n == 0 else f"{n}: {observations[n - 1]}", fontsize=10, loc="left")
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_ylim(0, top)
         if few:
-            axes.set_xticks(range(len(p)), [str(name) for name in space.names], fontsize=8)
+            axes.set_xticks(range(len(p)), [str(name) for name in space.names], fontsize=9)
         else:
             axes.set_xticks([])
-            axes.annotate(f"MAP {space.names[best[n]]}", (0.97, 0.9), xycoords="axes fraction", ha="right", fontsize=8)
+            axes.annotate(f"MAP {space.names[best[n]]}", (0.97, 0.9), xycoords="axes fraction", ha="right", fontsize=9)
     for axes in panels[len(shown) :]:
         axes.set_visible(False)
     figure.supylabel("P(h | D)", fontsize=10)

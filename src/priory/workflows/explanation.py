@@ -163,6 +163,7 @@ def convert_ledger_to_dict(ledger: Ledger) -> dict[str, JSONValue]:
         "no_evidence": ledger.no_evidence,
         "prior": prior,
         "prior_name": ledger.prior.name,
+        "corrections": list(ledger.corrections),
         "evidence": lines[:MAX_LINES_IN_JSON],
     }
 
