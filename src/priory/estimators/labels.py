@@ -50,7 +50,7 @@ def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: boo
 
 def sort_labels(labels: ArrayLike) -> Array:
     """Labels sorted, each once, as `encode_labels` would return them."""
-    return unify_label_type(np.unique(column_or_1d(np.asarray(labels))))
+    return unify_label_type(np.unique(check_labels(labels)))
 
 
 def unify_label_type(labels: Array) -> Array:
