@@ -236,11 +236,20 @@ class ExactSums(Statistics):
         wide[index] = self.limbs
         return type(self)(wide, self.base)
 
+    def take_classes(self, classes: Array) -> Self:
+        return self[classes]
+
     def pool_classes(self) -> Self:
         return self.sum(axis=0, keepdims=True)
 
     def take_columns(self, columns: Array) -> Self:
         return self.from_limbs(self.limbs[..., columns, :], self.base)
+
+    def place_columns(self, other: Self, places: Array) -> Self:
+        kept, placed = self.limbs.copy(), np.zeros((*self.shape, other.limbs.shape[-1]), dtype=np.int64)
+        kept[..., places, :] = 0
+        placed[..., places, :] = other.limbs
+        return self.from_limbs(kept, self.base) + self.from_limbs(placed, other.base)
 
     # -- files -----------------------------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: boo
 
 def sort_labels(labels: ArrayLike) -> Array:
     """Labels sorted, each once, as `encode_labels` would return them."""
-    return unify_label_type(np.unique(column_or_1d(np.asarray(labels))))
+    return unify_label_type(np.unique(check_labels(labels)))
 
 
 def unify_label_type(labels: Array) -> Array:
@@ -78,8 +78,9 @@ def check_labels(y: ArrayLike | None) -> Array:
         y = list_arrow_cells(y, "y[{}]".format)
     if isinstance(y, (list, tuple)):
         types = {_name_type(label) for label in y}
-        if len(types - {"missing"}) > 1 or types == {"str", "missing"}:
-            y = _make_object_labels(y)  # NumPy would turn 1 and "1" into the same label, and NaN into "nan"
+        if len(types - {"missing"}) > 1 or types == {"str", "missing"} or any(map(_ends_with_nul, y)):
+            # NumPy would turn 1 and "1" into the same label, NaN into "nan", and "a\0" into "a"
+            y = _make_object_labels(y)
     with guard_input(y):
         labels = column_or_1d(np.asarray(convert_to_numpy(y)), warn=True)
     if labels.dtype.kind == "O":
@@ -121,6 +122,10 @@ def _name_type(label: object) -> str:
     if isinstance(label, (bool, np.bool_)):
         return "bool"
     return "number" if isinstance(label, (int, float, np.number)) else type(label).__name__
+
+
+def _ends_with_nul(label: object) -> bool:
+    return isinstance(label, str) and label.endswith("\0")
 
 
 def _make_object_labels(labels: Sequence[object]) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from priory.core.typing import Array
-from priory.errors import KindError, NotLearnedError
+from priory.errors import KindError, NotLearnedError, StaleModelError
 from priory.sources import FileRows, ReadOptions, RowChunk, open_files
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowPlaces
@@ -57,8 +57,8 @@ def open_paths_for_model(
 def load_classifier(model: ModelOrPath, key: PathLike | None = None) -> TableOrTextClassifier:
     """The model, loaded if a path is given; only models whose columns can be filled from files are accepted."""
     if isinstance(model, str | os.PathLike):
-        return check_model_type(load(model, key=key), model)
-    return check_model_type(model, "the model")
+        return check_fitted(check_model_type(load(model, key=key), model), model)
+    return check_fitted(check_model_type(model, "the model"), "the model")
 
 
 def check_model_type(model: object, path: PathLike) -> TableOrTextClassifier:
@@ -69,6 +69,13 @@ def check_model_type(model: object, path: PathLike) -> TableOrTextClassifier:
         raise KindError(
             f"{format_path(path)}: is a {type(model).__name__}; files work with NaiveBayes and TextClassifier only"
         )
+    return model
+
+
+def check_fitted(model: TableOrTextClassifier, path: PathLike) -> TableOrTextClassifier:
+    """The model, if it knows any rows: all of them may have been forgotten."""
+    if not hasattr(model, "statistics_"):
+        raise StaleModelError(f"{format_path(path)}: knows no rows; teach it some with priory learn")
     return model
 
 

@@ -16,6 +16,7 @@ from priory.sources.column_types import ColumnOptions, InputRows
 from priory.storage import Updated, updating
 from priory.workflows.callbacks import SILENT, Callbacks
 from priory.workflows.model_files import (
+    check_fitted,
     check_model_type,
     choose_columns,
     fill_target,
@@ -54,7 +55,7 @@ class UpdateResult:
     @property
     def n_rows_known(self) -> float:
         """The number of rows that the model knows now, each counted with its weight."""
-        return float(self.model.class_count_.sum())
+        return float(self.model.class_count_.sum()) if hasattr(self.model, "statistics_") else 0.0
 
 
 def learn(
@@ -93,7 +94,7 @@ def learn(
     column_options = choose_columns(columns, target)
     with _lock_model_file(model, wait, key, callbacks) as file:
         rows = open_paths(paths, read, callbacks)
-        if file.model is None:
+        if file.model is None or not hasattr(check_model_type(file.model, model), "statistics_"):
             count = _learn_new_model(file, model, rows, column_options, callbacks)
         else:
             trained, count = check_model_type(file.model, model), 0
@@ -243,7 +244,7 @@ def _lock_model_file(
 def _check_exists(file: Updated, path: PathLike) -> TableOrTextClassifier:
     if file.model is None:
         raise FileNotFoundError(2, "no such model; train one with priory train", os.fspath(path))
-    return check_model_type(file.model, path)
+    return check_fitted(check_model_type(file.model, path), path)
 
 
 def _read_known_rows(
@@ -260,10 +261,11 @@ def _read_known_rows(
 def _learn_new_model(
     file: Updated, path: PathLike, rows: FileRows, column_options: ColumnOptions, callbacks: Callbacks
 ) -> int:
+    reason = "no such model"
+    if file.model is not None:
+        reason, column_options = "it knows no rows any more", fill_target(file.model, column_options)
     result = train_on_rows(rows, column_options, TrainingOptions(), callbacks, judge=False)
     file.model = result.model
     families = ", ".join(f"{name} ({family})" for name, family in result.families.items())
-    callbacks.notify(
-        f"{os.fspath(path)}: no such model; created one that predicts {result.model.target_!r} from {families}"
-    )
+    callbacks.notify(f"{os.fspath(path)}: {reason}; created one that predicts {result.model.target_!r} from {families}")
     return result.n_rows
