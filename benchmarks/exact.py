@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ def time_together(
 ) -> dict[str, float]:
     """Seconds of the quickest run of each action, the actions taking turns."""
     best = dict.fromkeys(actions, np.inf)
-    for _ in range(runs):
+    for _ in range(RUNS):
         for name, action in actions.items():
             start = clock()
             action()
@@ -79,14 +80,11 @@ def measure_fit(rows: int) -> list[str]:
             tables.group_sums(np.multiply(cells, cells, out=squares), group, None, groups)
 
         missing = np.isnan(cells).any()
-        ours = (
-            (lambda x=x, y=y: Gaussian().observe(np.asarray(x), y.astype(np.int32), int(y.max()) + 1))
-            if missing
-            else (lambda x=x, y=y: GaussianNB().fit(x, y))
-        )
+        learn = (lambda x, y: Gaussian().observe(x, y.astype(np.int32), CLASSES)) if missing else GaussianNB().fit
+        ours = partial(learn, x, y)
         actions = {"plain": sum_plainly, "ours": ours}
         if not missing:
-            actions["peer"] = lambda x=x, y=y: PeerGaussianNB().fit(x, y)
+            actions["peer"] = partial(PeerGaussianNB().fit, x, y)
         set_threads(1)
         with np.errstate(all="ignore"):
             one = time_together(actions, time.thread_time)
@@ -182,14 +180,14 @@ def main() -> None:
         [
             "# Exact sums",
             "",
-            f"`python benchmarks/exact.py {rows} --write`. scikit-learn {sklearn.__version__}, NumPy {np.__version__}, Python "
-            f"{platform.python_version()}, two cores that other work was using too.",
+            f"`python benchmarks/exact.py {rows} --write`. scikit-learn {sklearn.__version__}, NumPy {np.__version__},",
+            f"Python {platform.python_version()}, two cores that other work was using too.",
             "",
             f"## `GaussianNB.fit`, {rows:,} x {COLUMNS}, {CLASSES} classes",
             "",
             "Processor time on one thread beside plain sums of x and x*x in doubles, and how many times scikit-learn's",
-            "`fit` is slower: in processor time on one thread, and in elapsed time where two threads are used. scikit-learn",
-            "refuses missing cells; there it is the record alone.",
+            "`fit` is slower: in processor time on one thread, and in elapsed time where two threads are used.",
+            "scikit-learn refuses missing cells; there it is the record alone.",
             "",
             "| input | plain sums | exact, whole fit | times plain | scikit-learn, one thread | two threads |",
             "|---|---|---|---|---|---|",
