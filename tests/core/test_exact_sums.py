@@ -55,18 +55,18 @@ def test_a_whole_number_times_a_sum_is_exact(x, factor):
 
 
 @given(columns, st.floats(1e-6, 1.0))
-def test_any_other_factor_costs_two_roundings_at_most(x, factor):
+def test_any_other_factor_keeps_192_bits(x, factor):
     scaled = ExactSums.from_floats(x) * factor
     assert scaled.find_fault() is None
     for v, result in zip(x.tolist(), fractions_of(scaled), strict=True):
-        assert abs(result - Fraction(v) * Fraction(factor)) <= abs(Fraction(v)) * Fraction(2) ** -52
+        assert abs(result - Fraction(v) * Fraction(factor)) <= abs(Fraction(v)) * Fraction(2) ** -190
 
 
 def test_a_sum_that_decays_for_a_long_time_needs_no_more_room():
     sums = ExactSums.from_floats(np.array([1 / 3]))
-    for _ in range(10_000):
+    for _ in range(2_000):
         sums = sums * 0.9 + ExactSums.from_floats(np.array([1 / 3]))
-    assert sums.limbs.shape[-1] <= 4
+    assert sums.limbs.shape[-1] <= 8
     for _ in range(100):
         sums = sums * 1e-300
     assert sums.limbs.shape == (1, 0)

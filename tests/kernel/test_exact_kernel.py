@@ -1,5 +1,7 @@
 """The compiled exact sums and their readable twin give the same bytes, whatever the numbers are."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -97,10 +99,8 @@ doubles = st.floats(allow_nan=False, allow_infinity=False)
 @settings(max_examples=200)
 @given(st.lists(st.tuples(doubles, doubles, st.sampled_from([0.0, 1.0, 2.0, 3.0, 7.5, 0.1, 1e15, 5e-324])), min_size=1))
 def test_both_twins_combine_and_round_the_same(cells):
-    a, b = (
-        reference.write_values([reference.Fraction(c[i]) ** 2 * (1 if c[i] > 0 else -1) for c in cells]) for i in (0, 1)
-    )
-    squares = reference.write_values([reference.Fraction(c[0]) ** 2 for c in cells])
+    a, b = (reference.write_values([Fraction(c[i]) ** 2 * (1 if c[i] > 0 else -1) for c in cells]) for i in (0, 1))
+    squares = reference.write_values([Fraction(c[0]) ** 2 for c in cells])
     n, exponent = np.array([c[2] for c in cells]), np.arange(len(cells), dtype=np.int64) - 3
     for sign in (1, -1):
         assert same(compiled.combine(*a, *b, sign), reference.combine(*a, *b, sign))
@@ -113,4 +113,4 @@ def test_a_flush_to_zero_mode_set_by_others_does_not_lose_small_numbers():
     """The environment is set for the length of the call; here it is enough that the smallest number is not lost."""
     x = np.full((300, 1), 5e-324)
     _, first, _ = compiled.sum_powers(x, np.zeros(300, dtype=np.int32), None, 1)
-    assert reference.read_values(*first) == [300 * reference.Fraction(5e-324)]
+    assert reference.read_values(*first) == [300 * Fraction(5e-324)]

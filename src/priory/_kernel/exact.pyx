@@ -76,8 +76,6 @@ cdef enum:
     MIN_CHUNK_ROWS = 512
     ROWS_PER_CLASS = 64  # that a chunk should have on average, for runs to be worth while
 
-KERNEL_TYPES = ("d", "f", "q", "i")
-
 
 cdef Table make_table(x):
     cdef Table table

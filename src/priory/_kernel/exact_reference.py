@@ -36,7 +36,7 @@ def write_values(values: list[Fraction]) -> Limbs:
 def sum_powers(
     x: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int, squares: bool = True
 ) -> tuple[np.ndarray, Limbs, Limbs]:
-    """Count, sum and sum of squares of each class and column; NaN is left out, infinity raises OverflowError(column)."""
+    """Count, sum and sum of squares of each class and column; NaN is left out, infinity an OverflowError(column)."""
     columns = x.shape[1]
     n = np.zeros((groups, columns))
     first, second = ([Fraction(0)] * n.size for _ in range(2))

@@ -17,18 +17,6 @@ def group_sums(x: np.ndarray, group: np.ndarray, weight: np.ndarray | None, grou
     return sums
 
 
-def moments(
-    x: np.ndarray, group: np.ndarray, weight: np.ndarray | None, origin: np.ndarray, inverse_unit: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Count, sum and sum of squares of ``z = x / unit - origin`` per class and column; NaN cells are left out."""
-    z = x * inverse_unit - origin[group]
-    present = ~np.isnan(z)
-    z = np.where(present, z, 0.0)
-    groups = origin.shape[0]
-    n = group_sums(present.astype(float), group, weight, groups)
-    return n, group_sums(z, group, weight, groups), group_sums(z * z, group, weight, groups)
-
-
 def code_counts(
     codes: np.ndarray, starts: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int
 ) -> np.ndarray:

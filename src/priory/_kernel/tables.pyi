@@ -2,7 +2,6 @@
 from priory._kernel.table_reference import code_counts as code_counts
 from priory._kernel.table_reference import group_sums as group_sums
 from priory._kernel.table_reference import lookup as lookup
-from priory._kernel.table_reference import moments as moments
 from priory._kernel.table_reference import quadratic as quadratic
 from priory._kernel.table_reference import student as student
 from priory._kernel.table_reference import student_mixture as student_mixture

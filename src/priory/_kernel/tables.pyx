@@ -28,40 +28,6 @@ def group_sums(const double[:, ::1] x, const int32_t[::1] group, weight, Py_ssiz
     return np.asarray(sums)
 
 
-def moments(const double[:, ::1] x, const int32_t[::1] group, weight,
-            const double[:, ::1] origin, const double[::1] inverse_unit):
-    cdef Py_ssize_t n = x.shape[0], d = x.shape[1], i, j
-    cdef double[:, :, ::1] sums = np.zeros((3, origin.shape[0], d))
-    cdef const double[::1] w = weight
-    cdef bint weighted = weight is not None
-    cdef double v, z, present
-    cdef const double* row
-    cdef const double* o
-    cdef const double* unit
-    cdef double* s0
-    cdef double* s1
-    cdef double* s2
-    if d == 0:
-        return tuple(np.asarray(sums))
-    unit = &inverse_unit[0]
-    with nogil:
-        for i in range(n):
-            row = &x[i, 0]
-            o = &origin[group[i], 0]
-            s0 = &sums[0, group[i], 0]
-            s1 = &sums[1, group[i], 0]
-            s2 = &sums[2, group[i], 0]
-            v = w[i] if weighted else 1.0
-            for j in range(d):
-                z = row[j] * unit[j] - o[j]
-                present = v if z == z else 0.0
-                z = z if z == z else 0.0
-                s0[j] += present
-                s1[j] += present * z
-                s2[j] += present * z * z
-    return tuple(np.asarray(sums))
-
-
 def code_counts(const int32_t[:, ::1] codes, const int64_t[::1] starts, const int32_t[::1] group, weight, Py_ssize_t groups):
     cdef Py_ssize_t n = codes.shape[0], d = codes.shape[1], i, j
     cdef double[:, ::1] counts = np.zeros((groups, starts[d]))

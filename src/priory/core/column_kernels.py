@@ -1,13 +1,17 @@
-"""Count and score columns with the compiled kernel, shard by shard: sums, moments, counts of codes and of values."""
+"""Count and score columns with the compiled kernels, shard by shard: sums, counts of codes and of values, densities."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 import numpy as np
 
+from priory._kernel import exact as exact_kernel
 from priory._kernel import tables as kernel
+from priory.core.exact_sums import ExactSums
 from priory.core.sharding import (
+    N_THREADS,
     ROWS_PER_SHARD,
     ColumnSubset,
     map_shards,
@@ -18,6 +22,12 @@ from priory.core.sharding import (
     take_weights,
 )
 from priory.core.typing import Array
+from priory.errors import DataError
+
+EXACT_KERNEL_DTYPES = tuple(np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32))
+MIN_CELLS_PER_THREAD = 1 << 16
+MAX_ROWS_PER_SUM = 1 << 26  # the kernel carries its limbs after so many rows at the latest
+MAX_DISTINCT_WEIGHTS, MAX_WEIGHT_SAMPLE = 16, 1024
 
 
 def sum_by_class(
@@ -36,17 +46,82 @@ def sum_by_class(
     return sum_shards(map_shards(count, len(x)))[0]
 
 
-def compute_moments(
-    x: Array, group: Array, weight: Array | None, origin: Array, unit: Array
-) -> tuple[Array, Array, Array]:
-    """Return count, sum and sum of squares of ``x / unit - origin`` per class and column; missing cells are skipped."""
-    inverse = 1.0 / unit
+def sum_exactly(
+    x: Array,
+    group: Array,
+    weight: Array | None,
+    groups: int,
+    transform: Callable[[Array], Array] | None = None,
+    squares: bool = False,
+) -> tuple[Array, ExactSums, ExactSums]:
+    """Return count, sum and sum of squares of ``transform(x)`` per class and column; missing cells are left out.
 
-    def count(part: slice) -> tuple[Array, ...]:
-        return tuple(kernel.moments(take_float_rows(x, part), group[part], take_weights(weight, part), origin, inverse))
+    The sums are exact, so it does not matter how the rows are split. An infinite cell raises DataError.
+    """
+    if weight is not None and (found := _find_few_weights(weight)) is not None:
+        return _sum_by_weight(x, group, found, groups, transform, squares)
+    direct = transform is None and x.dtype in EXACT_KERNEL_DTYPES
 
-    n, first, second = sum_shards(map_shards(count, len(x)))
+    def count(part: slice) -> tuple[Array, ExactSums, ExactSums]:
+        block = x[part] if direct else take_float_rows(x, part) if transform is None else transform(x[part])
+        block = block if direct else np.ascontiguousarray(block, dtype=np.float64)
+        n, *sums = exact_kernel.sum_powers(block, group[part], take_weights(weight, part), groups, squares)
+        first, second = (ExactSums(limbs.reshape(*n.shape, -1), base) for limbs, base in sums)
+        return n, first, second
+
+    try:
+        parts = map_threads(count, _split_evenly(x.shape)) if direct else map_shards(count, len(x))
+        return _add_parts(parts)
+    except OverflowError as error:
+        column = int(error.args[0])
+        values = (transform or np.asarray)(x[:, [column]])[:, 0]
+        row = int(np.argmax(np.isinf(values.astype(np.float64))))
+        raise DataError(f"row {row}, column {column} holds an infinite number; use NaN for what is missing.") from None
+
+
+def _split_evenly(shape: tuple[int, ...]) -> list[slice]:
+    """One part of the rows for each thread, if they are worth a thread, and no more rows than may be added at once."""
+    rows, columns = shape
+    parts = max(min(N_THREADS, rows * columns // MIN_CELLS_PER_THREAD), -(-rows // MAX_ROWS_PER_SUM), 1)
+    ends = [rows * k // parts for k in range(parts + 1)]
+    return [slice(*pair) for pair in pairwise(ends)]
+
+
+def _add_parts(parts: Iterable[tuple[Array, ExactSums, ExactSums]]) -> tuple[Array, ExactSums, ExactSums]:
+    (n, first, second), *rest = parts
+    for more, more_first, more_second in rest:
+        n, first, second = n + more, first + more_first, second + more_second
     return n, first, second
+
+
+def _find_few_weights(weight: Array) -> tuple[Array, Array] | None:
+    """The distinct weights and the number of each row's weight among them; None if there are more than a few."""
+    values = np.unique(weight[:MAX_WEIGHT_SAMPLE])
+    if len(values) > MAX_DISTINCT_WEIGHTS or 2 * len(values) > len(weight):
+        return None
+    index = np.minimum(np.searchsorted(values, weight), len(values) - 1)
+    return (values, index) if np.array_equal(values[index], weight) else None
+
+
+def _sum_by_weight(
+    x: Array,
+    group: Array,
+    weights: tuple[Array, Array],
+    groups: int,
+    transform: Callable[[Array], Array] | None,
+    squares: bool,
+) -> tuple[Array, ExactSums, ExactSums]:
+    """Sums of rows that have one of a few weights: each class and weight as a class of its own, multiplied once."""
+    values, index = weights
+    apart = (index * groups + group).astype(np.int32)
+    n, first, second = sum_exactly(x, apart, None, groups * len(values), transform, squares)
+
+    def add_up(sums: ExactSums) -> ExactSums:
+        cells = sums.reshape((len(values), groups, x.shape[1]))
+        first, *rest = (cells[k].multiply_exactly(w) for k, w in enumerate(values))
+        return sum(rest, start=first)
+
+    return np.tensordot(values, n.reshape(len(values), groups, -1), axes=1), add_up(first), add_up(second)
 
 
 def count_codes(codes: Array, widths: Array, group: Array, weight: Array | None, groups: int) -> list[Array]:

@@ -12,6 +12,7 @@ summands do not matter, and equal values have equal bytes. A sum is rounded once
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -19,10 +20,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory._kernel import exact as kernel
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.errors import DataError
+from priory.errors import DataError, NotLearnedError
 
 LIMB_BITS = 32
 LIMB_MASK = (1 << LIMB_BITS) - 1
@@ -30,7 +32,9 @@ SIGN_BIT = 1 << (LIMB_BITS - 1)
 MANTISSA_BITS = 53  # of a double
 # No product of three doubles has a bit below 2^-3222, or reaches 2^3072; the rest is room for the number of rows.
 MIN_BASE, MAX_TOP = -101, 100
-MAX_EXACT_FACTOR = 1 << 30  # whole numbers up to this are multiplied limb by limb
+FORGOTTEN_SUM_TOLERANCE = 1e-9  # of what is forgotten: a smaller rest is the rounding of sums that were scaled
+SCALED_BITS = 192  # of a sum that was scaled
+MAX_EXACT_FACTOR = 1 << 29  # whole numbers up to this are multiplied limb by limb
 
 
 @register_record("ExactSums", dtypes={"limbs": "i8"})
@@ -58,7 +62,12 @@ class ExactSums(Statistics):
     @classmethod
     def from_limbs(cls, limbs: Array, base: int) -> Self:
         """The sums that these limbs stand for, whatever their sizes and signs (below 2**62)."""
-        return cls(*trim_window(carry_limbs(limbs), base))
+        return cls._from_cells(kernel.combine(*_cells(limbs, base), *_no_cells(limbs), 1), limbs.shape[:-1])
+
+    @classmethod
+    def _from_cells(cls, cells: tuple[Array, int], shape: tuple[int, ...]) -> Self:
+        limbs, base = cells
+        return cls(limbs.reshape(*shape, limbs.shape[-1]), base)
 
     @classmethod
     def from_floats(cls, values: ArrayLike) -> Self:
@@ -124,25 +133,22 @@ class ExactSums(Statistics):
         """Python integers and an exponent: every sum is its integer times ``2 ** exponent``."""
         width = 4 * self.limbs.shape[-1]
         digits = (self.limbs & LIMB_MASK).astype("<u4").tobytes()
-        integers = np.empty(int(np.prod(self.shape)), dtype=object)
+        integers = np.empty(math.prod(self.shape), dtype=object)
         for i in range(len(integers)):
             integers[i] = int.from_bytes(digits[i * width : (i + 1) * width], "little", signed=True)
         return integers.reshape(self.shape), LIMB_BITS * self.base
 
-    def to_floats(self) -> Array:
-        """The nearest doubles; infinity for a sum beyond the largest of them."""
-        integers, exponent = self.to_integers()
-        return divide_exactly(integers, np.ones(self.shape, dtype=object), exponent)
+    def to_floats(self, exponent: ArrayLike = 0) -> Array:
+        """The nearest doubles, in units of ``2 ** exponent``; infinity for a sum beyond the largest of them."""
+        return compute_means(np.ones(self.shape), self, exponent)
 
     def to_scaled_floats(self) -> tuple[Array, Array]:
         """``mantissa`` and ``exponent`` with sums of ``mantissa * 2 ** exponent``, rounded to 53 bits.
 
         The mantissas are doubles in [0.5, 1), with a sign, or zero: no sum is too large or too small for them.
         """
-        integers, exponent = self.to_integers()
-        bits = np.array([int(v).bit_length() for v in integers.flat], dtype=np.int64).reshape(self.shape)
-        mantissa, carried = np.frexp(divide_exactly(integers, np.ones(self.shape, dtype=object), -bits))
-        return mantissa, np.where(mantissa != 0, carried + bits + exponent, 0)
+        mantissa, exponent = kernel.split(*_cells(self.limbs, self.base))
+        return mantissa.reshape(self.shape), exponent.reshape(self.shape)
 
     def signs(self) -> Array:
         """-1, 0 or 1 for each sum."""
@@ -152,51 +158,70 @@ class ExactSums(Statistics):
 
     # -- the algebra -----------------------------------------------------------------------------------------------
 
-    def align(self, other: Self) -> tuple[Self, Self]:
-        """Both in one window; a window without limbs fits any other."""
-        if self.base == other.base and self.limbs.shape[-1] == other.limbs.shape[-1]:
-            return self, other
-        windows = [s for s in (self, other) if s.limbs.shape[-1]]
-        base = min(s.base for s in windows)
-        top = max(s.base + s.limbs.shape[-1] for s in windows)
-        return self._widen(base, top), other._widen(base, top)
-
-    def _widen(self, base: int, top: int) -> Self:
-        width = self.limbs.shape[-1]
-        if not width:
-            return type(self)(np.zeros((*self.shape, top - base), dtype=np.int64), base)
-        below, above = self.base - base, top - self.base - width
-        return type(self)(np.pad(self.limbs, [(0, 0)] * len(self.shape) + [(below, above)]), base)
-
     def combine(self, other: Self, op: Callable[[Array, Array], Array]) -> Self:
-        return self.from_limbs(op(self.limbs, other.limbs), self.base)
+        """The sums of both, or their differences, in the smallest window that holds them."""
+        if self.shape != other.shape:
+            shape = np.broadcast_shapes(self.shape, other.shape)
+            return self._broadcast(shape).combine(other._broadcast(shape), op)
+        sign = 1 if op is np.add else -1
+        cells = kernel.combine(*_cells(self.limbs, self.base), *_cells(other.limbs, other.base), sign)
+        return self._from_cells(cells, self.shape)
+
+    def _broadcast(self, shape: tuple[int, ...]) -> Self:
+        return type(self)(np.broadcast_to(self.limbs, (*shape, self.limbs.shape[-1])), self.base)
 
     def check_subtraction(self, total: Self, part: Self) -> Self:
         return self  # a sum may have any sign
 
-    def __mul__(self, weight: float) -> Self:
-        """The sums times a weight.
+    def clear_cells(self, empty: Array, subtracted: Self) -> Self:
+        """Zero in the cells that have no rows left; it is an error if more than rounding is left there.
 
-        A whole number is exact, as so many repeated summands. Any other weight is not: each sum is rounded to 53 bits
-        and multiplied as doubles are, however large or small it is. Then one factor is worth at most two roundings
-        (2**-52 of the sum), and the sum needs no more limbs the more often it is scaled.
+        Something is left if sums were scaled by fractions, or if what was subtracted is not what was added.
         """
+        left = empty & (self.signs() != 0)
+        if not left.any():
+            return self
+        size, part = (np.abs(s.to_floats(_window_top(subtracted))) for s in (self, subtracted))
+        wrong = left & ~(size <= FORGOTTEN_SUM_TOLERANCE * part)
+        if wrong.any():
+            cell = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise NotLearnedError("cannot forget these values: others were learned.", cell)
+        return self.from_limbs(np.where(left[..., None], 0, self.limbs), self.base)
+
+    def multiply_exactly(self, factor: float) -> Self:
+        """The sums times any double, without rounding."""
+        numerator, denominator = float(factor).as_integer_ratio()
+        integers, exponent = self.to_integers()
+        return self.from_integers(integers * numerator, exponent - denominator.bit_length() + 1)
+
+    def __mul__(self, weight: float) -> Self:
+        """The sums times a weight: exact for whole numbers, rounded to 192 bits for others; see `scale`."""
         weight = float(weight)
-        if weight == np.floor(weight) and abs(weight) <= MAX_EXACT_FACTOR:
+        if weight == math.floor(weight) and abs(weight) <= MAX_EXACT_FACTOR:
             return self.from_limbs(self.limbs * int(weight), self.base)
-        mantissa, exponent = self.to_scaled_floats()
-        mantissa, carried = np.frexp(mantissa * weight)
-        exponent = exponent + carried - MANTISSA_BITS
-        kept = exponent >= LIMB_BITS * MIN_BASE  # anything smaller has decayed to nothing
-        return self.from_scaled(np.where(kept, np.ldexp(mantissa, MANTISSA_BITS), 0.0), np.where(kept, exponent, 0))
+        return self.scale(*weight.as_integer_ratio())
 
     __rmul__ = __mul__
+
+    def scale(self, numerator: Array | int, denominator: Array | int) -> Self:
+        """The sums times a ratio of Python integers, each rounded to 192 bits.
+
+        A sum that is scaled again and again needs no more than these, and the square of a double times a count fits:
+        a column that holds one value only has no variance afterwards either.
+        """
+        integers, exponent = self.to_integers()
+        ratios = np.broadcast_arrays(integers, np.asarray(numerator, object), np.asarray(denominator, object))
+        cells = [_round_ratio(v * a, b, exponent) for v, a, b in zip(*(r.flat for r in ratios), strict=True)]
+        lowest = min((e for _, e in cells), default=0)
+        rounded = np.empty(len(cells), dtype=object)
+        rounded[:] = [v << (e - lowest) for v, e in cells]
+        return self.from_integers(rounded.reshape(self.shape), lowest)
 
     # -- shapes ----------------------------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Self:
         """Some of the sums, by an index of their array (without ``...``)."""
-        return type(self)(*trim_window(self.limbs[index], self.base))
+        return self.from_limbs(self.limbs[index], self.base)
 
     def reshape(self, shape: tuple[int, ...]) -> Self:
         """The same sums in an array of another shape."""
@@ -215,7 +240,7 @@ class ExactSums(Statistics):
         return self.sum(axis=0, keepdims=True)
 
     def take_columns(self, columns: Array) -> Self:
-        return type(self)(*trim_window(self.limbs[..., columns, :], self.base))
+        return self.from_limbs(self.limbs[..., columns, :], self.base)
 
     # -- files -----------------------------------------------------------------------------------------------------
 
@@ -231,63 +256,60 @@ class ExactSums(Statistics):
             return "a limb is out of range"
         if limbs[..., -1].min() < -SIGN_BIT or limbs[..., -1].max() >= SIGN_BIT:
             return "a limb is out of range"
-        if trim_window(limbs, self.base)[0].shape != limbs.shape:
+        if self.from_limbs(limbs, self.base).limbs.shape != limbs.shape:
             return "the window of the sums is wider than it needs to be"
         return None
 
 
-def carry_limbs(limbs: Array) -> Array:
-    """Limbs of the same value, all of them in ``0 .. 2**32 - 1`` but the last, which is small and has the sign."""
-    limbs = np.concatenate([limbs, np.zeros((*limbs.shape[:-1], 2), dtype=np.int64)], axis=-1)
-    for j in range(limbs.shape[-1] - 1):
-        limbs[..., j + 1] += limbs[..., j] >> LIMB_BITS
-        limbs[..., j] &= LIMB_MASK
-    return limbs
+def _round_ratio(numerator: int, denominator: int, exponent: int) -> tuple[int, int]:
+    """The integer nearest to ``numerator / denominator * 2 ** shift``, and ``exponent - shift``."""
+    if not numerator:
+        return 0, 0
+    shift = SCALED_BITS + denominator.bit_length() - numerator.bit_length()
+    shift = min(shift, exponent - LIMB_BITS * MIN_BASE)  # anything smaller has decayed to nothing
+    numerator, denominator = numerator << max(shift, 0), denominator << max(-shift, 0)
+    return (2 * numerator + denominator) // (2 * denominator), exponent - shift
 
 
-def trim_window(limbs: Array, base: int) -> tuple[Array, int]:
-    """The smallest window that holds the same values, and its base; the limbs have been carried."""
-    if not limbs.any():
-        return np.zeros((*limbs.shape[:-1], 0), dtype=np.int64), 0
-    limbs = limbs.copy()
-    low, top = 0, limbs.shape[-1]
-    # the last limb can go where it repeats the sign of the one before it
-    while top > 1 and (limbs[..., top - 1] == -(limbs[..., top - 2] >> (LIMB_BITS - 1))).all():
-        limbs[..., top - 2] += limbs[..., top - 1] << LIMB_BITS
-        top -= 1
-    while not limbs[..., low].any():
-        low += 1
-    return np.ascontiguousarray(limbs[..., low:top]), base + low
+def find_misshapen_sums(n: Array, *sums: ExactSums) -> str | None:
+    """What is wrong with sums that should have a cell for each count, and be zero where the count is."""
+    if any(s.shape != n.shape for s in sums):
+        return "the sums have other classes or columns than the counts"
+    if any(((s.signs() != 0) & (n == 0)).any() for s in sums):
+        return "a class without rows has sums"
+    return None
+
+
+def upgrade_float_sums(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A function that turns the fields of older records that hold sums as doubles into exact sums of the same value."""
+
+    def upgrade(fields: dict[str, Any]) -> dict[str, Any]:
+        arrays = {name: fields[name] for name in names if isinstance(fields[name], np.ndarray)}
+        return fields | {name: ExactSums.from_floats(value) for name, value in arrays.items()}
+
+    return upgrade
+
+
+def _cells(limbs: Array, base: int) -> tuple[Array, int]:
+    """One row of limbs for each sum, and the base."""
+    return np.ascontiguousarray(limbs).reshape(math.prod(limbs.shape[:-1]), limbs.shape[-1]), base
+
+
+def _no_cells(limbs: Array) -> tuple[Array, int]:
+    return np.zeros((math.prod(limbs.shape[:-1]), 0), dtype=np.int64), 0
+
+
+def _window_top(sums: ExactSums) -> int:
+    return LIMB_BITS * (sums.base + sums.limbs.shape[-1])
 
 
 # -- ratios, rounded once ----------------------------------------------------------------------------------------------
 
 
-def divide_exactly(numerator: Array, denominator: Array, exponent: ArrayLike) -> Array:
-    """The doubles nearest to ``numerator * 2 ** exponent / denominator``, which are Python integers; NaN for n / 0."""
-    divide = np.frompyfunc(_divide_integers, 3, 1)
-    return np.asarray(divide(numerator, denominator, np.asarray(exponent, dtype=object)), dtype=np.float64)
-
-
-def _divide_integers(numerator: int, denominator: int, exponent: int) -> float:
-    if denominator == 0:
-        return np.nan
-    exponent = int(exponent)
-    if exponent >= 0:
-        numerator <<= exponent
-    else:
-        denominator <<= -exponent
-    try:
-        return numerator / denominator  # Python rounds the quotient of two integers correctly, once
-    except OverflowError:
-        return np.inf if numerator > 0 else -np.inf
-
-
 def compute_means(n: Array, first: ExactSums, exponent: ArrayLike = 0) -> Array:
     """``first / n`` in units of ``2 ** exponent``, correctly rounded; NaN where ``n`` is zero."""
-    rows, rows_exponent = ExactSums.from_floats(n).to_integers()
-    sums, sums_exponent = first.to_integers()
-    return divide_exactly(sums, rows, sums_exponent - rows_exponent - np.asarray(exponent))
+    counts, exponents = _flatten(n, first.shape, np.float64), _flatten(exponent, first.shape, np.int64)
+    return kernel.divide(*_cells(first.limbs, first.base), counts, exponents).reshape(first.shape)
 
 
 def compute_variances(n: Array, first: ExactSums, second: ExactSums, exponent: ArrayLike = 0) -> Array:
@@ -298,9 +320,10 @@ def compute_variances(n: Array, first: ExactSums, second: ExactSums, exponent: A
     >>> float(compute_variances(np.array(3.0), first, second))
     0.6666666666666666
     """
-    rows, rows_exponent = ExactSums.from_floats(n).to_integers()
-    a, a_exponent = first.to_integers()
-    b, b_exponent = second.to_integers()
-    common = min(rows_exponent + b_exponent, 2 * a_exponent)
-    spread = ((rows * b) << (rows_exponent + b_exponent - common)) - ((a * a) << (2 * a_exponent - common))
-    return divide_exactly(spread, rows * rows, common - 2 * rows_exponent - 2 * np.asarray(exponent))
+    counts, exponents = _flatten(n, first.shape, np.float64), _flatten(exponent, first.shape, np.int64)
+    cells = (*_cells(first.limbs, first.base), *_cells(second.limbs, second.base))
+    return kernel.variances(counts, *cells, exponents).reshape(first.shape)
+
+
+def _flatten(values: ArrayLike, shape: tuple[int, ...], dtype: type) -> Array:
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(values, dtype=dtype), shape)).reshape(-1)

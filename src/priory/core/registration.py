@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class Registration:
     finite: bool = True  # whether NaN and infinity are refused
     former_names: Mapping[str, str] = field(default_factory=dict)  # of fields in older files, and what they are now
     reveals: str = ""  # what somebody who has the file can learn about single training rows
+    upgrade: Callable[[dict[str, Any]], dict[str, Any]] | None = None  # fields as older files have them to today's
 
 
 @dataclass(frozen=True)
@@ -74,16 +75,18 @@ def register_record(
     finite: bool = True,
     former_names: Mapping[str, str] | None = None,
     reveals: str = "",
+    upgrade: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
 ) -> Callable[[ClassT], ClassT]:
     """Let model files hold instances of a dataclass or NamedTuple; ``axes`` as one string holds for every field.
 
-    If the class has a method ``find_fault``, records that it finds fault with are neither saved nor loaded.
+    If the class has a method ``find_fault``, records that it finds fault with are neither saved nor loaded. ``upgrade``
+    is given the fields of every record that is read, and returns those that the class has today.
     """
 
     def register(cls: ClassT) -> ClassT:
         per_field = {f.name: axes for f in fields(cls)} if isinstance(axes, str) else axes or {}
         return add_registration(
-            Registration(cls, name, per_field, dtypes or {}, finite, former_names or {}, reveals), cls
+            Registration(cls, name, per_field, dtypes or {}, finite, former_names or {}, reveals, upgrade), cls
         )
 
     return register

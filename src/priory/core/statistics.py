@@ -100,8 +100,13 @@ class Statistics:
 
     def take_columns(self, columns: Array) -> Self:
         """Return the record of some columns, which are the last axis of every array."""
-        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return replace(self, **{name: value[..., columns] for name, value in arrays.items()})
+        taken: dict[str, Any] = {}
+        for name, value in ((f.name, getattr(self, f.name)) for f in fields(self)):
+            if isinstance(value, np.ndarray):
+                taken[name] = value[..., columns]
+            elif isinstance(value, Statistics):
+                taken[name] = value.take_columns(columns)
+        return replace(self, **taken)
 
     def find_filled_columns(self) -> Array:
         """Return whether each column had a value in any class, including values that its family does not accept."""
@@ -115,10 +120,16 @@ class Statistics:
             left[name] = subtract_counts(getattr(total, name), getattr(part, name))
         empty = left["n"] == 0  # (classes, ...)
         for name in self.summed_fields():
-            if name not in self.count_fields and isinstance(left[name], np.ndarray):
+            if isinstance(left[name], Statistics):
+                left[name] = left[name].clear_cells(empty, getattr(part, name))
+            elif name not in self.count_fields and isinstance(left[name], np.ndarray):
                 no_rows = empty.reshape(empty.shape + (1,) * (left[name].ndim - empty.ndim))
                 left[name] = np.where(no_rows, 0.0, left[name])
         return replace(self, **left)
+
+    def clear_cells(self, empty: Array, subtracted: Self) -> Self:
+        """Return the record with nothing in the cells that have no rows left; ``subtracted`` was taken from it."""
+        return self
 
     def derive(self, name: str, function: Callable[[Self], DerivedT], *depends_on: object) -> DerivedT:
         """Return ``function(self)``, computed once and cached for as long as ``depends_on`` stays the same."""

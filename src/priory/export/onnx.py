@@ -177,13 +177,13 @@ def _poisson_terms(
 def _gaussian_terms(graph: OnnxGraph, x: str, family: Gaussian, statistics: Moments, estimate: str) -> str:
     """A Student-t density if there is a power, a Gaussian one otherwise."""
     centre, precision, *power, constant = family._tables(statistics, estimate)
-    square = _squared_distances(graph, x, statistics.unit, centre)
+    square = _squared_distances(graph, x, statistics.units(), centre)
     if power:
         grown = graph("Log", graph("Add", graph("Mul", square, precision), 1.0))
         terms = graph("Sub", constant, graph("Mul", grown, power[0]))
     else:
         terms = graph("Sub", constant, graph("Mul", square, 0.5 * precision))
-    terms = graph("Sub", terms, (constant != 0) * np.log(statistics.unit))
+    terms = graph("Sub", terms, (constant != 0) * np.log(statistics.units()))
     return graph.sum_columns(graph("Where", graph("IsNaN", graph.add_class_axis(x)), 0.0, terms))
 
 
@@ -217,7 +217,7 @@ FAMILY_EXPORTERS: dict[type, Callable[[OnnxGraph, str, Any, Any, str], str]] = {
 
 def _export_gaussian_nb(fitted: GaussianNB, graph: OnnxGraph) -> str:
     centre, precision, constant = fitted._density_parameters()
-    square = _squared_distances(graph, "X", fitted._moments().unit, centre)
+    square = _squared_distances(graph, "X", fitted._moments().units(), centre)
     return graph.sum_columns(graph("Sub", constant, graph("Mul", square, 0.5 * precision)))
 
 

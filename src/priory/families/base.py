@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import assign_single_class
+from priory.core.exact_sums import ExactSums
 from priory.core.logspace import log
 from priory.core.sharding import ColumnSubset, score_shards
 from priory.core.statistics import Statistics
@@ -34,6 +35,8 @@ BlockT = TypeVar("BlockT")  # the record of a block of columns
 CellsT = TypeVar("CellsT")  # the cells of a block of columns
 StatisticsT = TypeVar("StatisticsT", bound=Statistics)  # the record a belief learns from
 ParametersT = TypeVar("ParametersT")  # the parameters of a likelihood
+
+SumsT = TypeVar("SumsT", Array, ExactSums)  # sums of each class and column
 
 NumberBlock: TypeAlias = "Array | ColumnSubset"  # numbers (rows, columns), or some columns of them
 
@@ -213,7 +216,7 @@ class GroupedRows:
         self.groups = 1 if group is None else groups
         self._shape = (() if group is None else (groups,)) + cells.shape[1:]
 
-    def reshape_sums(self, sums: Array) -> Array:
+    def reshape_sums(self, sums: SumsT) -> SumsT:
         return sums.reshape(self._shape)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self, final
 
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, gammaln
 
-from priory.core.column_kernels import sum_by_class
+from priory.core.column_kernels import sum_by_class, sum_exactly
+from priory.core.exact_sums import ExactSums, find_misshapen_sums, upgrade_float_sums
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics
@@ -19,7 +21,9 @@ from priory.families.bernoulli import Bernoulli
 from priory.families.registry import register_family
 
 
-@register_record("Successes", axes="cd")
+@register_record(
+    "Successes", axes={"n": "cd", "successes": "cd", "outside": "cd"}, upgrade=upgrade_float_sums("log_ways")
+)
 @dataclass(frozen=True, eq=False)
 class BinomialStatistics(Statistics):
     """The number of rows, the successes in them, the sum of log C(trials, x), and values that are not such counts."""
@@ -28,8 +32,11 @@ class BinomialStatistics(Statistics):
 
     n: Array
     successes: Array
-    log_ways: Array
+    log_ways: ExactSums
     outside: Array
+
+    def find_fault(self) -> str | None:
+        return find_misshapen_sums(self.n, self.log_ways)
 
 
 @register_family()
@@ -76,18 +83,14 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
             return (v >= 0) & (v <= self.trials) & (np.floor(v) == v)
 
         def ways(v: Array) -> Array:
-            k = np.where(inside(v), v, 0.0)
-            return np.asarray(_log_choose(self.trials, k))
+            return _log_choose(self.trials, np.where(inside(v), v, np.nan))
 
-        transforms = (
-            inside,
-            lambda v: np.where(inside(v), v, 0.0),
-            ways,
-            lambda v: ~inside(v) & (v == v),
-        )
-        return BinomialStatistics(
-            *(rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, t)) for t in transforms)
-        )
+        def count(transform: Callable[[Array], Array]) -> Array:
+            return rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, transform))
+
+        n, log_ways, _ = sum_exactly(rows.x, rows.group, weight, rows.groups, ways)
+        successes, outside = count(lambda v: np.where(inside(v), v, 0.0)), count(lambda v: ~inside(v) & (v == v))
+        return BinomialStatistics(rows.reshape_sums(n), successes, rows.reshape_sums(log_ways), outside)
 
     def posterior(self, statistics: BinomialStatistics) -> Self:
         failures = self.trials * statistics.n - statistics.successes
@@ -128,7 +131,7 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
         return self._belief().log_normaliser()
 
     def log_base(self, statistics: BinomialStatistics) -> Array:
-        return statistics.log_ways
+        return statistics.log_ways.to_floats()
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return self._belief().draw(rng, size)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, polygamma, psi
 
-from priory.core.column_kernels import sum_by_class
+from priory.core.column_kernels import sum_by_class, sum_exactly
+from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums, upgrade_float_sums
 from priory.core.logspace import log_sum_exp
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics
@@ -23,7 +24,15 @@ SHAPE_NODES, SHAPE_NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 LOG_SHAPE_SD = 2.0  # of log k: the shape is believed to lie within a factor e^2 of 1
 
 
-@register_record("Positives", axes="cd")
+class GammaSums(NamedTuple):
+    """The number of rows, their sum and the sum of their logarithms, rounded."""
+
+    n: Array
+    total: Array
+    log_total: Array
+
+
+@register_record("Positives", axes={"n": "cd", "outside": "cd"}, upgrade=upgrade_float_sums("total", "log_total"))
 @dataclass(frozen=True, eq=False)
 class GammaStatistics(Statistics):
     """The number of rows, their sum, the sum of their logarithms, and the number of values that are not positive."""
@@ -31,9 +40,17 @@ class GammaStatistics(Statistics):
     count_fields: ClassVar[tuple[str, ...]] = ("n", "outside")
 
     n: Array
-    total: Array
-    log_total: Array
+    total: ExactSums
+    log_total: ExactSums  # of the logarithms as doubles
     outside: Array
+
+    def find_fault(self) -> str | None:
+        fault = find_misshapen_sums(self.n, self.total, self.log_total)
+        return fault or ("a sum of positive numbers is negative" if (self.total.signs() < 0).any() else None)
+
+    def sums(self) -> GammaSums:
+        """The sums as doubles."""
+        return self.derive("sums", lambda s: GammaSums(s.n, s.total.to_floats(), s.log_total.to_floats()))
 
 
 class GammaParameters(NamedTuple):
@@ -94,37 +111,33 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> GammaStatistics:
         rows = GroupedRows(x, group, groups)
-        transforms = (
-            _is_positive,
-            lambda v: np.where(_is_positive(v), v, 0.0),
-            lambda v: np.log(np.where(_is_positive(v), v, 1.0)),
-            lambda v: ~_is_positive(v) & (v == v),
-        )
-        return GammaStatistics(
-            *(rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, t)) for t in transforms)
-        )
+        n, total, _ = sum_exactly(rows.x, rows.group, weight, rows.groups, _keep_positive)
+        _, log_total, _ = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: np.log(_keep_positive(v)))
+        outside = sum_by_class(rows.x, rows.group, weight, rows.groups, lambda v: ~_is_positive(v) & (v == v))
+        shape = rows.reshape_sums
+        return GammaStatistics(shape(n), shape(total), shape(log_total), shape(outside))
 
     def posterior(self, statistics: GammaStatistics) -> Self:
         if self.shape is None:
             return replace(self, seen=statistics if self.seen is None else self.seen + statistics)
-        return replace(self, a=self.a + self.shape * statistics.n, b=self.b + statistics.total)
+        return replace(self, a=self.a + self.shape * statistics.n, b=self.b + statistics.sums().total)
 
     @classmethod
     def empirical_prior(cls, statistics: GammaStatistics) -> Self:
         """Worth one event, on the scale of the mean of all rows."""
         pooled = statistics.pool_classes()
-        return cls(None, 1.0, np.nan_to_num(pooled.total[0] / nan_where_zero(pooled.n[0]), nan=1.0))
+        return cls(None, 1.0, np.nan_to_num(compute_means(pooled.n, pooled.total)[0], nan=1.0))
 
     # -- the shape -----------------------------------------------------------------------------------------------
 
-    def _log_evidence_given_shape(self, k: Array, statistics: GammaStatistics, b: Array) -> Array:
+    def _log_evidence_given_shape(self, k: Array, statistics: GammaSums, b: Array) -> Array:
         """Log evidence of ``seen`` for a known shape and ``rate ~ Gamma(a, b)``."""
         a = np.asarray(self.a)
         after = a + k * statistics.n
         drawn = (k - 1) * statistics.log_total - statistics.n * gammaln(k)
         return np.asarray(drawn + gammaln(after) - gammaln(a) + a * np.log(b) - after * np.log(b + statistics.total))
 
-    def _find_shape_mode(self, statistics: GammaStatistics) -> tuple[Array, Array]:
+    def _find_shape_mode(self, statistics: GammaSums) -> tuple[Array, Array]:
         """Where the log posterior of ``s = log k`` peaks, and the width of the peak: Newton, damped."""
         a, n = np.asarray(self.a), statistics.n
         total, ease = statistics.total / self.b, 1 / LOG_SHAPE_SD**2
@@ -146,15 +159,11 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
 
     def _integrate_shape(self, statistics: GammaStatistics) -> tuple[Array, Array]:
         """Quadrature nodes for the shape, and the log of each one's share of the evidence: last axis."""
-        s, width = (v[..., None] for v in self._find_shape_mode(statistics))
+        sums = statistics.sums()
+        s, width = (v[..., None] for v in self._find_shape_mode(sums))
         nodes = s + width * SHAPE_NODES
         prior = -0.5 * (nodes / LOG_SHAPE_SD) ** 2 - np.log(LOG_SHAPE_SD * np.sqrt(2 * np.pi))
-        wide = GammaStatistics(
-            *(
-                np.asarray(f)[..., None]
-                for f in (statistics.n, statistics.total, statistics.log_total, statistics.outside)
-            )
-        )
+        wide = GammaSums(*(np.asarray(f)[..., None] for f in sums))
         k = np.exp(nodes)
         # Amounts near the largest float overflow for shapes near zero: such a shape has no evidence.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -176,15 +185,15 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
             return np.full((1,), self.shape), np.zeros(1), a, b
         seen, k, mass = self._shape_evidence
         mass = mass - log_sum_exp(mass)[..., None]
-        return k, mass, a + k * seen.n[..., None], b / k + seen.total[..., None]
+        return k, mass, a + k * seen.n[..., None], b / k + seen.sums().total[..., None]
 
     # -- estimates -----------------------------------------------------------------------------------------------
 
     def ml(self, statistics: GammaStatistics) -> GammaParameters:
-        mean = statistics.total / nan_where_zero(statistics.n)
+        mean = compute_means(statistics.n, statistics.total)
         if self.shape is not None:
             return GammaParameters(np.broadcast_to(self.shape, np.shape(mean)), self.shape / mean)
-        excess = _log_mean_excess(statistics)
+        excess = _log_mean_excess(statistics.sums())
         k = _approximate_ml_shape(excess)
         for _ in range(20):
             k = k - (np.log(k) - psi(k) - excess) / (1 / k - polygamma(1, k))
@@ -229,7 +238,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
 
     def log_evidence(self, statistics: GammaStatistics) -> Array:
         if self.shape is not None:
-            return self._log_evidence_given_shape(np.asarray(self.shape), statistics, np.asarray(self.b))
+            return self._log_evidence_given_shape(np.asarray(self.shape), statistics.sums(), np.asarray(self.b))
         if self.seen is not None:
             return log_sum_exp(self._integrate_shape(statistics)[1])
         return log_sum_exp(statistics.derive("posterior", self.posterior, self)._shape_evidence[2])
@@ -254,7 +263,11 @@ def _is_positive(x: Array) -> Array:
     return np.asarray((x >= MIN_GAMMA_VALUE) & (x <= MAX_GAMMA_VALUE))
 
 
-def _log_mean_excess(statistics: GammaStatistics) -> Array:
+def _keep_positive(x: Array) -> Array:
+    return np.where(_is_positive(x), x, np.nan)
+
+
+def _log_mean_excess(statistics: GammaSums) -> Array:
     """How far the logarithm of the mean is above the mean of the logarithms."""
     n = nan_where_zero(statistics.n)
     return np.asarray(np.maximum(np.log(statistics.total / n) - statistics.log_total / n, 1e-12))
@@ -266,4 +279,4 @@ def _approximate_ml_shape(excess: Array) -> Array:
 
 
 def _make_empty_statistics(shape: tuple[int, ...]) -> GammaStatistics:
-    return GammaStatistics(*(np.zeros(shape) for _ in range(4)))
+    return GammaStatistics(np.zeros(shape), ExactSums.zeros(shape), ExactSums.zeros(shape), np.zeros(shape))

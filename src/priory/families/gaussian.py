@@ -3,121 +3,151 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from priory.core import column_kernels, sharding
+from priory.core import column_kernels
+from priory.core.exact_sums import ExactSums, compute_means, compute_variances, find_misshapen_sums
 from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.registration import register_record
-from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
+from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.errors import DataError, NotLearnedError
+from priory.errors import NotLearnedError
 from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
 from priory.families.registry import register_family
 
-MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: the least variance of a class, even if it shows one value only
-MAX_UNITS = 1e120  # far above any sum of values in units of their column
+MIN_CLASS_VARIANCE_SHARE = (
+    1e-4  # of the variance within classes: the least variance of a class, even if it shows one value
+)
+MAX_STEP_DIGITS = 6  # decimal places in which the step between the values of a column is looked for
+ROUNDINGS_PER_VALUE = 4  # relative errors of a decimal fraction, its square and their sums as doubles, generously
+MAX_STEP_IN_UNITS = 1e100
+MAX_STEP_ROUNDING = 0.01  # of a step: where values may be rounded by more, nothing can be said about the step
+MAX_UNIT_EXPONENT = 1000  # units and their inverses are ordinary doubles
+FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # of the sum of squares: less negative a spread is the rounding of weights and decay
 MAX_ABS_Z = 1e140  # the square of anything larger would overflow; the answer is the same
 
 
-@register_record(
-    "Moments",
-    axes={"n": "cd", "first": "cd", "second": "cd", "origin": "cd", "unit": "d"},
-    reveals="one row of each class as it was, until rows are forgotten: the origin its sums are taken about",
-)
+@register_record("Moments", axes={"n": "cd"}, upgrade=lambda fields: _expand_about_origin(fields))
 @dataclass(frozen=True, eq=False)
 class Moments(Statistics):
-    """The number of rows, and the sum and sum of squares of ``z = x / unit - origin``.
-
-    Sums about an origin near the data keep 15 digits where raw sums keep none (mean 1e8, sd 1), and a power of two as
-    the unit keeps the squares of 1e300 finite. Neither changes a result beyond rounding; ``+`` aligns both.
-    """
-
-    frame_fields: ClassVar[tuple[str, ...]] = ("origin", "unit")
+    """The number of rows, their sum and the sum of their squares, both exact."""
 
     n: Array  # (classes, columns)
-    first: Array  # (classes, columns)
-    second: Array  # (classes, columns)
-    origin: Array  # (classes, columns), in units
-    unit: Array  # (columns,), powers of two
+    first: ExactSums  # (classes, columns)
+    second: ExactSums  # (classes, columns)
 
     def find_fault(self) -> str | None:
-        if (self.second < 0).any():
-            return "a sum of squares is negative"
-        return find_fault_of_moments(self.unit, self.origin, self.first, self.second)
+        fault = find_misshapen_sums(self.n, self.first, self.second)
+        return fault or ("a sum of squares is negative" if (self.second.signs() < 0).any() else None)
 
-    def rebase(self, origin: Array, unit: Array) -> Moments:
-        """The record about another origin, in another unit."""
-        scale = self.unit / unit
-        shift = self.origin * scale - origin
-        first, second = self.first * scale, self.second * scale**2
-        return Moments(
-            self.n, first + self.n * shift, second + 2 * shift * first + self.n * shift**2, origin + 0 * first, unit
-        )
+    def __mul__(self, weight: float) -> Moments:
+        """Sums scaled just as the counts are, so that decay changes no mean and no variance by more than rounding."""
+        n = self.n * weight
+        after, before = (_to_ratios(np.asarray(counts)) for counts in (n, np.where(self.n > 0, self.n, 1.0)))
+        ratio = after[0] * before[1], after[1] * before[0]
+        return Moments(n, self.first.scale(*ratio), self.second.scale(*ratio))
 
-    def align(self, other: Moments) -> tuple[Moments, Moments]:
-        """Both records in the larger unit, about the origin of the record with more rows."""
-        filled, more = (r.n.sum(axis=0) if r.n.ndim > r.unit.ndim else r.n for r in (self, other))
-        unit = np.where(more == 0, self.unit, np.where(filled == 0, other.unit, np.maximum(self.unit, other.unit)))
-        origin = np.where(self.n >= other.n, self.origin * (self.unit / unit), other.origin * (other.unit / unit))
-        return self.rebase(origin, unit), other.rebase(origin, unit)
-
-    def regroup_classes(self, index: Array, size: int) -> Moments:
-        wide = super().regroup_classes(index, size)
-        origin = np.zeros((size, *self.origin.shape[1:]))
-        origin[index] = self.origin
-        return replace(wide, origin=origin)
-
-    def pool_classes(self) -> Moments:
-        """All classes as one, about their common mean (in two passes, so that distant classes do not cancel)."""
-        total = self.n.sum(axis=0, keepdims=True)
-        mean = self.n * self.origin + self.first
-        centre = mean.sum(axis=0, keepdims=True) / np.where(total > 0, total, 1.0)
-        about = self.rebase(np.broadcast_to(centre, self.origin.shape), self.unit)
-        return Moments(
-            total, about.first.sum(axis=0, keepdims=True), about.second.sum(axis=0, keepdims=True), centre, self.unit
-        )
+    __rmul__ = __mul__
 
     def check_subtraction(self, total: Moments, part: Moments) -> Moments:
         left: Moments = super().check_subtraction(total, part)
-        spread = left._unclipped_scatter()
-        lost = spread < -1e-9 * total.second
-        if lost.any():
-            cell = tuple(int(i) for i in np.argwhere(lost)[0])
+        exponent = total._find_top_exponent()
+        squares = np.maximum(total.second.to_floats(2 * exponent), 0.0)
+        lost = left.n * left.variances(exponent) < -FORGOTTEN_SPREAD_TOLERANCE * squares
+        if (lost | (left.second.signs() < 0)).any():
+            cell = tuple(int(i) for i in np.argwhere(lost | (left.second.signs() < 0))[0])
             raise NotLearnedError("cannot forget these values: they have more spread than was learned.", cell)
-        return left._centre_on_mean(np.where(spread <= ROUNDING_TOLERANCE * total.second, 0.0, spread))
+        return left
 
-    def _centre_on_mean(self, scatter: Array) -> Moments:
-        """The record about its mean: the origin may have been a row that is now forgotten."""
-        n = np.where(self.n > 0, self.n, 1.0)
-        origin = np.where(self.n > 0, self.origin + self.first / n, 0.0)
-        first = np.where(self.n > 0, self.first - self.n * (origin - self.origin), 0.0)
-        return Moments(self.n, first, scatter + first**2 / n, origin, self.unit)
+    def means(self, exponent: ArrayLike = 0) -> Array:
+        """The means in units of ``2 ** exponent``, correctly rounded; NaN for a class without rows."""
+        return compute_means(self.n, self.first, exponent)
 
-    def centre(self) -> Array:
-        """Mean of z."""
-        return np.asarray(self.first / nan_where_zero(self.n))
+    def variances(self, exponent: ArrayLike = 0) -> Array:
+        """The variances in units of ``2 ** (2 * exponent)``, correctly rounded; zero for a class without rows."""
+        return np.nan_to_num(compute_variances(self.n, self.first, self.second, exponent))
 
-    def scatter(self) -> Array:
-        """Sum of squares of z about its mean: zero where nothing was seen, and never negative."""
-        return np.maximum(self._unclipped_scatter(), 0.0)
+    def find_exponents(self) -> Array:
+        """For each column an exponent with ``2 ** exponent`` near the size of its values: (columns,).
 
-    def _unclipped_scatter(self) -> Array:
-        return np.asarray(self.second - self.first**2 / np.where(self.n > 0, self.n, 1.0))
+        In such a unit nothing that is derived from the sums overflows, even where squares of the values do.
+        """
+        return self.derive("exponents", lambda s: s.pool_classes()._find_sizes()[0])
+
+    def units(self) -> Array:
+        """``2 ** exponent`` for each column."""
+        return np.ldexp(1.0, self.find_exponents())
+
+    def find_steps(self) -> Array:
+        """The coarsest of 1, 0.1, 0.01, ... that all values of a column can be multiples of, or zero: (columns,).
+
+        Sums of multiples of a step are multiples of it, and sums of their squares multiples of its square. A sum that
+        is too large to tell, or a smaller step, counts as none.
+        """
+        return self.derive("steps", lambda s: s._find_steps())
+
+    def _find_steps(self) -> Array:
+        sums = (self.first.to_floats(), self.second.to_floats())
+        sizes = self.n * np.sqrt(sums[1] / np.where(self.n > 0, self.n, 1.0)), sums[1]  # at least sum |x|, sum x²
+        steps = np.zeros(self.n.shape[1:])
+        for digits in range(MAX_STEP_DIGITS, -1, -1):
+            fits = np.ones(self.n.shape, dtype=bool)
+            for total, size, scale in zip(sums, sizes, (10.0**digits, 100.0**digits), strict=True):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    rounding = ROUNDINGS_PER_VALUE * np.finfo(float).eps * size * scale
+                    fits &= (rounding < MAX_STEP_ROUNDING) & (
+                        np.abs(total * scale - np.rint(total * scale)) <= rounding
+                    )
+            steps = np.where(fits.all(axis=0), 10.0**-digits, steps)
+        return steps
+
+    def _find_sizes(self) -> Array:
+        _, squares = self.second.to_scaled_floats()
+        sizes = np.ceil((squares - np.frexp(np.where(self.n > 0, self.n, 1.0))[1]) / 2).astype(np.int64)
+        return np.clip(np.where(self.second.signs() > 0, sizes, 0), -MAX_UNIT_EXPONENT, MAX_UNIT_EXPONENT)
+
+    def _find_top_exponent(self) -> Array:
+        """An exponent for each cell, so that sums of squares are near 1 in its unit."""
+        return np.asarray(self.second.to_scaled_floats()[1] // 2)
 
 
-def find_fault_of_moments(unit: Array, origin: Array, *sums: Array) -> str | None:
-    """What is wrong with sums about an origin in units: the unit of a column is of the size of its largest values."""
-    if not (unit > 0).all():
-        return "a unit is not above zero"
-    if (np.frexp(unit)[0] != 0.5).any():
-        return "a unit is not a power of two"
-    if any(np.abs(x).max(initial=0.0) > MAX_UNITS for x in (origin, *sums)):
-        return "a sum is too large for its unit"
-    return None
+def _to_ratios(counts: Array) -> tuple[Array, Array]:
+    """Numerators and denominators, as Python integers."""
+    ratios = np.empty((counts.size, 2), dtype=object)
+    for i, count in enumerate(counts.flat):
+        ratios[i] = float(count).as_integer_ratio()
+    return ratios[:, 0].reshape(counts.shape), ratios[:, 1].reshape(counts.shape)
+
+
+def _expand_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
+    """The sums of x that older records state as sums of ``z = x / unit - origin``, without rounding."""
+    if "origin" not in fields:
+        return fields
+    n, first, second, origin, unit = (fields[name] for name in ("n", "first", "second", "origin", "unit"))
+    unit = np.broadcast_to(unit, n.shape)
+    product, two = ExactSums.from_products, np.full(n.shape, 2.0)
+    return {
+        "n": n,
+        "first": product(unit, first) + product(unit, n, origin),
+        "second": product(unit, unit, second)
+        + product(unit, unit, two, origin, first)
+        + product(unit, unit, n, origin, origin),
+    }
+
+
+def _find_variance_floor(statistics: Moments) -> Array:
+    """The least variance a class may have, in units squared, from the other classes and the step of the column.
+
+    Values rounded to a step have an error with a variance of a twelfth of its square, whatever few of them show. Where
+    all values of a column are the same there is no floor: it gives no evidence.
+    """
+    within = np.asarray(Gaussian.empirical_prior(statistics).scale)
+    steps = np.minimum(statistics.find_steps() / statistics.units(), MAX_STEP_IN_UNITS)
+    return np.where(within > 0, np.maximum(MIN_CLASS_VARIANCE_SHARE * within, steps**2 / 12), 0.0)
 
 
 class NormalParameters(NamedTuple):
@@ -175,25 +205,19 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> Moments:
         rows = GroupedRows(x, group, groups)
-        origin, unit = _choose_origin_and_unit(rows)
-        n, first, second = column_kernels.compute_moments(rows.x, rows.group, weight, origin, unit)
-        if not np.isfinite(second).all():  # a unit read off the first rows was too small, or a cell is infinite
-            unit = _round_to_power_of_two(_find_max_abs(rows.x))
-            origin = _find_first_rows(rows) / unit
-            n, first, second = column_kernels.compute_moments(rows.x, rows.group, weight, origin, unit)
-        n, first, second, origin = (rows.reshape_sums(s) for s in (n, first, second, origin))
-        return Moments(n, first, second, origin, unit.reshape(np.shape(x)[1:]))
+        n, first, second = column_kernels.sum_exactly(rows.x, rows.group, weight, rows.groups, squares=True)
+        return Moments(rows.reshape_sums(n), rows.reshape_sums(first), rows.reshape_sums(second))
 
     def posterior(self, statistics: Moments) -> Self:
-        n, ratio = statistics.n, statistics.unit / np.asarray(self.unit)
-        mean = np.where(n > 0, (statistics.origin + statistics.first / np.where(n > 0, n, 1.0)) * ratio, self.location)
+        n, (mantissa, exponent) = statistics.n, np.frexp(self.unit)
+        mean = np.where(n > 0, statistics.means(exponent) / mantissa, self.location)
         strength = self.strength + n
         pull = n * self.strength / strength * (mean - self.location) ** 2
         return type(self)(
             (self.strength * np.asarray(self.location) + n * mean) / strength,
             strength,
             self.shape + n / 2,
-            self.scale + (statistics.scatter() * ratio**2 + pull) / 2,
+            self.scale + (n * np.maximum(statistics.variances(exponent), 0.0) / mantissa**2 + pull) / 2,
             self.unit,
         )
 
@@ -203,17 +227,18 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
 
         While every class has one row, the variance within is guessed from how close the classes lie.
         """
-        pooled = statistics.pool_classes()
+        pooled, exponent = statistics.pool_classes(), statistics.find_exponents()
         rows, classes = nan_where_zero(pooled.n[0]), np.maximum((statistics.n > 0).sum(axis=0), 1)
-        total = pooled.scatter()[0] / rows
-        within = (statistics.scatter().sum(axis=0) + total / classes**2) / np.maximum(rows - classes + 1, 1.0)
+        total = np.maximum(pooled.variances(exponent)[0], 0.0)
+        spread = (statistics.n * np.maximum(statistics.variances(exponent), 0.0)).sum(axis=0)
+        within = (spread + total / classes**2) / np.maximum(rows - classes + 1, 1.0)
         strength = np.where(total > 0, np.minimum(within / np.where(total > 0, total, 1.0), 1.0), 1.0)
-        location = pooled.origin[0] + pooled.centre()[0]
-        return cls(np.nan_to_num(location), strength, 1.0, np.nan_to_num(within), statistics.unit)
+        location = np.nan_to_num(pooled.means(exponent)[0])
+        return cls(location, strength, 1.0, np.nan_to_num(within), np.ldexp(1.0, exponent))
 
     def ml(self, statistics: Moments) -> NormalParameters:
-        mean = (statistics.origin + statistics.centre()) * statistics.unit
-        return NormalParameters(mean, statistics.scatter() / nan_where_zero(statistics.n) * statistics.unit**2)
+        seen = statistics.n > 0
+        return NormalParameters(statistics.means(), np.where(seen, np.maximum(statistics.variances(), 0.0), np.nan))
 
     def mode(self) -> NormalParameters:
         return self._normal(np.asarray(self.shape) + 1.5)
@@ -267,23 +292,31 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
 
         Centre and precision are in units of the column; a class without rows has a constant of zero and says nothing.
         """
-        unitless = replace(statistics, unit=np.ones_like(statistics.unit))
-        ratio = np.asarray(self.unit) / statistics.unit
-        prior = replace(self, location=self.location * ratio, scale=self.scale * ratio**2, unit=np.ones_like(ratio))
+        unit = statistics.units()
+        ratio = np.asarray(self.unit) / unit
+        prior = replace(self, location=self.location * ratio, scale=self.scale * ratio**2, unit=unit)
+        floor = _find_variance_floor(statistics)
         if estimate == "predictive":
-            *rest, constant = (prior + unitless)._student_t_parameters()
-            return *rest, constant - (constant != 0) * np.log(statistics.unit)
-        mean, variance = prior.parameters(unitless, estimate)
-        variance = np.maximum(variance, MIN_VARIANCE_SHARE * type(self).empirical_prior(unitless).scale)
+            belief = prior + statistics
+            belief = replace(belief, scale=np.maximum(belief.scale, np.asarray(belief.shape) * floor))
+            *rest, constant = belief._student_t_parameters()
+            return *rest, constant - (constant != 0) * np.log(unit)
+        if estimate == "ml":
+            exponent = statistics.find_exponents()
+            mean, variance = statistics.means(exponent), np.where(statistics.n > 0, statistics.variances(exponent), 0.0)
+        else:
+            belief = replace(prior + statistics, unit=1.0)
+            mean, variance = belief.mode() if estimate == "map" else belief.mean()
+        variance = np.maximum(variance, np.where(statistics.n > 0, floor, 0.0) if estimate == "ml" else floor)
         defined, variance = variance > 0, np.where(variance > 0, variance, 1.0)
-        constant = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(statistics.unit)
+        constant = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(unit)
         return np.nan_to_num(mean), defined / variance, defined * constant
 
     def log_likelihood(self, statistics: Moments, x: Array, estimate: str) -> Array:
         centre, precision, *power, constant = statistics.derive(
             "tables", lambda s: self._tables(s, estimate), self, estimate
         )
-        z = np.clip((x / statistics.unit)[:, None] - centre, -MAX_ABS_Z, MAX_ABS_Z)
+        z = np.clip((x / statistics.units())[:, None] - centre, -MAX_ABS_Z, MAX_ABS_Z)
         terms = constant - power[0] * np.log1p(precision * z**2) if power else constant - 0.5 * precision * z**2
         return np.where(np.isnan(z), 0.0, terms)
 
@@ -291,7 +324,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         """The terms summed over the columns."""
         tables = statistics.derive("tables", lambda s: self._tables(s, estimate), self, estimate)
         return (column_kernels.score_student_t if estimate == "predictive" else column_kernels.score_gaussian)(
-            x, statistics.unit, *tables
+            x, statistics.units(), *tables
         )
 
     def averaged_score(
@@ -304,43 +337,11 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         # the last row of each table is all classes pooled
         centre, precision, power, constant = (np.concatenate(pair) for pair in pairs)
         relative = column_kernels.score_student_mixture(
-            x, statistics.unit, centre, precision, power, constant, inclusion
+            x, statistics.units(), centre, precision, power, constant, inclusion
         )
-        return relative + column_kernels.score_student_t(x, statistics.unit, *shared)
+        return relative + column_kernels.score_student_t(x, statistics.units(), *shared)
 
     def evidence(self, statistics: Moments) -> Array:
         """A column without spread has no density: some other family explains it."""
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(super().evidence(statistics), nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
-
-
-def _choose_origin_and_unit(rows: GroupedRows) -> tuple[Array, Array]:
-    """An origin for each class (its first row) and a unit for each column (the size of the first rows)."""
-    unit = _round_to_power_of_two(_find_max_abs(rows.x[: sharding.ROWS_PER_SHARD]))
-    return _find_first_rows(rows) / unit, unit
-
-
-def _find_first_rows(rows: GroupedRows) -> Array:
-    """The first row of each class, found among the first rows of all if it is there."""
-    origin = np.zeros((rows.groups, rows.x.shape[1]))
-    for part in (rows.group[: sharding.ROWS_PER_SHARD], rows.group):
-        first = np.full(rows.groups, -1, dtype=np.intp)
-        first[part[::-1]] = np.arange(len(part))[::-1]
-        if (first >= 0).all():
-            break
-    there = first >= 0
-    origin[there] = rows.x[first[there]]
-    return np.where(np.isfinite(origin), origin, 0.0)
-
-
-def _find_max_abs(x: Array) -> Array:
-    size = np.abs(x.astype(float))
-    largest = np.nanmax(size, axis=0, initial=0.0, where=~np.isnan(size))
-    if np.isinf(largest).any():
-        row, column = (int(i) for i in np.argwhere(np.isinf(size))[0])
-        raise DataError(f"row {row}, column {column} holds an infinite number; use NaN for what is missing.")
-    return largest
-
-
-def _round_to_power_of_two(size: Array) -> Array:
-    return np.ldexp(1.0, np.clip(np.frexp(np.where(size > 0, size, 1.0))[1], -1000, 1000))

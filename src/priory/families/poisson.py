@@ -9,28 +9,41 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from priory.core.column_kernels import sum_by_class
+from priory.core.column_kernels import sum_by_class, sum_exactly
+from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums, upgrade_float_sums
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
+from priory.errors import NotLearnedError
+from priory.families.base import ArrayFamily, GroupedRows
 from priory.families.registry import register_family
 
 MAX_EXACT_COUNT = 2.0**53  # above it a float no longer tells neighbouring counts apart
 
 
-@register_record("Events", axes="cd")
+@register_record("Events", axes={"n": "cd", "outside": "cd"}, upgrade=upgrade_float_sums("events", "log_factorials"))
 @dataclass(frozen=True, eq=False)
 class PoissonStatistics(Statistics):
     """The number of rows, the events in them, the sum of log x!, and the number of values that are not counts."""
 
-    count_fields: ClassVar[tuple[str, ...]] = ("n", "events", "outside")
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "outside")
 
     n: Array
-    events: Array
-    log_factorials: Array
+    events: ExactSums
+    log_factorials: ExactSums
     outside: Array
+
+    def find_fault(self) -> str | None:
+        fault = find_misshapen_sums(self.n, self.events, self.log_factorials)
+        return fault or ("a number of events is negative" if (self.events.signs() < 0).any() else None)
+
+    def check_subtraction(self, total: PoissonStatistics, part: PoissonStatistics) -> PoissonStatistics:
+        left: PoissonStatistics = super().check_subtraction(total, part)
+        if (left.events.signs() < 0).any():
+            cell = tuple(int(i) for i in np.argwhere(left.events.signs() < 0)[0])
+            raise NotLearnedError("cannot forget these counts: fewer events were learned.", cell)
+        return left
 
 
 @register_family("poisson", auto_rank=2)
@@ -73,28 +86,25 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> PoissonStatistics:
         rows = GroupedRows(x, group, groups)
-        transforms = (
-            _is_count,
-            lambda v: np.where(_is_count(v), v, 0.0),
-            lambda v: gammaln(np.where(_is_count(v), v, 0.0) + 1),
-            lambda v: ~_is_count(v) & (v == v),
-        )
-        return PoissonStatistics(
-            *(rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, t)) for t in transforms)
-        )
+        keep, log_factorial = _keep_counts, lambda v: gammaln(_keep_counts(v) + 1)
+        n, events, _ = sum_exactly(rows.x, rows.group, weight, rows.groups, keep)
+        _, log_factorials, _ = sum_exactly(rows.x, rows.group, weight, rows.groups, log_factorial)
+        outside = sum_by_class(rows.x, rows.group, weight, rows.groups, lambda v: ~_is_count(v) & (v == v))
+        shape = rows.reshape_sums
+        return PoissonStatistics(shape(n), shape(events), shape(log_factorials), shape(outside))
 
     def posterior(self, statistics: PoissonStatistics) -> Self:
-        return type(self)(self.shape + statistics.events, self.rate + statistics.n)
+        return type(self)(self.shape + statistics.events.to_floats(), self.rate + statistics.n)
 
     @classmethod
     def empirical_prior(cls, statistics: PoissonStatistics) -> Self:
         """Worth one row, and expecting the mean of all rows; the half event keeps an all-zero column possible."""
         pooled = statistics.pool_classes()
-        mean = (pooled.events[0] + 0.5) / (pooled.n[0] + 0.5)
+        mean = (pooled.events.to_floats()[0] + 0.5) / (pooled.n[0] + 0.5)
         return cls(mean, np.ones_like(mean))
 
     def ml(self, statistics: PoissonStatistics) -> Array:
-        return np.asarray(statistics.events / nan_where_zero(statistics.n))
+        return compute_means(statistics.n, statistics.events)
 
     def mode(self) -> Array:
         return np.maximum(np.asarray(self.shape) - 1, 0.0) / np.asarray(self.rate)
@@ -118,13 +128,17 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
         return np.asarray(gammaln(self.shape) - np.asarray(self.shape) * np.log(self.rate))
 
     def log_base(self, statistics: PoissonStatistics) -> Array:
-        return -statistics.log_factorials
+        return -statistics.log_factorials.to_floats()
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return rng.gamma(self.shape, 1 / np.asarray(self.rate), size=(size, *np.shape(self.shape)))
 
     def sample(self, parameters: Array, rng: np.random.Generator, size: int) -> Array:
         return rng.poisson(parameters, size=(size, *np.shape(parameters))).astype(float)
+
+
+def _keep_counts(x: Array) -> Array:
+    return np.where(_is_count(x), x, np.nan)
 
 
 def _is_count(x: Array) -> Array:

@@ -7,14 +7,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from priory.core.column_kernels import score_gaussian
+from priory.core.exact_sums import ExactSums
 from priory.core.logspace import LOG_TWO_PI
 from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
 from priory.estimators.labels import convert_to_numpy
-from priory.families.base import nan_where_zero
-from priory.families.gaussian import MIN_VARIANCE_SHARE, Gaussian, Moments
+from priory.families.gaussian import Gaussian, Moments
 from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.array_libraries import convert_like, empty_like, find_array_library, is_single_precision
@@ -27,6 +27,7 @@ from priory.naive_bayes.input_checks import (
 )
 
 MAX_VARIANCE_RATIO = 1000.0  # smoothing ignores how much wider than this (in variance) another column is
+MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: the least variance of a class, even if it shows one value only
 MIN_VARIANCE = 1e-300  # in units squared: the precision of anything narrower is infinite
 
 
@@ -145,27 +146,28 @@ class GaussianNB(BaseClassifier[Array]):
     @property
     def theta_(self) -> Array:
         """The mean of each class and column."""
-        moments = self._moments()
-        return self._convert_attribute(np.nan_to_num(moments.origin + moments.centre()) * moments.unit)
+        return self._convert_attribute(np.nan_to_num(self._moments().means()))
 
     @property
     def var_(self) -> Array:
         """The variance of each class and column, smoothing included."""
         moments = self._moments()
         with np.errstate(over="ignore"):
-            return self._convert_attribute((_variance(moments) + self._epsilon()) * moments.unit**2)
+            return self._convert_attribute(
+                np.maximum(moments.variances(), 0.0) + self._epsilon() * moments.units() ** 2
+            )
 
     @property
     def epsilon_(self) -> float:
         """``var_smoothing * largest variance``: the largest number that is added to a variance."""
         moments = self._moments()
         with np.errstate(over="ignore"):
-            return float((self.var_smoothing * _total_variance(moments) * moments.unit**2).max())
+            return float(self.var_smoothing * _total_variance(moments).max())
 
     def _epsilon(self) -> Array:
         """The number that is added to the variances of each column, in units squared."""
-        moments = self._moments()
-        variance, scale = _total_variance(moments), np.maximum(moments.unit / moments.unit.max(), 2.0**-450)
+        moments, unit = self._moments(), self._moments().units()
+        variance, scale = _total_variance(moments, moments.find_exponents()), np.maximum(unit / unit.max(), 2.0**-450)
         largest = (variance * scale**2).max() / scale**2
         return self.var_smoothing * np.where(variance > 0, np.minimum(largest, MAX_VARIANCE_RATIO * variance), largest)
 
@@ -180,18 +182,18 @@ class GaussianNB(BaseClassifier[Array]):
             "densities", lambda _: self._density_parameters(), self.var_smoothing
         )
         constant = np.insert(constant[:, 1:], 0, constant[:, 0] + self._log_prior(), axis=1)
-        return score_gaussian(table, self._moments().unit, centre, precision, constant)
+        return score_gaussian(table, self._moments().units(), centre, precision, constant)
 
     def _density_parameters(self) -> tuple[Array, Array, Array]:
         """Centre and precision in units, and the logarithm of the density at the centre: (classes, columns) each."""
-        moments = self._moments()
-        variance = _variance(moments) + self._epsilon()
-        variance = np.where(variance > MIN_VARIANCE, variance, MIN_VARIANCE_SHARE * _total_variance(moments))
+        moments, exponent = self._moments(), self._moments().find_exponents()
+        variance = np.maximum(moments.variances(exponent), 0.0) + self._epsilon()
+        variance = np.where(variance > MIN_VARIANCE, variance, MIN_VARIANCE_SHARE * _total_variance(moments, exponent))
         # a class without rows, and a column with one value in all rows, give no evidence
         defined = (variance > MIN_VARIANCE) & (moments.n > 0)
         variance = np.where(defined, variance, 1.0)
-        height = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(moments.unit)
-        return np.nan_to_num(moments.origin + moments.centre()), defined / variance, defined * height
+        height = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(moments.units())
+        return np.nan_to_num(moments.means(exponent)), defined / variance, defined * height
 
     def predict_log_proba(self, X: object) -> Array:
         """The logarithm of p(c | x) for each row and class."""
@@ -211,9 +213,9 @@ class GaussianNB(BaseClassifier[Array]):
         if not len(X):
             return mu, var
         more = Gaussian().observe(X, weight=sample_weight)
-        n, mean = np.broadcast_to(float(n_past), more.n.shape), np.broadcast_to(mu, more.n.shape)
-        total = Moments(n, np.zeros_like(more.n), n * var, mean, np.ones_like(more.n)) + more
-        return Gaussian().ml(total)
+        n, mean, variance = (np.broadcast_to(np.asarray(v, dtype=float), more.n.shape) for v in (n_past, mu, var))
+        second = ExactSums.from_products(n, variance) + ExactSums.from_products(n, mean, mean)
+        return Gaussian().ml(Moments(n, ExactSums.from_products(n, mean), second) + more)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -221,14 +223,6 @@ class GaussianNB(BaseClassifier[Array]):
         return tags
 
 
-def _variance(moments: Moments) -> Array:
-    """The variance of each class and column, in units squared; zero for a class without rows."""
-    return np.nan_to_num(moments.scatter() / nan_where_zero(moments.n))
-
-
-def _total_variance(moments: Moments) -> Array:
-    """The variance of each column over all rows, in units squared."""
-    pooled = moments.pool_classes()
-    variance = _variance(pooled)[0]
-    rounding = (np.finfo(float).eps * np.abs(pooled.origin[0])) ** 2  # the rounding error of a constant column's mean
-    return np.where(variance > rounding, variance, 0.0)
+def _total_variance(moments: Moments, exponent: Array | int = 0) -> Array:
+    """The variance of each column over all rows, in units of ``2 ** (2 * exponent)``."""
+    return np.maximum(moments.pool_classes().variances(exponent)[0], 0.0)

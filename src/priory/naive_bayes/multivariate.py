@@ -16,7 +16,7 @@ from priory.core.sharding import score_shards
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import nan_where_zero
-from priory.families.gaussian import MAX_ABS_Z, MIN_VARIANCE_SHARE
+from priory.families.gaussian import MAX_ABS_Z
 from priory.families.multivariate_gaussian import MultivariateGaussian, Scatter
 from priory.naive_bayes.conjugate import ConjugateClassifier
 from priory.naive_bayes.discrete import MAX_MULTIPLICATIONS_AT_ONCE
@@ -24,6 +24,8 @@ from priory.naive_bayes.input_checks import check_finite
 
 # statistics do not depend on the prior: any instance can compute them
 PLACEHOLDER_PRIOR = MultivariateGaussian(location=0.0, strength=1.0, degrees=1.0, scale=1.0)
+
+MIN_COVARIANCE_SHARE = 1e-9  # of a column's variance: added to all variances of a class
 
 
 @register_estimator(records=(Scatter,))
@@ -171,7 +173,7 @@ class GaussianBayes(ConjugateClassifier):
             base = gammaln(power) - gammaln(power - d / 2) - d / 2 * np.log(np.pi)
         else:
             centre, spread = self._mean_and_covariance()
-            floor = MIN_VARIANCE_SHARE * MultivariateGaussian.empirical_prior(self._scatter()).scale
+            floor = MIN_COVARIANCE_SHARE * MultivariateGaussian.empirical_prior(self._scatter()).scale
             spread, power, base = spread + floor, np.zeros(len(centre)), np.full(len(centre), -d / 2 * LOG_TWO_PI)
         silent = np.isnan(spread).any(axis=(1, 2)) | np.isnan(centre).any(axis=1)
         spread = np.where(silent[:, None, None], np.eye(d), spread)

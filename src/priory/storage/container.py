@@ -40,8 +40,8 @@ from priory.storage.signatures import SIGNATURE_SIZES, SignatureKey
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]  # a node of the manifest
 
-FORMAT_VERSION = 2
-KNOWN_FORMATS = (1, 2)
+FORMAT_VERSION = 3
+KNOWN_FORMATS = (1, 2, 3)
 MAGIC_BYTES = b"\x8fpriory\n"
 HEADER_STRUCT = struct.Struct("<8sIIQQ32s")
 MAX_MANIFEST_BYTES = 16 << 20

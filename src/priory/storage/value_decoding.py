@@ -152,6 +152,11 @@ def build_record(declared: Registration, values: Mapping[str, Any]) -> object:
     """A record with these fields; fields that a later version added take their defaults."""
     cls: Any = declared.cls
     known = set(list_fields(cls))
+    if declared.upgrade is not None:
+        try:
+            values = declared.upgrade(dict(values))
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):  # whatever a hostile file may hold
+            raise ModelFileError(f"a record {declared.name} of an older version is not valid.") from None
     if is_dataclass(cls):
         needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
     else:
