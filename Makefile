@@ -3,7 +3,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := SCIPY_ARRAY_API=1 $(PYTHON) -m pytest -q
 INSTALL := $(if $(shell command -v uv),uv pip install -q --python $(PYTHON),$(PYTHON) -m pip install -q --disable-pip-version-check)
-BUILD_INPUTS := pyproject.toml setup.py src/priory/_kernel/*.pyx src/priory/_kernel/*.pxi
+BUILD_INPUTS := pyproject.toml setup.py src/priory/_kernel/*.pyx src/priory/_kernel/*.pxi src/priory/_kernel/*.h
 READY := $(VENV)/.ready-$(shell cat $(BUILD_INPUTS) | cksum | cut -d' ' -f1)
 
 .PHONY: help demo test quick lint types tests format docs coverage wheel lower-bounds figures benchmark clean

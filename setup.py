@@ -1,6 +1,7 @@
 """Builds the compiled kernels. Everything else about the package is in pyproject.toml."""
 
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -12,6 +13,7 @@ OPTIONS = {
     "priory._kernel.products": ["-O3"],
     "priory._kernel.text": ["-O3"],
 }
+HEADERS = [str(path) for path in sorted(Path("src/priory/_kernel").glob("exact_*.h"))]
 NEEDS_COMPILER = (
     "priory is compiled when it is installed from source, and that failed: install a C compiler and Python's headers "
     "(Debian and Ubuntu: apt install build-essential python3-dev; macOS: xcode-select --install), "
@@ -35,5 +37,5 @@ class BuildKernels(build_ext):
 
 setup(
     cmdclass={"build_ext": BuildKernels},
-    ext_modules=[Extension(name, [f"src/{name.replace('.', '/')}.pyx"]) for name in OPTIONS],
+    ext_modules=[Extension(name, [f"src/{name.replace('.', '/')}.pyx"], depends=HEADERS) for name in OPTIONS],
 )

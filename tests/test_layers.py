@@ -95,6 +95,8 @@ def test_few_modules_own_each_kernel():
         if name.startswith("priory._kernel.")
     }
     assert users == {
+        ("exact", "core/column_kernels.py"),
+        ("exact", "core/exact_sums.py"),
         ("products", "core/exact_products.py"),
         ("tables", "core/column_kernels.py"),
         ("text", "bag_of_words/hashed_counts.py"),

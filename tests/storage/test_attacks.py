@@ -12,6 +12,7 @@ import pytest
 
 import priory as pr
 from priory import naive_bayes as nb
+from priory.core.exact_sums import ExactSums
 from priory.errors import ModelFileError, ModelTooLargeError
 from priory.storage.container import FORMAT_VERSION, HEADER_STRUCT, MAGIC_BYTES, ArraySections, pack_model_file
 from priory.storage.value_encoding import encode_value
@@ -325,9 +326,22 @@ def test_words_that_cannot_be_are_refused(changed, what, path):
     assert what in str(error.value)
 
 
+def make_sums(*limbs, base=0):
+    """Sums of two classes and two columns with these limbs, whether they make sense or not."""
+    return ExactSums(np.tile(np.array(limbs, dtype=np.int64), (2, 2, 1)), base)
+
+
 NUMBERS = [
-    (nb.GaussianNB(), {"unit": array(0.0, 1.0)}, "a unit is not above zero"),
-    (nb.GaussianNB(), {"second": np.full((2, 2), -1.0)}, "a sum of squares is negative"),
+    (nb.GaussianNB(), {"second": ExactSums.from_floats(np.full((2, 2), -1.0))}, "a sum of squares is negative"),
+    (nb.GaussianNB(), {"first": ExactSums.from_floats(np.ones((2, 3)))}, "other classes or columns than the counts"),
+    (nb.GaussianNB(), {"first": np.ones((2, 2))}, "is a ndarray, which a Moments cannot have"),
+    (nb.GaussianNB(), {"first": make_sums(1 << 40)}, "a limb is out of range"),
+    (nb.GaussianNB(), {"first": make_sums(-1, 1)}, "a limb is out of range"),
+    (nb.GaussianNB(), {"first": make_sums(0, 1)}, "wider than it needs to be"),
+    (nb.GaussianNB(), {"first": make_sums(1, 0)}, "wider than it needs to be"),
+    (nb.GaussianNB(), {"first": make_sums(1, base=5000)}, "larger or smaller than doubles can add up to"),
+    (nb.GaussianNB(), {"first": make_sums(1, base=-5000)}, "larger or smaller than doubles can add up to"),
+    (nb.GaussianNB(), {"first": ExactSums(np.ones((2, 2, 1)), 0)}, "not an array of 64-bit integers"),
     (nb.GaussianNB(), {"n": np.full((2, 2), 50.0)}, "more rows than there were"),
     (nb.BernoulliNB(), {"successes": np.full((2, 2), 50.0)}, "more successes than trials"),
     (nb.MultinomialNB(), {"tokens": np.full((2, 3), 1.0)}, "does not fit the columns"),

@@ -280,6 +280,26 @@ def test_files_of_earlier_formats_are_read(name):
     assert same(model, fresh, X)
 
 
+def test_sums_of_earlier_formats_become_exactly_what_they_state():
+    """They were rounded when they were taken, about an origin and in a unit; reading them rounds nothing more."""
+    path = ROOT / "tests" / "models" / "numbers.priory"
+    model, (X, y, _) = pr.load(path), EARLIER["numbers"]
+    moments, fresh = model.statistics_.parts[0], clone(model).fit(X, y).statistics_.parts[0]
+    assert moments.find_fault() is None
+    np.testing.assert_allclose(moments.means(), fresh.means(), rtol=1e-14)
+    np.testing.assert_allclose(moments.variances(), fresh.variances(), rtol=1e-12)
+    description = pr.storage.inspect(path)
+    assert description.rounded == ["Moments"]
+    assert "rounded   the sums of Moments, by format" in str(description)
+    assert "one row of each class" in str(description)
+
+
+def test_a_new_file_has_only_exact_sums(tmp_path):
+    X, y, _ = EARLIER["numbers"]
+    pr.save(clone(pr.load(ROOT / "tests" / "models" / "numbers.priory")).fit(X, y), tmp_path / "model.priory")
+    assert pr.storage.inspect(tmp_path / "model.priory").rounded == []
+
+
 @given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(SCALARS, inner)))
 def test_plain_values_come_back_as_they_were(value):
     assert repr(through_a_file(value)) == repr(value)

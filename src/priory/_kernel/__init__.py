@@ -1,4 +1,5 @@
-"""The loops that touch every cell, compiled; `table_reference` and `text_reference` say the same in readable Python.
+"""The loops that touch every cell, compiled; the modules named `..._reference` say the same in readable Python.
 
-`priory.core.column_kernels` owns `tables`, `priory.bag_of_words.tokenizer` owns `text`. The tests run over both twins.
+`priory.core.column_kernels` owns `tables`, `priory.core.exact_sums` owns `exact`, and `priory.bag_of_words.tokenizer`
+owns `text`. The tests run over both twins.
 """

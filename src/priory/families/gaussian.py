@@ -27,7 +27,7 @@ ROUNDINGS_PER_VALUE = 4  # relative errors of a decimal fraction, its square and
 MAX_STEP_IN_UNITS = 1e100
 MAX_STEP_ROUNDING = 0.01  # of a step: where values may be rounded by more, nothing can be said about the step
 MAX_UNIT_EXPONENT = 1000  # units and their inverses are ordinary doubles
-FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # of the sum of squares: less negative a spread is the rounding of weights and decay
+SPREAD_ROUNDING_TOLERANCE = 1e-9  # of the sum of squares: less negative a spread is the rounding of weights and decay
 MAX_ABS_Z = 1e140  # the square of anything larger would overflow; the answer is the same
 
 
@@ -57,7 +57,7 @@ class Moments(Statistics):
         left: Moments = super().check_subtraction(total, part)
         exponent = total._find_top_exponent()
         squares = np.maximum(total.second.to_floats(2 * exponent), 0.0)
-        lost = left.n * left.variances(exponent) < -FORGOTTEN_SPREAD_TOLERANCE * squares
+        lost = left.n * left.variances(exponent) < -SPREAD_ROUNDING_TOLERANCE * squares
         if (lost | (left.second.signs() < 0)).any():
             cell = tuple(int(i) for i in np.argwhere(lost | (left.second.signs() < 0))[0])
             raise NotLearnedError("cannot forget these values: they have more spread than was learned.", cell)
