@@ -27,8 +27,9 @@ from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, nan_where_zero
-from priory.families.gaussian import FORGOTTEN_SPREAD_TOLERANCE
 from priory.families.registry import register_family
+
+FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # of what was learned: how much the rounding of decayed weights may be
 
 
 @register_record(

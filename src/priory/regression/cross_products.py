@@ -74,6 +74,8 @@ class CrossProducts(Statistics):
             return "there is not one sum for each pair of terms"
         if not all(term.kind in TERM_KINDS for term in self.terms):
             return "a term is neither a value nor a level nor a missing flag"
+        if not all(Term(term.column) in self.terms for term in self.terms if term.kind == "missing"):
+            return "a missing flag belongs to no value"
         return "a sum of squares is negative" if (self.products[self._find_squares()].signs() < 0).any() else None
 
     @property
