@@ -51,7 +51,7 @@ def fields(record, rounded):
 
 
 def state(record, rounded):
-    """What a record says, whatever frame it is in; exact sums as the numbers they are stored as, or rounded."""
+    """What a record says; exact sums as the numbers they are stored as, or rounded."""
     return {
         k: (v.to_floats() if rounded else [v.base, *v.limbs.shape, *v.limbs.ravel()]) if isinstance(v, ExactSums) else v
         for k, v in vars(record).items()

@@ -81,3 +81,20 @@ def test_sums_of_digits_go_to_the_pair_of_their_columns(kernel):
 
 def test_this_machine_keeps_the_smallest_numbers(kernel):
     assert kernel.flushes_denormals() is False
+
+
+def test_products_of_sums_of_columns_follow_from_those_of_the_columns(kernel):
+    z = RNG.integers(-999, 999, size=(6, 4)) / 8
+    limbs = np.zeros((10, 4), dtype=np.int64)
+    for k, (i, j) in enumerate(zip(*np.triu_indices(4), strict=True)):
+        total = int((z[:, i] * z[:, j]).sum() * 64) << 26  # in units of 2^-32
+        limbs[k] = [total & 0xFFFFFFFF, total >> 32, 0, 0]
+        limbs[k, 1:] = (total >> 32 & 0xFFFFFFFF, total >> 64 & 0xFFFFFFFF, -1 if total < 0 else 0)
+    index, factor = np.array([[1, 0, 0], [3, 0, 2]]), np.array([[1.0, -0.1, 0.0], [1.0, 1e9 + 0.1, -0.7]])
+    found, base = kernel.transform_sums(limbs, index, factor)
+    cells = [[Fraction(v) for v in row] for row in z]
+    new = [
+        [sum(Fraction(f) * row[i] for f, i in zip(factor[c], index[c], strict=True)) for c in (0, 1)] for row in cells
+    ]
+    expected = [sum(row[i] * row[j] for row in new) for i, j in ((0, 0), (0, 1), (1, 1))]
+    assert read_limbs(found, base - 1) == expected

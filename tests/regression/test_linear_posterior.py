@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from priory.core.registration import find_registered_name
 from priory.errors import DataError, NotLearnedError
-from priory.regression.centred_products import centre_products, restore_products
-from priory.regression.cross_products import Term, accumulate_products, build_design_matrix
+from priory.regression.centred_products import centre_products
+from priory.regression.cross_products import CrossProducts, Term, accumulate_products, build_design_matrix
 from priory.regression.linear_posterior import NormalInverseGamma, StudentT, choose_linear_strength, term_scales
 
 LAWS = settings(max_examples=60, deadline=None)
@@ -92,8 +93,9 @@ def test_sums_about_an_origin_are_restored_to_what_they_state(seed, n, d, mean, 
     old = centre_products(seen, origin, np.ones(len(origin)))
     order = np.r_[0, 1 + d : len(origin), 1 : 1 + d]  # the terms of older files are in any order: the flags first
     terms = tuple(seen.terms[i - 1] for i in order[1:])
-    second = old.second[np.ix_(order, order)]
-    same(restore_products(np.asarray(old.n), old.first[order], second, origin[order], terms), seen)
+    sums = {"n": np.asarray(old.n), "first": old.first[order], "second": old.second[np.ix_(order, order)]}
+    upgrade = find_registered_name("Products").upgrade
+    same(CrossProducts(**upgrade({**sums, "origin": origin[order], "terms": terms})), seen)
 
 
 def test_mean_1e8_keeps_its_digits_when_a_tenth_is_forgotten():

@@ -140,6 +140,61 @@ def add_rows(const double[:, ::1] z, weight, int64_t[:, ::1] limbs, int64_t base
                             add_product(&left[j], &right[k], &limbs[find_pair(j, k, p), 0], base)
 
 
+def transform_sums(const int64_t[:, ::1] limbs, const int64_t[:, ::1] index, const double[:, ::1] factor):
+    cdef Py_ssize_t p = 0, width = index.shape[0], size = limbs.shape[1], i, j, a, b, k
+    cdef int64_t low, high, carry, sign
+    cdef uint8_t[::1] room = np.empty(3 * width * sizeof(Cell) + 1, dtype=np.uint8)
+    cdef Cell* cells = <Cell*>&room[0]
+    cdef Cell both
+    cdef uint64_t[:, ::1] sizes = np.empty((limbs.shape[0], size), dtype=np.uint64)
+    cdef int64_t[::1] signs = np.empty(limbs.shape[0], dtype=np.int64)
+    cdef int64_t[:, ::1] sums
+    cdef int64_t* out
+    while p * (p + 1) // 2 < limbs.shape[0]:
+        p += 1
+    _, low, high = find_limb_range(factor)
+    sums = np.zeros((width * (width + 1) // 2, size + 2 * (high - low) + 7), dtype=np.int64)
+    if size == 0 or width == 0:
+        return np.asarray(sums), 2 * low
+    with nogil:
+        for k in range(limbs.shape[0]):  # signs and magnitudes
+            signs[k] = sign = -1 if limbs[k, size - 1] < 0 else 1
+            carry = 0
+            for j in range(size):
+                carry += sign * limbs[k, j]
+                sizes[k, j] = carry & 0xFFFFFFFFULL
+                carry >>= 32
+        for i in range(width):
+            for a in range(3):
+                read_cell(factor[i, a], &cells[3 * i + a])
+        for i in range(width):
+            for j in range(i, width):
+                out = &sums[find_pair(i, j, width), 0]
+                for a in range(3):
+                    if cells[3 * i + a].sign == 0:
+                        continue
+                    for b in range(3):
+                        if cells[3 * j + b].sign == 0:
+                            continue
+                        multiply_cells(&cells[3 * i + a], &cells[3 * j + b], &both)
+                        k = find_pair(min(index[i, a], index[j, b]), max(index[i, a], index[j, b]), p)
+                        add_multiple(&sizes[k, 0], size, signs[k], &both, out + (both.place - 2 * low))
+    return np.asarray(sums), 2 * low
+
+
+cdef inline void add_multiple(const uint64_t* sizes, Py_ssize_t size, int64_t sign, const Cell* factor,
+                              int64_t* out) noexcept nogil:
+    cdef uint64_t m
+    cdef Py_ssize_t i, j
+    sign *= factor.sign
+    for i in range(6):
+        if factor.limb[i]:
+            for j in range(size):
+                m = factor.limb[i] * sizes[j]
+                out[i + j] += sign * <int64_t>(m & 0xFFFFFFFFULL)
+                out[i + j + 1] += sign * <int64_t>(m >> 32)
+
+
 cdef inline Py_ssize_t find_pair(Py_ssize_t i, Py_ssize_t j, Py_ssize_t p) noexcept nogil:
     return i * p - i * (i - 1) // 2 + j - i
 

@@ -23,6 +23,7 @@ from operator import add
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priory._kernel import products as kernel
 from priory.core.blas_threads import limit_blas_threads
@@ -34,14 +35,15 @@ from priory.errors import DataError
 DIGIT_BITS = 23
 PRODUCT_BLOCK_ROWS = 512  # times 2^44, the largest product of two digits, is 2^53
 MAX_DIGITS = 5  # of one cell: a column that needs more has a few cells far from the others
-MAX_UNIT_EXPONENT = 400  # of digits: products of any two are then neither too large nor too small for a double
+MAX_DIGIT_EXPONENT = 400  # of digits: products of any two are then neither too large nor too small for a double
 N_SAMPLE_RUNS, SAMPLE_RUN_ROWS = 16, 16  # of a shard: what the digits are chosen by
 FAR_CELL_SHARE, FAR_BITS = 0.02, 8  # of the sampled cells, so many may be this much larger or finer than all others
 SAMPLE_MARGIN = 1.25  # how much larger than in the sample cells are expected to be
 UNUSED_EXPONENT = 4096  # of the lowest bit of zero: above that of any number
 MAX_PRODUCTS_IN_INTEGERS = 100_000  # fewer products than this are faster without a layout
 MIN_ROWS_PER_WEIGHT = 512  # where weights repeat this often, rows of equal weight are summed first
-SCALED_BITS = 192  # of a sum that was multiplied by a factor
+MAX_UNSCALED_EXPONENT = 300  # columns of the size of 2**300 or 2**-300 and beyond get a unit: their squares need one
+MAX_SCALE_EXPONENT = 1000  # units and their inverses are ordinary doubles
 LIMBS_OF_PRODUCT, LIMBS_OF_WEIGHTED_PRODUCT = 7, 10  # with one for the carry
 
 TakeRows = Callable[[slice | Array], Array]  # some rows, by a slice or their numbers: (rows, columns), float64
@@ -117,7 +119,7 @@ def _sum_weighted(take_rows: TakeRows, rows: int, columns: int, weight: Array) -
     total = ExactSums.zeros((count_pairs(columns),))
     for value, n in zip(values[values > 0], times[values > 0], strict=True):
         take_equal = pick_rows(take_rows, np.flatnonzero(weight == value))
-        total = total + _multiply_exactly(sum_products_of_rows(take_equal, int(n), columns), float(value))
+        total = total + sum_products_of_rows(take_equal, int(n), columns).multiply_exactly(float(value))
     return total
 
 
@@ -154,20 +156,49 @@ def stack_sums(sums: Sequence[ExactSums]) -> ExactSums:
     return ExactSums.from_limbs(limbs, base)
 
 
-def _multiply_exactly(sums: ExactSums, factor: float) -> ExactSums:
-    integers, exponent = sums.to_integers()
-    numerator, denominator = factor.as_integer_ratio()
-    return ExactSums.from_integers(integers * numerator, exponent - denominator.bit_length() + 1)
+def transform_products(sums: ExactSums, index: Array, factor: Array) -> ExactSums:
+    """The exact sums of products of new columns, each a sum of up to three multiples of old ones.
 
+    New column i is the sum of ``factor[i, a]`` times column ``index[i, a]``; both arrays are (new columns, 3).
 
-def scale_sums(sums: ExactSums, factor: float) -> ExactSums:
-    """The sums times a factor, rounded to 192 bits: variances far from zero keep their digits, and sums their size."""
-    scaled = _multiply_exactly(sums, float(factor))
-    integers, exponent = scaled.to_integers()
-    cut = np.frompyfunc(
-        lambda v: (v >> max(v.bit_length() - SCALED_BITS, 0)) << max(v.bit_length() - SCALED_BITS, 0), 1, 1
+    >>> sums = sum_products(np.array([[1.0, 1e8 + 1], [1.0, 1e8 + 3]]))
+    >>> transform_products(sums, np.array([[1, 0, 0]]), np.array([[1.0, -1e8, 0.0]])).to_floats().tolist()
+    [10.0]
+    """
+    limbs, shift = kernel.transform_sums(
+        np.ascontiguousarray(sums.limbs), np.ascontiguousarray(index, dtype=np.int64), np.ascontiguousarray(factor)
     )
-    return ExactSums.from_integers(np.asarray(cut(integers), dtype=object), exponent)
+    return ExactSums.from_limbs(limbs, sums.base + shift)
+
+
+def choose_units(n: ExactSums, squares: ExactSums) -> Array:
+    """A power of two for each column: one, unless its square would overflow or vanish, and then of the column's size.
+
+    ``n`` has the weight of the rows, (), and ``squares`` the sums of squares, (columns,).
+    """
+    mantissa, exponent = squares.to_scaled_floats()
+    size = np.where(mantissa != 0, exponent - n.to_scaled_floats()[1], 0) // 2
+    size = np.where(np.abs(size) > MAX_UNSCALED_EXPONENT, size, 0)
+    return np.ldexp(1.0, np.clip(size, -MAX_SCALE_EXPONENT, MAX_SCALE_EXPONENT))
+
+
+def divide_integers(numerator: Array, denominator: Array, exponent: ArrayLike = 0) -> Array:
+    """The doubles nearest to ``numerator / denominator * 2 ** exponent``, of arrays of Python integers.
+
+    The quotient is NaN for a denominator of zero, and infinite where it is beyond the largest double.
+    """
+    divide = np.frompyfunc(_divide_integers, 3, 1)
+    return np.asarray(divide(numerator, denominator, np.asarray(exponent, dtype=object)), dtype=np.float64)
+
+
+def _divide_integers(numerator: int, denominator: int, exponent: int) -> float:
+    if denominator == 0:
+        return np.nan
+    numerator, denominator = numerator << max(int(exponent), 0), denominator << max(-int(exponent), 0)
+    try:
+        return numerator / denominator  # Python rounds the quotient of two integers correctly, once
+    except OverflowError:
+        return np.inf if numerator > 0 else -np.inf
 
 
 # -- in integers -------------------------------------------------------------------------------------------------------
@@ -225,7 +256,7 @@ def choose_layout(take_rows: TakeRows, part: slice) -> DigitLayout:
     sample = [take_rows(slice(start, min(start + SAMPLE_RUN_ROWS, part.stop))) for start in starts.tolist()]
     top, bottom = measure_exponents(np.concatenate(sample))
     n_digits = np.clip(-((bottom - top - 1) // DIGIT_BITS), 1, MAX_DIGITS)
-    n_digits[np.abs(top) > MAX_UNIT_EXPONENT] = 0
+    n_digits[np.abs(top) > MAX_DIGIT_EXPONENT] = 0
     order = np.argsort(-n_digits, kind="stable")
     top, n_digits = np.where(n_digits > 0, top, 0)[order], n_digits[order]
     level = np.arange(n_digits.max(initial=0))[:, None]

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, multigammaln
 
 from priory.core.exact_products import (
+    choose_units,
     count_pairs,
+    divide_integers,
     index_pairs,
     list_pairs,
-    scale_sums,
+    stack_sums,
     sum_products_by_class,
     sum_products_of_rows,
+    transform_products,
 )
-from priory.core.exact_sums import ExactSums, divide_exactly
+from priory.core.exact_sums import ExactSums
 from priory.core.logspace import LOG_TWO_PI
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics, subtract_counts
@@ -27,10 +30,13 @@ from priory.families.base import ArrayFamily, nan_where_zero
 from priory.families.registry import register_family
 
 FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # of what was learned: how much the rounding of decayed weights may be
-MAX_UNSCALED_EXPONENT = 300  # columns of the size of 2**300 or 2**-300 and beyond get a unit: their squares need one
 
 
-@register_record("Scatter", axes={"total": "c", "first": "cd", "second": "ct"})
+@register_record(
+    "Scatter",
+    axes={"total": "c", "first": "cd", "second": "ct"},
+    upgrade=lambda fields: _upgrade_sums_about_origin(fields),
+)
 @dataclass(frozen=True, eq=False)
 class Scatter(Statistics):
     """Exact sums of the rows of each class: of their weights, of their columns, and of products of two columns."""
@@ -70,14 +76,7 @@ class Scatter(Statistics):
     def _choose_unit(self) -> Array:
         squares = self.second.take_columns(_find_squares(self.first.shape[-1]))
         pooled = squares.reshape((self.n.size, self.first.shape[-1])).sum(axis=0)
-        rows = max(float(self.n.sum()), 1.0)
-        size = (pooled.to_scaled_floats()[1] - int(np.frexp(rows)[1])) // 2
-        return np.ldexp(1.0, np.clip(np.where(np.abs(size) > MAX_UNSCALED_EXPONENT, size, 0), -1000, 1000))
-
-    def __mul__(self, weight: float) -> Scatter:
-        return Scatter(*(scale_sums(sums, weight) for sums in (self.total, self.first, self.second)))
-
-    __rmul__ = __mul__
+        return choose_units(self.total.reshape((self.n.size,)).sum(axis=0), pooled)
 
     def check_subtraction(self, total: Scatter, part: Scatter) -> Scatter:
         """Return ``total - part``, or raise NotLearnedError if no rows have these sums.
@@ -107,7 +106,7 @@ class Scatter(Statistics):
         """Mean of ``x / unit``, rounded once; NaN where there are no rows."""
         size = np.frexp(self.unit if unit is None else unit)[1] - 1
         (rows, rows_exponent), (sums, exponent) = self.total.to_integers(), self.first.to_integers()
-        return divide_exactly(sums, rows[..., None], exponent - rows_exponent - size)
+        return divide_integers(sums, rows[..., None], exponent - rows_exponent - size)
 
     def scatter_matrix(self, unit: ArrayLike | None = None) -> Array:
         """Sum of outer products of ``x / unit`` about the mean, rounded once; zero where there are no rows."""
@@ -115,8 +114,28 @@ class Scatter(Statistics):
         size = np.broadcast_to(np.frexp(self.unit if unit is None else unit)[1] - 1, (columns,))
         left, right = list_pairs(columns)
         spread, rows, exponent = _compute_spread(self.total, self.first, self.second, left, right)
-        pairs = divide_exactly(spread, np.where(rows == 0, 1, rows), exponent - size[left] - size[right])
+        pairs = divide_integers(spread, np.where(rows == 0, 1, rows), exponent - size[left] - size[right])
         return np.asarray(pairs[..., index_pairs(columns)])
+
+
+def _upgrade_sums_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
+    """The exact sums of x that older records state as sums of ``z = x / unit - origin``."""
+    if "origin" not in fields:
+        return fields
+    n, first, second, origin, unit = (fields[name] for name in ("n", "first", "second", "origin", "unit"))
+    columns = len(unit)
+    left, right = list_pairs(columns)
+    index = np.zeros((1 + columns, 3), dtype=np.int64)
+    index[:, 0] = np.arange(1 + columns)
+    add, multiply = np.zeros((2, 1 + columns, 3))
+    add[:, 0], multiply[0, 0], multiply[1:, 0] = 1.0, 1.0, unit
+    classes = []
+    for c in range(len(n)):
+        sums = ExactSums.from_floats(np.concatenate([n[c : c + 1], first[c], second[c][left, right]]))
+        add[1:, 1] = origin[c]
+        classes.append(transform_products(transform_products(sums, index, add), index, multiply))
+    upgraded = Scatter.from_products(stack_sums(classes), columns)
+    return {name: getattr(upgraded, name) for name in ("total", "first", "second")}
 
 
 def _compute_spread(

@@ -18,13 +18,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.exact_products import count_pairs, index_pairs, list_pairs, sum_products_of_rows
-from priory.core.exact_sums import ExactSums, divide_exactly
+from priory.core.exact_products import (
+    choose_units,
+    count_pairs,
+    divide_integers,
+    index_pairs,
+    list_pairs,
+    sum_products_of_rows,
+    transform_products,
+)
+from priory.core.exact_sums import ExactSums
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
@@ -46,7 +54,7 @@ class Term(NamedTuple):
         return Term(self.column, "missing")
 
 
-@register_record("CrossProducts")
+@register_record("Products", upgrade=lambda fields: _upgrade_sums_about_origin(fields))
 @dataclass(frozen=True, eq=False)
 class CrossProducts(Statistics):
     """The sums of products of all pairs of one, target and terms; `list_pairs` says in which order.
@@ -66,6 +74,8 @@ class CrossProducts(Statistics):
             return "there is not one sum for each pair of terms"
         if not all(term.kind in TERM_KINDS for term in self.terms):
             return "a term is neither a value nor a level nor a missing flag"
+        if not all(Term(term.column) in self.terms for term in self.terms if term.kind == "missing"):
+            return "a missing flag belongs to no value"
         return "a sum of squares is negative" if (self.products[self._find_squares()].signs() < 0).any() else None
 
     @property
@@ -76,15 +86,6 @@ class CrossProducts(Statistics):
     def _find_squares(self) -> Array:
         """Where the sums of the squares of one, target and terms are."""
         return np.diagonal(index_pairs(2 + len(self.terms)))
-
-    def read_integers(self) -> tuple[Array, int]:
-        """Return the matrix of products (2 + terms, 2 + terms) as Python integers, and their common exponent."""
-
-        def read(record: CrossProducts) -> tuple[Array, int]:
-            integers, exponent = record.products.to_integers()
-            return integers[index_pairs(2 + len(record.terms))], exponent
-
-        return self.derive("integers", read)
 
     # -- terms -----------------------------------------------------------------------------------------------------
 
@@ -151,12 +152,38 @@ class CrossProducts(Statistics):
 
     def centre(self) -> Array:
         """Return the mean of the cells present, for the target and values; zero for levels and flags."""
-        matrix, _ = self.read_integers()
-        n = np.full(1 + len(self.terms), matrix[0, 0], dtype=object)
+        sums, _ = self.products[: 2 + len(self.terms)].to_integers()
+        n = np.full(1 + len(self.terms), sums[0], dtype=object)
         for value, flag in self.find_missing_flags():
-            n[value] -= matrix[0, 1 + flag]
-        values = np.array([True, *(term.kind == "value" for term in self.terms)])
-        return np.where(values & (n > 0), divide_exactly(matrix[0, 1:], np.where(n > 0, n, 1), 0), 0.0)
+            n[value] -= sums[1 + flag]
+        values = np.array([True, *(term.kind == "value" for term in self.terms)]) & (n > 0)
+        return np.where(values, divide_integers(sums[1:], np.where(values, n, 1)), 0.0)
+
+    def choose_units(self) -> Array:
+        """Return a power of two for the target and each term, (1 + terms,): one for columns of an ordinary size."""
+        return self.derive("units", lambda r: choose_units(r.products[0], r.products[r._find_squares()[1:]]))
+
+    def move_cells(self, step: Array) -> ExactSums:
+        """Return the exact products of the same rows with ``step`` (1 + terms,) added to every cell present."""
+        width = 1 + len(step)
+        index, factor = np.zeros((width, 3), dtype=np.int64), np.zeros((width, 3))
+        index[:, 0], factor[:, 0] = np.arange(width), 1.0
+        factor[1:, 1] = step  # times the one
+        for value, flag in self.find_missing_flags():
+            index[1 + value, 2], factor[1 + value, 2] = 1 + flag, -step[value]  # a missing cell stays at zero
+        return transform_products(self.products, index, factor)
+
+
+def _upgrade_sums_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the exact record that sums about an origin, as older files have them, stand for."""
+    if "origin" not in fields:
+        return fields
+    n, first, second, origin, terms = (fields[name] for name in ("n", "first", "second", "origin", "terms"))
+    sums = np.concatenate([np.ravel(n), first, second[list_pairs(len(first))]])
+    old = CrossProducts(ExactSums.from_floats(sums), tuple(terms))
+    moved = CrossProducts(old.move_cells(np.asarray(origin, dtype=float)), old.terms).add_terms(())
+    upgraded = moved.drop_empty_terms()
+    return {"products": upgraded.products, "terms": upgraded.terms}
 
 
 def _find_impossible(sums: Array, sums_exponent: int, squares: Array, squares_exponent: int) -> int | None:

@@ -25,7 +25,7 @@ from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.regression.centred_products import centre_products, choose_units
+from priory.regression.centred_products import centre_products
 from priory.regression.cross_products import CrossProducts
 
 RANK_TOLERANCE = 1e-13  # relative to a column's squared length: a smaller part outside the others is rounding
@@ -156,7 +156,7 @@ class NormalInverseGamma:
             raise DataError(
                 f"the prior is for {len(self.centre) - 1} columns, but the rows have {len(statistics.terms)} terms."
             )
-        prior = self.rescale(np.where(self.units == 1, choose_units(statistics), self.units))
+        prior = self.rescale(np.where(self.units == 1, statistics.choose_units(), self.units))
         gram, cross, square = prior._normal_equations(statistics)
         precision = prior.precision + gram
         residual = cross - gram @ prior.mean  # X'(y - X mean): (weights,)

@@ -18,7 +18,6 @@ from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, NotLearnedError
-from priory.regression.centred_products import choose_units
 from priory.regression.cross_products import CrossProducts, Term, accumulate_products, build_design_matrix
 from priory.regression.design_matrix import (
     NarwhalsFrame,
@@ -238,7 +237,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         if isinstance(self.prior, NormalInverseGamma):
             return self.prior
         level = bool(self.fit_intercept)
-        unit = choose_units(statistics)
+        unit = statistics.choose_units()
         scale = term_scales(statistics, unit) if self.standardise else 1.0 / unit[1:]
         choose = isinstance(self.prior, str)
         strength = choose_linear_strength(statistics, scale, level, unit) if choose else float(self.prior)
