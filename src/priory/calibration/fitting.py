@@ -35,7 +35,6 @@ PAIR_STRENGTHS = tuple(1000 * 10 ** (-0.5 * k) for k in range(13))  # from 1,000
 INTERCEPT_PENALTY = 0.01  # of a strength: the share of a class is known better than anything else
 MAX_REFINED_COLUMNS = 300  # the others keep their tempered evidence
 MAX_ROWS_TO_TEMPER = 2500  # a few dozen weights need no more
-BASE_RATE_ROWS = 2.0  # the vote counts as many rows for the base rate before it has seen any
 MIN_MEMBER_SHARE = 1e-3  # members with less are left out
 
 
@@ -111,13 +110,8 @@ def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
     judged = np.flatnonzero(given.model_of_row >= 0)
     answers = [a[judged] for a in answers]
     group, weight, fold = given.group[judged], given.weight[judged], given.fold[judged]
-    prior_rows = np.full(len(members), 1 / len(members))
-    prior_rows[0] += BASE_RATE_ROWS
-    shares = fit_shares(answers, group, weight, prior_rows)
-    if len(given.judged) > 1:
-        voted = cross_vote(answers, group, weight, fold, prior_rows)
-    else:
-        voted = mix_answers(answers, shares)
+    shares = fit_shares(answers, group, weight)
+    voted = cross_vote(answers, group, weight, fold) if len(given.judged) > 1 else mix_answers(answers, shares)
     kept = np.flatnonzero(shares >= MIN_MEMBER_SHARE)
     return Corrections(
         centre.temperings[-1],

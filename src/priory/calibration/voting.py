@@ -13,6 +13,8 @@ from priory.core.logspace import log_sum_exp
 from priory.core.typing import Array
 
 MAX_VOTE_STEPS = 200
+MEMBER_ROWS = 0.1  # what every member starts with
+NATS_TO_BELIEVE = 5.0  # a gain over the base rate that leaves little room for chance
 
 
 def mix_answers(answers: Sequence[Array], shares: Array) -> Array:
@@ -23,11 +25,24 @@ def mix_answers(answers: Sequence[Array], shares: Array) -> Array:
         return log_sum_exp(np.stack(answers) + np.log(shares)[:, None, None], axis=0)
 
 
-def fit_shares(answers: Sequence[Array], group: Array, weight: Array, prior_rows: Array) -> Array:
-    """The most probable shares, by expectation maximisation; ``prior_rows`` count as rows that a member got right."""
+def fit_shares(answers: Sequence[Array], group: Array, weight: Array) -> Array:
+    """The most probable shares; the first member is the base rate.
+
+    Every member starts with a small part of a row. As long as the others together have not gained some nats over the
+    base rate, the rows may be noise: the base rate keeps that part of them.
+    """
     own = np.stack([a[np.arange(len(group)), group] for a in answers])  # (members, rows)
+    prior_rows = np.full(len(answers), MEMBER_ROWS)
+    shares = _maximise_shares(own, weight, prior_rows)
+    gain = float(weight @ (log_sum_exp(own + np.log(shares)[:, None], axis=0) - own[0]))
+    prior_rows[0] += weight.sum() * np.exp(-max(gain, 0.0) / NATS_TO_BELIEVE)
+    return _maximise_shares(own, weight, prior_rows)
+
+
+def _maximise_shares(own: Array, weight: Array, prior_rows: Array) -> Array:
+    """Shares by expectation maximisation, from log probabilities of the rows' own classes (members, rows)."""
     likelihood = np.exp(own - own.max(axis=0))
-    shares = np.full(len(answers), 1 / len(answers))
+    shares = np.full(len(own), 1 / len(own))
     for _ in range(MAX_VOTE_STEPS):
         new = shares * (likelihood @ (weight / (shares @ likelihood))) + prior_rows
         new /= new.sum()
@@ -38,11 +53,11 @@ def fit_shares(answers: Sequence[Array], group: Array, weight: Array, prior_rows
     return shares
 
 
-def cross_vote(answers: Sequence[Array], group: Array, weight: Array, fold: Array, prior_rows: Array) -> Array:
+def cross_vote(answers: Sequence[Array], group: Array, weight: Array, fold: Array) -> Array:
     """(rows, classes): the vote on each fold, with shares that were fitted to the other folds."""
     voted = np.empty(answers[0].shape)
     for k in np.unique(fold):
         out = fold == k
-        shares = fit_shares([a[~out] for a in answers], group[~out], weight[~out], prior_rows)
+        shares = fit_shares([a[~out] for a in answers], group[~out], weight[~out])
         voted[out] = mix_answers([a[out] for a in answers], shares)
     return voted
