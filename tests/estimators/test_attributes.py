@@ -34,7 +34,7 @@ def number_models():
     yield from (priory.NaiveBayes(), priory.NaiveBayes(average=True), priory.NaiveBayes(calibrate=False))
     yield from (priory.BayesianLogisticRegression(method=method) for method in ("laplace", "map", "ml"))
     yield from (priory.BayesOptimalClassifier(SPACE), priory.GibbsClassifier(SPACE), priory.Calibrated(GaussianNB()))
-    yield from (priory.MDLTreeClassifier(), priory.MDLDiscretiser())
+    yield from (priory.MDLTreeClassifier(), priory.MDLDiscretiser(), priory.SigmoidUnit(), priory.NaiveBayes.textbook())
 
 
 def count_models():

@@ -25,6 +25,7 @@ from priory.core.display_table import join_html
 from priory.core.logspace import log_normalise, normalise
 from priory.core.machine import total_memory_bytes
 from priory.core.model_matching import check_same_columns, check_same_type
+from priory.core.optional_attribute import optional_attribute
 from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
 from priory.core.typing import Array
@@ -285,6 +286,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         return self._fitted_statistics().n
 
     @property
+    @optional_attribute
     def class_prior_(self) -> Array:
         """P(class): the probability of each class before a row is read."""
         self._fitted_statistics()
