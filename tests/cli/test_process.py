@@ -156,8 +156,8 @@ def test_a_terminal_gets_headings_progress_and_lines_that_fit(table):
     train = ["train", "inbox.csv", "--target", "label", "--force"]
     seen = on_a_terminal(*train)
     assert "\x1b[1m308 rows, 3 classes\x1b[0m" in seen
-    assert "\r\x1b[Kleaving out each of 308 rows in turn ...\r\x1b[K" in seen
+    assert "\r\x1b[Kjudging 308 rows by models that have not learned them ...\r\x1b[K" in seen
     seen = on_a_terminal(*train, "--ignore", "text", NO_COLOR="1", TERM="dumb")
     assert "\x1b" not in seen
-    told = seen[seen.index("columns,") : seen.index("leave-one-out")]
+    told = seen[seen.index("columns,") : seen.index("scores:")]
     assert max(map(len, told.splitlines())) <= 60

@@ -20,7 +20,7 @@ def test_train_says_what_a_person_wants_to_know(mail, run):
     assert out.startswith("6 rows, 2 classes: ham 3, spam 3\ncolumns, by the family that explains them best\n")
     for part in (
         "  text, 25 different words: text\n",
-        "leave-one-out",
+        "scores: each row judged by a model that has not seen it",
         "accuracy",
         "log loss",
         "base rate",

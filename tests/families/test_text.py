@@ -91,7 +91,8 @@ def test_probabilities_are_calibrated_whatever_the_vocabulary(options):
 @pytest.mark.parametrize("model", sorted(BAG_MODELS))
 def test_limits_on_tokens_hold_in_a_table(model):
     seen = Text(model, max_features=7).observe(TEXTS, np.zeros(len(TEXTS), dtype=np.int32), 1)
-    rows = Text(model, max_features=7).rows(seen, TEXTS)
+    family = Text(model, max_features=7)
+    rows = family.encode_features(family.choose_features(seen), TEXTS)
     expected = text_model({"model": model, "max_features": 7, "cjk": True}).fit(TEXTS, ["a"] * len(TEXTS))
     assert rows.shape == (len(TEXTS), len(expected.vocabulary_))
 

@@ -144,10 +144,10 @@ TEXT_2 = int.from_bytes(b"2", "little")
         (0, 0, "says format 0, to be read from format 0 on, which no version writes; get the file again"),
         (2, 0, "says format 2, to be read from format 0 on, which no version writes; get the file again"),
         (1, 2, "says format 1, to be read from format 2 on, which no version writes; get the file again"),
-        (7, 7, "(format 7); this is {version}, which reads up to format 2: upgrade priory."),
-        (7, 2, "(format 7); this is {version}, which reads up to format 2: upgrade priory."),
-        (2, 2**32 - 1, "(format 4294967295); this is {version}, which reads up to format 2: upgrade priory."),
-        (TEXT_2, TEXT_2, "(format 50); this is {version}, which reads up to format 2: upgrade priory."),
+        (7, 7, "(format 7); this is {version}, which reads up to format 3: upgrade priory."),
+        (7, 2, "(format 7); this is {version}, which reads up to format 3: upgrade priory."),
+        (2, 2**32 - 1, "(format 4294967295); this is {version}, which reads up to format 3: upgrade priory."),
+        (TEXT_2, TEXT_2, "(format 50); this is {version}, which reads up to format 3: upgrade priory."),
     ],
 )
 def test_a_format_that_this_version_does_not_know_is_refused_with_what_to_do(words, path, form, needed, what):

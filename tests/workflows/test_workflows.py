@@ -87,7 +87,8 @@ def test_notes_progress_and_activities_go_to_the_callbacks(mail, quiet):
     workflows.train("mail2.csv", target="label", columns=ColumnOptions(types={"text": "text"}), callbacks=callbacks)
     assert notes == ["column 'nothing' is empty and was left out"]
     assert sum(sizes) > 100
-    assert activities == ["leaving out each of 6 rows in turn", "looking for leakage"]
+    judging = "judging 6 rows by models that have not learned them"
+    assert activities == ["fitting corrections", judging, "looking for leakage"]
 
 
 def test_predictions_are_batches_a_table_or_a_file(mail, quiet):

@@ -270,26 +270,6 @@ class ExactSums(Statistics):
         return None
 
 
-def divide_exactly(numerator: Array, denominator: Array, exponent: ArrayLike) -> Array:
-    """The doubles nearest to ``numerator * 2 ** exponent / denominator``, which are Python integers; NaN for n / 0."""
-    divide = np.frompyfunc(_divide_integers, 3, 1)
-    return np.asarray(divide(numerator, denominator, np.asarray(exponent, dtype=object)), dtype=np.float64)
-
-
-def _divide_integers(numerator: int, denominator: int, exponent: int) -> float:
-    if denominator == 0:
-        return np.nan
-    exponent = int(exponent)
-    if exponent >= 0:
-        numerator <<= exponent
-    else:
-        denominator <<= -exponent
-    try:
-        return numerator / denominator  # Python rounds the quotient of two integers correctly, once
-    except OverflowError:
-        return np.inf if numerator > 0 else -np.inf
-
-
 def _round_ratio(numerator: int, denominator: int, exponent: int) -> tuple[int, int]:
     """The integer nearest to ``numerator / denominator * 2 ** shift``, and ``exponent - shift``."""
     if not numerator:
