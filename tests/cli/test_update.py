@@ -19,16 +19,14 @@ from shell import TEXTS, write
 
 
 def test_learn_and_forget_are_exact(mail, run):
-    before = priory.load("mail.priory")
+    before = Path("mail.priory").read_bytes()
     write("more.csv", ["label", "text"], [["eggs", "a new word"], ["ham", "lunch again"]])
     code, out, _ = run("learn", "mail.priory", "more.csv")
     assert (code, out) == (0, "2 rows learned; mail.priory now knows 8\n")
     assert priory.load("mail.priory").classes_.tolist() == ["eggs", "ham", "spam"]
     code, out, _ = run("forget", "mail.priory", "more.csv", "--json")
     assert json.loads(out) == {"model": "mail.priory", "forgotten": 2, "rows": 6.0}
-    after = priory.load("mail.priory")
-    assert after.vocabulary_ == before.vocabulary_
-    np.testing.assert_array_equal(after.counts_[:, 1:], before.counts_)
+    assert Path("mail.priory").read_bytes() == before
 
 
 def write_inbox():
@@ -96,7 +94,7 @@ def test_learning_into_nothing_makes_the_model_that_train_makes(run):
     assert (code, out) == (0, "6 rows learned; new.priory now knows 6\n")
     created = "created one that predicts 'label' from text (text, 25 different words)"
     assert err == f"priory: new.priory: no such model; {created}\n"
-    run("train", "a.csv", "b.csv", "--target", "label", "--plain", "-o", "trained.priory")
+    run("train", "a.csv", "b.csv", "--target", "label", "--no-audit", "-o", "trained.priory")
     new, trained = priory.load("new.priory"), priory.load("trained.priory")
     assert new.get_params() == trained.get_params()
     assert new.vocabulary_ == trained.vocabulary_

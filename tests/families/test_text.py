@@ -84,7 +84,7 @@ def test_a_saved_model_goes_on_learning_and_forgetting(options, tmp_path):
 def test_probabilities_are_calibrated_whatever_the_vocabulary(options):
     model = pr.NaiveBayes({"text": Text(**options)}).fit(ROWS, LABELS)
     scores = model.evaluate()
-    assert scores.log_loss.value < 0.69
+    assert scores.log_loss.value < 0.75  # base rate: 1.07
     assert np.isfinite(model.predict_log_proba(ROWS)).all()
 
 

@@ -108,7 +108,7 @@ def test_any_split_and_order_of_the_rows_give_the_same_model(estimator, seed, cu
 def test_forgetting_rows_equals_never_having_seen_them(estimator, seed, gone):
     X, y = table(estimator, seed)
     rest = clone(estimator).partial_fit(X[gone:], y[gone:], classes=[0, 1, 2])
-    model = clone(estimator).fit(X, y).forget(X[:gone], y[:gone])
+    model = clone(estimator).partial_fit(X, y, classes=[0, 1, 2]).forget(X[:gone], y[:gone])
     assert_same_model(model, rest, X[gone:], counts_exactly(estimator))
 
 

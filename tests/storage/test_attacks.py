@@ -335,7 +335,7 @@ TREES = [
 
 @pytest.mark.parametrize(("change", "what"), TREES, ids=range(len(TREES)))
 def test_hostile_trees_are_refused(change, what, path):
-    path.write_bytes(forged(pr.TextClassifier(salt=1).fit(TEXTS, LABELS), change))
+    path.write_bytes(forged(pr.TextClassifier(salt=1, memory=0).fit(TEXTS, LABELS), change))
     with pytest.raises(ModelFileError) as error:
         pr.load(path)
     assert what in str(error.value)
@@ -386,7 +386,7 @@ WORDS = [
 
 @pytest.mark.parametrize(("changed", "what"), WORDS, ids=range(len(WORDS)))
 def test_words_that_cannot_be_are_refused(changed, what, path):
-    path.write_bytes(with_arrays(pr.TextClassifier().fit(TEXTS, LABELS), **changed))
+    path.write_bytes(with_arrays(pr.TextClassifier(memory=0).fit(TEXTS, LABELS), **changed))
     with pytest.raises(ModelFileError) as error:
         pr.load(path)
     assert what in str(error.value)

@@ -213,7 +213,7 @@ def test_inspect_shows_control_characters_escaped(path):
 
 
 def test_a_hashed_model_reveals_no_words(path):
-    pr.save(pr.TextClassifier(buckets=64).fit(TEXTS, LABELS), path)
+    pr.save(pr.TextClassifier(buckets=64, memory=0).fit(TEXTS, LABELS), path)
     assert pr.storage.inspect(path).reveals == [
         "counts of hashed words, and the salt with which a guessed word can be looked up"
     ]
@@ -357,7 +357,7 @@ def test_rising_numbers_come_back_as_they_were(steps, kind):
 
 def test_counts_of_words_lie_in_the_file_as_narrow_as_they_are(path):
     words = [f"word{i:03}" for i in range(100)]
-    pr.save(pr.TextClassifier().fit([" ".join(words), "other text"], ["a", "b"]), path)
+    pr.save(pr.TextClassifier(memory=0).fit([" ".join(words), "other text"], ["a", "b"]), path)
     assert pr.storage.inspect(path).sections == {"<i8": 64, "|u1": 64 + 128 + 768 + 256, "<f8": 128}
     assert pr.load(path).statistics_.parts[0].counts.dtype == float
 

@@ -15,6 +15,7 @@ from priory.bag_of_words.documents import (
     drop_empty_documents,
     find_nonempty_documents,
 )
+from priory.core.content_hash import scramble_bits
 from priory.core.registration import register_record
 from priory.core.typing import Array
 
@@ -23,7 +24,7 @@ from priory.core.typing import Array
     "TokenBags",
     axes={"arena": "k", "ends": "v", "indptr": "p", "ids": "b", "occurrences": "b", "letters": "r"},
     dtypes={"arena": "u1", "ends": "i8", "indptr": "i8", "ids": "i8", "letters": "i8"},
-    reveals="the words of single texts, without their order",
+    reveals="which words or buckets single texts have, without their order",
 )
 @dataclass(frozen=True, eq=False)
 class TokenBags:
@@ -135,8 +136,8 @@ class TokenBags:
         if len(self.ends):
             names = reading.decode_vocabulary(self.arena, self.ends)
             tokens = np.array([crc32(name.encode()) for name in names], dtype=np.uint64)[self.ids]
-        mixed = (tokens + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        sums = np.append(np.uint64(0), np.cumsum(mixed * self.occurrences.astype(np.uint64)))
+        counted = scramble_bits(tokens + np.uint64(1)) + self.occurrences.astype(np.uint64)
+        sums = np.append(np.uint64(0), np.cumsum(scramble_bits(counted)))  # modulo 2^64, so that differences are exact
         return np.asarray(np.diff(sums[self.indptr]))
 
 

@@ -63,7 +63,9 @@ class TokenCounts(BagCounts):
             return self
         return self.take_tokens(find_token_order(self.arena, self.ends))
 
-    sort_content = sort_tokens
+    def sort_content(self) -> TokenCounts:
+        """Return the record with its tokens sorted, unless they cannot be tokens."""
+        return self.sort_tokens() if is_valid_vocabulary(self.arena, self.ends) else self
 
     def index(self, analyzer: str = "word") -> TokenIndex:
         """An index for looking up tokens: the column of a token is its row in the counts."""

@@ -1,4 +1,4 @@
-"""A short name for the content of a record: equal names are equal content."""
+"""Hashes that are the same on every machine: of a record, and of many numbers at once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 
 import numpy as np
+
+from priory.core.typing import Array
+
+MIX_ONE, MIX_TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # odd, with about as many ones as zeros
+HALF = np.uint64(32)
 
 
 def hash_content(value: object) -> str:
@@ -38,3 +43,12 @@ def _iter_pieces(value: object) -> Iterator[bytes]:
             yield from _iter_pieces(item)
     else:
         yield repr(value).encode(errors="surrogatepass")
+
+
+def scramble_bits(x: Array) -> Array:
+    """Numbers of 64 bits, of which each bit depends on all bits of what was given."""
+    mixed = (x ^ (x >> HALF)) * MIX_ONE
+    mixed ^= mixed >> HALF
+    mixed *= MIX_TWO
+    mixed ^= mixed >> HALF
+    return mixed

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from priory.core.content_hash import scramble_bits
 from priory.core.registration import register_record
 from priory.core.sharding import map_shards
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
@@ -25,8 +26,6 @@ from priory.models.cells import Cells, hash_bytes, hash_value, take_rows
 DEFAULT_MEMORY = 5000  # rows that are kept
 MEMORY_TO_REFINE = 50_000  # rows that are kept where a refinement was asked for
 NO_LIMIT = (1 << 64) - 1  # above every hash: no row was dropped
-MIX_ONE, MIX_TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # odd, with about as many ones as zeros
-HALF = np.uint64(32)
 TEXT_COLUMN_NAMES = ("text",)  # the column of a model of texts, as hashes know it
 
 
@@ -195,15 +194,6 @@ def hash_labelled_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], c
     for _ in map_shards(hash_shard, len(group)):
         pass
     return np.minimum(total, np.uint64(NO_LIMIT - 1))
-
-
-def scramble_bits(x: Array) -> Array:
-    """Numbers of 64 bits, of which each bit depends on all bits of what was given."""
-    mixed = (x ^ (x >> HALF)) * MIX_ONE
-    mixed ^= mixed >> HALF
-    mixed *= MIX_TWO
-    mixed ^= mixed >> HALF
-    return mixed
 
 
 def split_weights(sample: RowSample, folds: int) -> Array:

@@ -211,7 +211,7 @@ def read_nomogram(model: TableModel, label: Label) -> dict[str, dict[object, flo
             if any(line.name == "(together)" for line in ledger.lines):
                 raise DataError(
                     "the model has corrections of several columns together, which a nomogram cannot show; "
-                    'use NaiveBayes(refine=False, structure="naive") or NaiveBayes.textbook().'
+                    'use NaiveBayes(calibrate=False) or NaiveBayes.textbook().'
                 )
             weights = ledger.weights(label, next(c for c in classes if c != label))
             at = [line.name for line in ledger.entries()].index(name, 1)
