@@ -149,7 +149,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     >>> model.predict([{"outlook": "sunny", "wind": 4.0}]).tolist()
     ['yes']
     >>> model.forget(table[:1], ["yes"]).class_count_.tolist()  # as if the row had never been learned
-    [2.0, 0.0]
+    [2.0]
     """
 
     alpha_: float
