@@ -102,8 +102,8 @@ def draw_count(rng: np.random.Generator) -> float:
     return float(rng.choice([0, 0, 1, 1, 2, 3, 40]))
 
 
-def draw_large_count(rng: np.random.Generator) -> float:
-    return float(rng.choice([0, 0.1, 0.5, 1, 3, 1e15, 1e60, abs(rng.normal())]))
+def draw_fraction(rng: np.random.Generator) -> float:
+    return float(rng.choice([0, 1 / 64, 0.5, 1, 3, 2.0**30, float(rng.integers(1 << 20)) / 64]))
 
 
 def draw_bit(rng: np.random.Generator) -> float:
@@ -205,7 +205,7 @@ KINDS: list[Kind] = [
     Kind("CategoricalNB", lambda _: nb.CategoricalNB(), repeat_column(draw_count), "matrix", 0.0),
     Kind("MultinomialNB", lambda _: nb.MultinomialNB(), repeat_column(draw_count), "matrix", 0.0),
     Kind("ComplementNB", lambda _: nb.ComplementNB(), repeat_column(draw_count), "matrix", 0.0),
-    Kind("MultinomialNB, fractions", lambda _: nb.MultinomialNB(), repeat_column(draw_large_count), "matrix", 0.0),
+    Kind("MultinomialNB, fractions", lambda _: nb.MultinomialNB(), repeat_column(draw_fraction), "matrix", 0.0),
     Kind("PoissonNB", lambda _: nb.PoissonNB(), repeat_column(draw_count), "matrix", 0.0),
     Kind("GammaNB", lambda _: nb.GammaNB(), repeat_column(draw_amount), "matrix", 0.0),
     Kind("GaussianNB", lambda _: nb.GaussianNB(), repeat_column(draw_number), "matrix", 0.0),

@@ -17,21 +17,12 @@ import priory as pr
 from exact_forgetting import KINDS, save_to_bytes
 from priory import naive_bayes as nb
 
-ROUNDED_SUMS = (  # kinds whose sums of real numbers depend on the order of the rows
-    "NaiveBayes, numbers",
-    "NaiveBayes, mixed",
-    "MultinomialNB, fractions",
-    "PoissonNB",
-    "GammaNB",
-    "Gaussian",
-    "Bayesian",
-)
 TEXTS = ["win cash now", "quixotic prize", "lunch at noon?", "see you at noon"]
 LABELS = ["spam", "HIV-positive", "ham", "ham"]
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if not k.name.startswith(ROUNDED_SUMS)], ids=lambda kind: kind.name)
-@settings(max_examples=5, deadline=None)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_a_model_with_a_history_is_the_file_of_one_that_was_given_what_is_left(kind, seed):
     assert exact_forgetting.run_case(kind, seed)
