@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, final
 
@@ -34,27 +35,44 @@ MAX_ABS_Z = 1e140  # the square of anything larger would overflow; the answer is
 @register_record("Moments", axes={"n": "cd"}, upgrade=lambda fields: _expand_about_origin(fields))
 @dataclass(frozen=True, eq=False)
 class Moments(Statistics):
-    """The number of rows, their sum and the sum of their squares, both exact."""
+    """The number of rows, their sum and the sum of their squares, all of them exact.
+
+    ``n`` is ``weight`` rounded; they differ only where fractional weights do not add up to a double.
+    """
 
     n: Array  # (classes, columns)
+    weight: ExactSums  # (classes, columns)
     first: ExactSums  # (classes, columns)
     second: ExactSums  # (classes, columns)
 
     def find_fault(self) -> str | None:
-        fault = find_misshapen_sums(self.n, self.first, self.second)
+        fault = find_misshapen_sums(self.n, self.weight, self.first, self.second)
+        if fault is None and not np.array_equal(self.n, self.weight.to_floats()):
+            return "the number of rows is not their weight"
         return fault or ("a sum of squares is negative" if (self.second.signs() < 0).any() else None)
+
+    def combine(self, other: Moments, op: Callable[[Array, Array], Array]) -> Moments:
+        combined = super().combine(other, op)
+        return replace(combined, n=combined.weight.to_floats())
+
+    def pool_classes(self) -> Moments:
+        pooled = super().pool_classes()
+        return replace(pooled, n=pooled.weight.to_floats())
 
     def __mul__(self, weight: float) -> Moments:
         """Sums scaled just as the counts are, so that decay changes no mean and no variance by more than rounding."""
-        n = self.n * weight
-        after, before = (_to_ratios(np.asarray(counts)) for counts in (n, np.where(self.n > 0, self.n, 1.0)))
-        ratio = after[0] * before[1], after[1] * before[0]
-        return Moments(n, self.first.scale(*ratio), self.second.scale(*ratio))
+        n = ExactSums.from_floats(self.n * weight)
+        (before, exponent), (after, scaled_exponent) = self.weight.to_integers(), n.to_integers()
+        before = np.where(self.n > 0, before, 1)
+        lowest = min(exponent, scaled_exponent)
+        ratio = after << (scaled_exponent - lowest), before << (exponent - lowest)
+        return Moments(n.to_floats(), n, self.first.scale(*ratio), self.second.scale(*ratio))
 
     __rmul__ = __mul__
 
     def check_subtraction(self, total: Moments, part: Moments) -> Moments:
         left: Moments = super().check_subtraction(total, part)
+        left = replace(left, n=left.weight.to_floats())
         exponent = total._find_top_exponent()
         squares = np.maximum(total.second.to_floats(2 * exponent), 0.0)
         lost = left.n * left.variances(exponent) < -SPREAD_ROUNDING_TOLERANCE * squares
@@ -65,11 +83,11 @@ class Moments(Statistics):
 
     def means(self, exponent: ArrayLike = 0) -> Array:
         """The means in units of ``2 ** exponent``, correctly rounded; NaN for a class without rows."""
-        return compute_means(self.n, self.first, exponent)
+        return compute_means(self.weight, self.first, exponent)
 
     def variances(self, exponent: ArrayLike = 0) -> Array:
         """The variances in units of ``2 ** (2 * exponent)``, correctly rounded; zero for a class without rows."""
-        return np.nan_to_num(compute_variances(self.n, self.first, self.second, exponent))
+        return np.nan_to_num(compute_variances(self.weight, self.first, self.second, exponent))
 
     def find_exponents(self) -> Array:
         """For each column an exponent with ``2 ** exponent`` near the size of its values: (columns,).
@@ -115,14 +133,6 @@ class Moments(Statistics):
         return np.asarray(self.second.to_scaled_floats()[1] // 2)
 
 
-def _to_ratios(counts: Array) -> tuple[Array, Array]:
-    """Numerators and denominators, as Python integers."""
-    ratios = np.empty((counts.size, 2), dtype=object)
-    for i, count in enumerate(counts.flat):
-        ratios[i] = float(count).as_integer_ratio()
-    return ratios[:, 0].reshape(counts.shape), ratios[:, 1].reshape(counts.shape)
-
-
 def _expand_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
     """The sums of x that older records state as sums of ``z = x / unit - origin``, without rounding."""
     if "origin" not in fields:
@@ -132,6 +142,7 @@ def _expand_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
     product, two = ExactSums.from_products, np.full(n.shape, 2.0)
     return {
         "n": n,
+        "weight": ExactSums.from_floats(n),
         "first": product(unit, first) + product(unit, n, origin),
         "second": product(unit, unit, second)
         + product(unit, unit, two, origin, first)
@@ -205,8 +216,9 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> Moments:
         rows = GroupedRows(x, group, groups)
-        n, first, second = column_kernels.sum_exactly(rows.x, rows.group, weight, rows.groups, squares=True)
-        return Moments(rows.reshape_sums(n), rows.reshape_sums(first), rows.reshape_sums(second))
+        _, *sums = column_kernels.sum_exactly(rows.x, rows.group, weight, rows.groups, squares=True)
+        exact_n, first, second = (rows.reshape_sums(s) for s in sums)
+        return Moments(exact_n.to_floats(), exact_n, first, second)
 
     def posterior(self, statistics: Moments) -> Self:
         n, (mantissa, exponent) = statistics.n, np.frexp(self.unit)

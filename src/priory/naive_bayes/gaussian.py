@@ -215,7 +215,8 @@ class GaussianNB(BaseClassifier[Array]):
         more = Gaussian().observe(X, weight=sample_weight)
         n, mean, variance = (np.broadcast_to(np.asarray(v, dtype=float), more.n.shape) for v in (n_past, mu, var))
         second = ExactSums.from_products(n, variance) + ExactSums.from_products(n, mean, mean)
-        return Gaussian().ml(Moments(n, ExactSums.from_products(n, mean), second) + more)
+        past = Moments(n, ExactSums.from_floats(n), ExactSums.from_products(n, mean), second)
+        return Gaussian().ml(past + more)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
