@@ -85,6 +85,8 @@ class ExactSums(Statistics):
     @classmethod
     def from_products(cls, *factors: Array) -> Self:
         """The products of finite doubles, element by element."""
+        if not all(np.isfinite(f).all() for f in factors):
+            raise DataError("an infinite or missing number has no exact sum.")
         values = [np.frexp(np.asarray(f, dtype=np.float64)) for f in factors]
         mantissa, exponent = np.array(1, dtype=object), np.array(0, dtype=object)
         for m, e in values:

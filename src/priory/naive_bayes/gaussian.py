@@ -14,7 +14,8 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
 from priory.estimators.labels import convert_to_numpy
-from priory.families.gaussian import Gaussian, Moments
+from priory.families.gaussian import Gaussian
+from priory.families.moments import Moments
 from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.array_libraries import convert_like, empty_like, find_array_library, is_single_precision
