@@ -19,6 +19,7 @@ MAX_DIGIT_EXPONENT = 400  # of digits: products of any two are then neither too 
 N_SAMPLE_RUNS, SAMPLE_RUN_ROWS = 16, 16  # of a shard: what the digits are chosen by
 FAR_CELL_SHARE, FAR_BITS = 0.02, 8  # of the sampled cells, so many may be this much larger or finer than all others
 SAMPLE_MARGIN = 1.25  # how much larger than in the sample cells are expected to be
+MIN_SPARE_BITS = 3  # for cells that are larger or finer than all in the sample
 UNUSED_EXPONENT = 4096  # of the lowest bit of zero: above that of any number
 
 TakeRows = Callable[[slice | Array], Array]  # some rows, by a slice or their numbers: (rows, columns), float64
@@ -40,7 +41,9 @@ def choose_layout(take_rows: TakeRows, part: slice) -> DigitLayout:
     starts = part.start + space_evenly(max(part.stop - part.start - SAMPLE_RUN_ROWS, 0) + 1, N_SAMPLE_RUNS)
     sample = [take_rows(slice(start, min(start + SAMPLE_RUN_ROWS, part.stop))) for start in starts.tolist()]
     top, bottom = measure_exponents(np.concatenate(sample))
-    n_digits = np.clip(-((bottom - top - 1) // DIGIT_BITS), 1, MAX_DIGITS)
+    bits = top + 1 - bottom
+    n_digits = np.clip(-((-bits - MIN_SPARE_BITS) // DIGIT_BITS), 1, MAX_DIGITS)
+    top = top + np.maximum(DIGIT_BITS * n_digits - bits, 0) // 3  # of the spare bits; the others are below the bottom
     n_digits[np.abs(top) > MAX_DIGIT_EXPONENT] = 0
     order = np.argsort(-n_digits, kind="stable")
     top, n_digits = np.where(n_digits > 0, top, 0)[order], n_digits[order]
