@@ -15,7 +15,7 @@ from priory.core.typing import Array
 
 DIGIT_BITS = 23
 MAX_DIGITS = 5  # of one cell: a column that needs more has a few cells far from the others
-MAX_DIGIT_EXPONENT = 400  # of digits: products of any two are then neither too large nor too small for a double
+MAX_DIGIT_EXPONENT = 800  # of the largest digit: units, and what divides by them, are ordinary doubles
 N_SAMPLE_RUNS, SAMPLE_RUN_ROWS = 16, 16  # of a shard: what the digits are chosen by
 FAR_CELL_SHARE, FAR_BITS = 0.02, 8  # of the sampled cells, so many may be this much larger or finer than all others
 SAMPLE_MARGIN = 1.25  # how much larger than in the sample cells are expected to be

@@ -16,7 +16,7 @@ How the digits are chosen decides how fast this is, never what comes out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, reduce
 from itertools import pairwise
 from operator import add
@@ -127,13 +127,26 @@ def sum_products_by_class(
 
 def stack_sums(sums: Sequence[ExactSums]) -> ExactSums:
     """Arrays of sums of one shape as one array, along a new first axis."""
+    limbs, base = _align_windows(sums)
+    return ExactSums.from_limbs(np.stack(limbs), base)
+
+
+def join_sums(sums: Sequence[ExactSums]) -> ExactSums:
+    """Arrays of sums as one array, along their last axis."""
+    limbs, base = _align_windows(sums)
+    return ExactSums.from_limbs(np.concatenate(limbs, axis=-2), base)
+
+
+def _align_windows(sums: Sequence[ExactSums]) -> tuple[list[Array], int]:
+    """The limbs of each array in one window that holds all of them, and its base."""
     windows = [s for s in sums if s.limbs.shape[-1]]
     base = min((s.base for s in windows), default=0)
     top = max((s.base + s.limbs.shape[-1] for s in windows), default=0)
-    limbs = np.zeros((len(sums), *sums[0].shape, top - base), dtype=np.int64)
+    limbs = [np.zeros((*s.shape, top - base), dtype=np.int64) for s in sums]
     for place, one in zip(limbs, sums, strict=True):
-        place[..., one.base - base : one.base - base + one.limbs.shape[-1]] = one.limbs
-    return ExactSums.from_limbs(limbs, base)
+        start = one.base - base if one.limbs.shape[-1] else 0
+        place[..., start : start + one.limbs.shape[-1]] = one.limbs
+    return limbs, base
 
 
 def transform_products(sums: ExactSums, index: Array, factor: Array) -> ExactSums:
@@ -149,6 +162,19 @@ def transform_products(sums: ExactSums, index: Array, factor: Array) -> ExactSum
         np.ascontiguousarray(sums.limbs), np.ascontiguousarray(index, dtype=np.int64), np.ascontiguousarray(factor)
     )
     return ExactSums.from_limbs(limbs, sums.base + shift)
+
+
+def move_columns(sums: ExactSums, step: Array, missing_flags: Iterable[tuple[int, int]] = ()) -> ExactSums:
+    """The exact products of the same rows with ``step`` (columns,) added to every cell; the first column is all ones.
+
+    ``missing_flags`` are columns whose cells are zero where they are missing, and stay so, each with the column that is
+    one there.
+    """
+    index, factor = np.zeros((len(step), 3), dtype=np.int64), np.zeros((len(step), 3))
+    index[:, 0], factor[:, 0], factor[:, 1] = np.arange(len(step)), 1.0, step
+    for column, flag in missing_flags:
+        index[column, 2], factor[column, 2] = flag, -step[column]
+    return transform_products(sums, index, factor)
 
 
 def choose_units(n: ExactSums, squares: ExactSums) -> Array:

@@ -13,11 +13,13 @@ from priory.core.exact_products import (
     count_pairs,
     divide_integers,
     index_pairs,
+    join_sums,
     list_pairs,
+    move_columns,
     stack_sums,
     transform_products,
 )
-from priory.core.exact_sums import ExactSums
+from priory.core.exact_sums import ExactSums, compute_variances
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
@@ -79,7 +81,7 @@ class Scatter(Statistics):
         """
         empty = subtract_counts(total.n, part.n) == 0
         squares = _find_squares(self.first.shape[-1])
-        spread, learned = (np.diagonal(r.scatter_matrix(total.unit), axis1=-2, axis2=-1) for r in (self, total))
+        spread, learned = (r._compute_spreads(total.unit) for r in (self, total))
         left = ~_is_small(self.second.take_columns(squares), part.second.take_columns(squares))
         if (spread < -FORGOTTEN_SPREAD_TOLERANCE * learned).any() or (left & empty[..., None]).any():
             raise NotLearnedError("cannot forget these rows: they have more spread than was learned.")
@@ -102,14 +104,30 @@ class Scatter(Statistics):
         (rows, rows_exponent), (sums, exponent) = self.total.to_integers(), self.first.to_integers()
         return divide_integers(sums, rows[..., None], exponent - rows_exponent - size)
 
+    def _compute_spreads(self, unit: Array) -> Array:
+        """Sum of squares of each column of ``x / unit`` about its mean: (classes, columns)."""
+        n = np.broadcast_to(self.n[..., None], self.first.shape)
+        squares = self.second.take_columns(_find_squares(self.first.shape[-1]))
+        return n * np.nan_to_num(compute_variances(n, self.first, squares, np.frexp(unit)[1] - 1))
+
     def scatter_matrix(self, unit: ArrayLike | None = None) -> Array:
-        """Sum of outer products of ``x / unit`` about the mean, rounded once; zero where there are no rows."""
+        """Sum of outer products of ``x / unit`` about the mean; zero where there are no rows.
+
+        Products about the rounded mean are exact and rounded once. What the mean was rounded by is taken off after
+        that: it is never the larger part of them.
+        """
         columns = self.first.shape[-1]
-        size = np.broadcast_to(np.frexp(self.unit if unit is None else unit)[1] - 1, (columns,))
-        left, right = list_pairs(columns)
-        spread, rows, exponent = _compute_spread(self.total, self.first, self.second, left, right)
-        pairs = divide_integers(spread, np.where(rows == 0, 1, rows), exponent - size[left] - size[right])
-        return np.asarray(pairs[..., index_pairs(columns)])
+        units = np.broadcast_to(np.asarray(self.unit if unit is None else unit, dtype=float), (columns,))
+        size = np.concatenate([[0], np.frexp(units)[1] - 1])
+        left, right = list_pairs(1 + columns)
+        sums = join_sums([self.total.reshape((*self.total.shape, 1)), self.first, self.second])
+        centre = np.nan_to_num(self.mean(1.0)).reshape(-1, columns)
+        found = np.empty((len(centre), columns, columns))
+        for c, products in enumerate(sums.reshape((len(centre), len(left))).limbs):
+            moved = move_columns(ExactSums.from_limbs(products, sums.base), np.concatenate([[0.0], -centre[c]]))
+            matrix = moved.to_floats(size[left] + size[right])[index_pairs(1 + columns)]
+            found[c] = matrix[1:, 1:] - np.outer(matrix[0, 1:], matrix[0, 1:]) / (matrix[0, 0] or 1.0)
+        return found.reshape((*self.total.shape, columns, columns))
 
 
 def _upgrade_sums_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
@@ -118,31 +136,14 @@ def _upgrade_sums_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
         return fields
     n, first, second, origin, unit = (fields[name] for name in ("n", "first", "second", "origin", "unit"))
     columns = len(unit)
-    left, right = list_pairs(columns)
-    index = np.zeros((1 + columns, 3), dtype=np.int64)
-    index[:, 0] = np.arange(1 + columns)
-    add, multiply = np.zeros((2, 1 + columns, 3))
-    add[:, 0], multiply[0, 0], multiply[1:, 0] = 1.0, 1.0, unit
+    index, scale = np.zeros((1 + columns, 3), dtype=np.int64), np.zeros((1 + columns, 3))
+    index[:, 0], scale[:, 0] = np.arange(1 + columns), np.concatenate([[1.0], unit])
     classes = []
     for c in range(len(n)):
-        sums = ExactSums.from_floats(np.concatenate([n[c : c + 1], first[c], second[c][left, right]]))
-        add[1:, 1] = origin[c]
-        classes.append(transform_products(transform_products(sums, index, add), index, multiply))
+        sums = ExactSums.from_floats(np.concatenate([n[c : c + 1], first[c], second[c][list_pairs(columns)]]))
+        classes.append(transform_products(move_columns(sums, np.concatenate([[0.0], origin[c]])), index, scale))
     upgraded = Scatter.from_products(stack_sums(classes), columns)
     return {name: getattr(upgraded, name) for name in ("total", "first", "second")}
-
-
-def _compute_spread(
-    total: ExactSums, first: ExactSums, second: ExactSums, left: Array, right: Array
-) -> tuple[Array, Array, int]:
-    """``n Σxy - Σx Σy`` of pairs of columns as integers, ``n`` that divides them, and the exponent of the ratio."""
-    (rows, n_exponent), (sums, exponent), (products, second_exponent) = (
-        s.to_integers() for s in (total, first, second)
-    )
-    rows = np.asarray(rows, dtype=object)[..., None]
-    common = min(n_exponent + second_exponent, 2 * exponent)
-    spread = (rows * products) << (n_exponent + second_exponent - common)
-    return spread - ((sums[..., left] * sums[..., right]) << (2 * exponent - common)), rows, common - n_exponent
 
 
 def _is_small(sums: ExactSums, total: ExactSums) -> Array:
