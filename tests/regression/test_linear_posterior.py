@@ -10,7 +10,8 @@ from priory.core.registration import find_registered_name
 from priory.errors import DataError, NotLearnedError
 from priory.regression.centred_products import centre_products
 from priory.regression.cross_products import CrossProducts, Term, accumulate_products, build_design_matrix
-from priory.regression.linear_posterior import NormalInverseGamma, StudentT, choose_linear_strength, term_scales
+from priory.regression.linear_posterior import NormalInverseGamma, StudentT
+from priory.regression.prior_strength import choose_linear_strength, term_scales
 
 LAWS = settings(max_examples=60, deadline=None)
 

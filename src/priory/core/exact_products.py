@@ -16,48 +16,28 @@ How the digits are chosen decides how fast this is, never what comes out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, reduce
 from itertools import pairwise
 from operator import add
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priory._kernel import products as kernel
 from priory.core.blas_threads import limit_blas_threads
+from priory.core.digit_layout import DigitLayout, TakeRows, choose_layout
 from priory.core.exact_sums import LIMB_BITS, ExactSums
-from priory.core.sharding import map_threads, space_evenly, split_rows
+from priory.core.sharding import map_threads, split_rows
 from priory.core.typing import Array
 from priory.errors import DataError
 
-DIGIT_BITS = 23
 PRODUCT_BLOCK_ROWS = 512  # times 2^44, the largest product of two digits, is 2^53
-MAX_DIGITS = 5  # of one cell: a column that needs more has a few cells far from the others
-MAX_DIGIT_EXPONENT = 400  # of digits: products of any two are then neither too large nor too small for a double
-N_SAMPLE_RUNS, SAMPLE_RUN_ROWS = 16, 16  # of a shard: what the digits are chosen by
-FAR_CELL_SHARE, FAR_BITS = 0.02, 8  # of the sampled cells, so many may be this much larger or finer than all others
-SAMPLE_MARGIN = 1.25  # how much larger than in the sample cells are expected to be
-UNUSED_EXPONENT = 4096  # of the lowest bit of zero: above that of any number
 MAX_PRODUCTS_IN_INTEGERS = 100_000  # fewer products than this are faster without a layout
 MIN_ROWS_PER_WEIGHT = 512  # where weights repeat this often, rows of equal weight are summed first
 MAX_UNSCALED_EXPONENT = 300  # columns of the size of 2**300 or 2**-300 and beyond get a unit: their squares need one
 MAX_SCALE_EXPONENT = 1000  # units and their inverses are ordinary doubles
 LIMBS_OF_PRODUCT, LIMBS_OF_WEIGHTED_PRODUCT = 7, 10  # with one for the carry
-
-TakeRows = Callable[[slice | Array], Array]  # some rows, by a slice or their numbers: (rows, columns), float64
-
-
-class DigitLayout(NamedTuple):
-    """How the cells of each column are cut: columns with the most digits first."""
-
-    order: Array  # (columns,): which column stands where
-    limit: Array  # (columns,): the largest cell, as ordered
-    columns: Array  # (levels,): how many columns have a digit at this level
-    unit: Array  # (levels, columns): what the digit of a level counts
-    digit_column: Array  # (digits,): the column of each digit, as it was before it was ordered
-    digit_exponent: Array  # (digits,): the exponent of its unit
 
 
 @lru_cache(maxsize=16)
@@ -147,13 +127,26 @@ def sum_products_by_class(
 
 def stack_sums(sums: Sequence[ExactSums]) -> ExactSums:
     """Arrays of sums of one shape as one array, along a new first axis."""
+    limbs, base = _align_windows(sums)
+    return ExactSums.from_limbs(np.stack(limbs), base)
+
+
+def join_sums(sums: Sequence[ExactSums]) -> ExactSums:
+    """Arrays of sums as one array, along their last axis."""
+    limbs, base = _align_windows(sums)
+    return ExactSums.from_limbs(np.concatenate(limbs, axis=-2), base)
+
+
+def _align_windows(sums: Sequence[ExactSums]) -> tuple[list[Array], int]:
+    """The limbs of each array in one window that holds all of them, and its base."""
     windows = [s for s in sums if s.limbs.shape[-1]]
     base = min((s.base for s in windows), default=0)
     top = max((s.base + s.limbs.shape[-1] for s in windows), default=0)
-    limbs = np.zeros((len(sums), *sums[0].shape, top - base), dtype=np.int64)
+    limbs = [np.zeros((*s.shape, top - base), dtype=np.int64) for s in sums]
     for place, one in zip(limbs, sums, strict=True):
-        place[..., one.base - base : one.base - base + one.limbs.shape[-1]] = one.limbs
-    return ExactSums.from_limbs(limbs, base)
+        start = one.base - base if one.limbs.shape[-1] else 0
+        place[..., start : start + one.limbs.shape[-1]] = one.limbs
+    return limbs, base
 
 
 def transform_products(sums: ExactSums, index: Array, factor: Array) -> ExactSums:
@@ -169,6 +162,19 @@ def transform_products(sums: ExactSums, index: Array, factor: Array) -> ExactSum
         np.ascontiguousarray(sums.limbs), np.ascontiguousarray(index, dtype=np.int64), np.ascontiguousarray(factor)
     )
     return ExactSums.from_limbs(limbs, sums.base + shift)
+
+
+def move_columns(sums: ExactSums, step: Array, missing_flags: Iterable[tuple[int, int]] = ()) -> ExactSums:
+    """The exact products of the same rows with ``step`` (columns,) added to every cell; the first column is all ones.
+
+    ``missing_flags`` are columns whose cells are zero where they are missing, and stay so, each with the column that is
+    one there.
+    """
+    index, factor = np.zeros((len(step), 3), dtype=np.int64), np.zeros((len(step), 3))
+    index[:, 0], factor[:, 0], factor[:, 1] = np.arange(len(step)), 1.0, step
+    for column, flag in missing_flags:
+        index[column, 2], factor[column, 2] = flag, -step[column]
+    return transform_products(sums, index, factor)
 
 
 def choose_units(n: ExactSums, squares: ExactSums) -> Array:
@@ -248,47 +254,3 @@ def _place_digit_sums(sums: Array, layout: DigitLayout, columns: int) -> ExactSu
     limbs = np.zeros((count_pairs(columns), n_limbs), dtype=np.int64)
     kernel.place_sums(sums, layout.digit_column, layout.digit_exponent, columns, limbs, base)
     return ExactSums.from_limbs(limbs, base)
-
-
-def choose_layout(take_rows: TakeRows, part: slice) -> DigitLayout:
-    """Digits that hold nearly every cell of these rows, from a sample of them; a column out of range gets none."""
-    starts = part.start + space_evenly(max(part.stop - part.start - SAMPLE_RUN_ROWS, 0) + 1, N_SAMPLE_RUNS)
-    sample = [take_rows(slice(start, min(start + SAMPLE_RUN_ROWS, part.stop))) for start in starts.tolist()]
-    top, bottom = measure_exponents(np.concatenate(sample))
-    n_digits = np.clip(-((bottom - top - 1) // DIGIT_BITS), 1, MAX_DIGITS)
-    n_digits[np.abs(top) > MAX_DIGIT_EXPONENT] = 0
-    order = np.argsort(-n_digits, kind="stable")
-    top, n_digits = np.where(n_digits > 0, top, 0)[order], n_digits[order]
-    level = np.arange(n_digits.max(initial=0))[:, None]
-    exponent, used = top + 1 - DIGIT_BITS * (level + 1), n_digits > level  # (levels, columns)
-    return DigitLayout(
-        order,
-        np.where(n_digits > 0, np.ldexp(1.0, top), 0.0),
-        used.sum(axis=1),
-        np.ldexp(1.0, exponent),
-        np.broadcast_to(order, used.shape)[used],
-        exponent[used],
-    )
-
-
-def measure_exponents(sample: Array) -> tuple[Array, Array]:
-    """Exponents between which nearly every cell of a column has its bits: top (columns,) and bottom (columns,).
-
-    A few cells far from the others do not count: if they did, a single one could leave no digits for the rest.
-
-    >>> measure_exponents(np.array([[0.0, 3.0, 0.5], [1.0, 255.0, 0.75]]))
-    (array([1, 9, 0]), array([ 0,  0, -2]))
-    """
-    cells = np.where(np.isfinite(sample), sample, 0.0)
-    mantissa, exponent = np.frexp(cells)
-    whole = np.ldexp(mantissa, 53).astype(np.int64)
-    lowest_bit = np.frexp((whole & -whole).astype(float))[1] + exponent - 54  # (rows, columns)
-    far = len(cells) * FAR_CELL_SHARE
-    sizes, bits = np.sort(np.abs(cells), axis=0), np.sort(np.where(whole == 0, UNUSED_EXPONENT, lowest_bit), axis=0)
-    usual, usual_bit = sizes[-1 - int(far)], bits[int(far)]
-    with np.errstate(over="ignore"):
-        largest = np.where(usual > 0, np.minimum(sizes[-1] * SAMPLE_MARGIN, usual * 2.0**FAR_BITS), sizes[-1])
-    top = np.frexp(np.where(np.isfinite(largest), largest, sizes[-1]))[1].astype(np.int64)
-    bottom = np.where(usual_bit < UNUSED_EXPONENT, np.maximum(bits[0], usual_bit - FAR_BITS), bits[0])
-    empty = ~whole.any(axis=0)
-    return np.where(empty, 1, top), np.where(empty, 0, bottom).astype(np.int64)

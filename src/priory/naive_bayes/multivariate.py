@@ -17,7 +17,8 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import nan_where_zero
 from priory.families.gaussian import MAX_ABS_Z
-from priory.families.multivariate_gaussian import MultivariateGaussian, Scatter
+from priory.families.multivariate_gaussian import MultivariateGaussian
+from priory.families.scatter import Scatter
 from priory.naive_bayes.conjugate import ConjugateClassifier
 from priory.naive_bayes.discrete import MAX_MULTIPLICATIONS_AT_ONCE
 from priory.naive_bayes.input_checks import check_finite

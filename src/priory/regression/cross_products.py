@@ -29,8 +29,8 @@ from priory.core.exact_products import (
     divide_integers,
     index_pairs,
     list_pairs,
+    move_columns,
     sum_products_of_rows,
-    transform_products,
 )
 from priory.core.exact_sums import ExactSums
 from priory.core.registration import register_record
@@ -165,13 +165,8 @@ class CrossProducts(Statistics):
 
     def move_cells(self, step: Array) -> ExactSums:
         """Return the exact products of the same rows with ``step`` (1 + terms,) added to every cell present."""
-        width = 1 + len(step)
-        index, factor = np.zeros((width, 3), dtype=np.int64), np.zeros((width, 3))
-        index[:, 0], factor[:, 0] = np.arange(width), 1.0
-        factor[1:, 1] = step  # times the one
-        for value, flag in self.find_missing_flags():
-            index[1 + value, 2], factor[1 + value, 2] = 1 + flag, -step[value]  # a missing cell stays at zero
-        return transform_products(self.products, index, factor)
+        flags = [(1 + value, 1 + flag) for value, flag in self.find_missing_flags()]
+        return move_columns(self.products, np.concatenate([[0.0], step]), flags)
 
 
 def _upgrade_sums_about_origin(fields: dict[str, Any]) -> dict[str, Any]:

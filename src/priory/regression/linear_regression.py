@@ -25,7 +25,8 @@ from priory.regression.design_matrix import (
     encode_design_columns,
     has_non_numeric_columns,
 )
-from priory.regression.linear_posterior import NormalInverseGamma, StudentT, choose_linear_strength, term_scales
+from priory.regression.linear_posterior import NormalInverseGamma, StudentT
+from priory.regression.prior_strength import choose_linear_strength, term_scales
 
 COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # what scikit-learn's models know of their columns
 

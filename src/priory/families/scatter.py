@@ -1,0 +1,157 @@
+"""The record of whole rows of numbers: exact sums of columns and of products of two columns, class by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priory.core.exact_products import (
+    choose_units,
+    count_pairs,
+    divide_integers,
+    index_pairs,
+    join_sums,
+    list_pairs,
+    move_columns,
+    stack_sums,
+    transform_products,
+)
+from priory.core.exact_sums import ExactSums, compute_variances
+from priory.core.registration import register_record
+from priory.core.statistics import Statistics, subtract_counts
+from priory.core.typing import Array
+from priory.errors import NotLearnedError
+
+FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # of what was learned: how much the rounding of decayed weights may be
+
+
+@register_record(
+    "Scatter",
+    axes={"total": "c", "first": "cd", "second": "ct"},
+    upgrade=lambda fields: _upgrade_sums_about_origin(fields),
+)
+@dataclass(frozen=True, eq=False)
+class Scatter(Statistics):
+    """Exact sums of the rows of each class: of their weights, of their columns, and of products of two columns."""
+
+    count_fields: ClassVar[tuple[str, ...]] = ()
+
+    total: ExactSums  # (classes,)
+    first: ExactSums  # (classes, columns)
+    second: ExactSums  # (classes, pairs), in the order of `list_pairs`
+
+    @classmethod
+    def from_products(cls, products: ExactSums, columns: int) -> Scatter:
+        """The record of the sums of products (…, pairs) of a one and the columns."""
+        shape, limbs, base = products.shape[:-1], products.limbs, products.base
+        parts = (limbs[..., 0, :], limbs[..., 1 : 1 + columns, :], limbs[..., 1 + columns :, :])
+        total, first, second = (ExactSums.from_limbs(part, base) for part in parts)
+        return cls(total.reshape(shape), first, second)
+
+    def find_fault(self) -> str | None:
+        columns = self.first.shape[-1]
+        if self.second.shape[-1] != count_pairs(columns):
+            return "there is not one sum for each pair of columns"
+        if (self.total.signs() < 0).any() or (self.second.take_columns(_find_squares(columns)).signs() < 0).any():
+            return "a count or a sum of squares is negative"
+        return None
+
+    @property
+    def n(self) -> Array:
+        """The total weight of the rows of each class: (classes,)."""
+        return self.derive("n", lambda record: record.total.to_floats())
+
+    @property
+    def unit(self) -> Array:
+        """A power of two for each column, (columns,): one, unless its squares would overflow or vanish."""
+        return self.derive("unit", Scatter._choose_unit)
+
+    def _choose_unit(self) -> Array:
+        squares = self.second.take_columns(_find_squares(self.first.shape[-1]))
+        pooled = squares.reshape((self.n.size, self.first.shape[-1])).sum(axis=0)
+        return choose_units(self.total.reshape((self.n.size,)).sum(axis=0), pooled)
+
+    def check_subtraction(self, total: Scatter, part: Scatter) -> Scatter:
+        """Return ``total - part``, or raise NotLearnedError if no rows have these sums.
+
+        Sums are exact, but the factor of rows that have decayed is a rounded number: hence the tolerances.
+        """
+        empty = subtract_counts(total.n, part.n) == 0
+        squares = _find_squares(self.first.shape[-1])
+        spread, learned = (r._compute_spreads(total.unit) for r in (self, total))
+        left = ~_is_small(self.second.take_columns(squares), part.second.take_columns(squares))
+        if (spread < -FORGOTTEN_SPREAD_TOLERANCE * learned).any() or (left & empty[..., None]).any():
+            raise NotLearnedError("cannot forget these rows: they have more spread than was learned.")
+        return self._clear_classes(empty) if empty.any() else self
+
+    def _clear_classes(self, empty: Array) -> Scatter:
+        """The record with sums of zero in the classes without rows."""
+        return Scatter(
+            *(
+                ExactSums.from_limbs(
+                    np.where(empty.reshape(empty.shape + (1,) * (s.limbs.ndim - empty.ndim)), 0, s.limbs), s.base
+                )
+                for s in (self.total, self.first, self.second)
+            )
+        )
+
+    def mean(self, unit: ArrayLike | None = None) -> Array:
+        """Mean of ``x / unit``, rounded once; NaN where there are no rows."""
+        size = np.frexp(self.unit if unit is None else unit)[1] - 1
+        (rows, rows_exponent), (sums, exponent) = self.total.to_integers(), self.first.to_integers()
+        return divide_integers(sums, rows[..., None], exponent - rows_exponent - size)
+
+    def _compute_spreads(self, unit: Array) -> Array:
+        """Sum of squares of each column of ``x / unit`` about its mean: (classes, columns)."""
+        n = np.broadcast_to(self.n[..., None], self.first.shape)
+        squares = self.second.take_columns(_find_squares(self.first.shape[-1]))
+        return n * np.nan_to_num(compute_variances(n, self.first, squares, np.frexp(unit)[1] - 1))
+
+    def scatter_matrix(self, unit: ArrayLike | None = None) -> Array:
+        """Sum of outer products of ``x / unit`` about the mean; zero where there are no rows.
+
+        Products about the rounded mean are exact and rounded once. What the mean was rounded by is taken off after
+        that: it is never the larger part of them.
+        """
+        columns = self.first.shape[-1]
+        units = np.broadcast_to(np.asarray(self.unit if unit is None else unit, dtype=float), (columns,))
+        size = np.concatenate([[0], np.frexp(units)[1] - 1])
+        left, right = list_pairs(1 + columns)
+        sums = join_sums([self.total.reshape((*self.total.shape, 1)), self.first, self.second])
+        centre = np.nan_to_num(self.mean(1.0)).reshape(-1, columns)
+        found = np.empty((len(centre), columns, columns))
+        for c, products in enumerate(sums.reshape((len(centre), len(left))).limbs):
+            moved = move_columns(ExactSums.from_limbs(products, sums.base), np.concatenate([[0.0], -centre[c]]))
+            matrix = moved.to_floats(size[left] + size[right])[index_pairs(1 + columns)]
+            found[c] = matrix[1:, 1:] - np.outer(matrix[0, 1:], matrix[0, 1:]) / (matrix[0, 0] or 1.0)
+        return found.reshape((*self.total.shape, columns, columns))
+
+
+def _upgrade_sums_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
+    """The exact sums of x that older records state as sums of ``z = x / unit - origin``."""
+    if "origin" not in fields:
+        return fields
+    n, first, second, origin, unit = (fields[name] for name in ("n", "first", "second", "origin", "unit"))
+    columns = len(unit)
+    index, scale = np.zeros((1 + columns, 3), dtype=np.int64), np.zeros((1 + columns, 3))
+    index[:, 0], scale[:, 0] = np.arange(1 + columns), np.concatenate([[1.0], unit])
+    classes = []
+    for c in range(len(n)):
+        sums = ExactSums.from_floats(np.concatenate([n[c : c + 1], first[c], second[c][list_pairs(columns)]]))
+        classes.append(transform_products(move_columns(sums, np.concatenate([[0.0], origin[c]])), index, scale))
+    upgraded = Scatter.from_products(stack_sums(classes), columns)
+    return {name: getattr(upgraded, name) for name in ("total", "first", "second")}
+
+
+def _is_small(sums: ExactSums, total: ExactSums) -> Array:
+    """Whether each sum is at most a rounding of the total."""
+    (mantissa, exponent), (_, learned) = sums.to_scaled_floats(), total.to_scaled_floats()
+    return np.asarray((mantissa == 0) | (exponent < learned + np.log2(FORGOTTEN_SPREAD_TOLERANCE)))
+
+
+def _find_squares(columns: int) -> Array:
+    """Where the sums of squares are among the pairs of columns."""
+    return np.diagonal(index_pairs(columns))
