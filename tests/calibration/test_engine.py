@@ -11,7 +11,7 @@ from priory.calibration.code_counts import CodeCounts
 from priory.calibration.folds import assign_folds
 from priory.calibration.lockstep import LockstepProblem, LockstepSearch, pad_columns, solve_lockstep
 from priory.calibration.pair_choice import encode_pairs
-from priory.calibration.table_encoding import N_LEVELS, TableEncoding, assign_bins, make_one_hot
+from priory.calibration.table_encoding import MISSING_LEVEL, N_LEVELS, TableEncoding, assign_bins, make_one_hot
 from priory.core import sparse_rows
 from priory.models.cells import NumberCells
 from priory.models.schema import Schema
@@ -44,7 +44,7 @@ def test_a_label_of_one_row_a_new_label_and_a_missing_one():
     encoding = TableEncoding.of(schema.read_cells(table), np.ones(7))
     new = schema.read_cells(read_table({"a": ["x", "y", "z", "never", None]}))
     assert encoding.encode(new)[:, 0].tolist() == [0, 1, -1, -1, 2]
-    assert encoding.encode_levels(encoding.encode(new))[:, 0].tolist() == [0, 1, -1, -1, -1]
+    assert encoding.encode_levels(encoding.encode(new))[:, 0].tolist() == [0, 1, -1, -1, MISSING_LEVEL]
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 24))

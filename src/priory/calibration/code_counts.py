@@ -14,7 +14,7 @@ import numpy as np
 from priory.calibration.table_encoding import CountedModel, TableEncoding
 from priory.core.typing import Array
 
-POOLED_ROWS = 2.0  # what each class borrows from all classes together
+POOLED_ROWS = 1.0  # what each class borrows from all classes together
 MAX_LOG_RATIO = 20.0
 MAX_ROWS_TO_SMOOTH = 5000  # with more, bins are full enough
 

@@ -153,7 +153,7 @@ class LockstepSearch:
         self.problem, self.penalty = problem, penalty.astype(np.float32)[:, None]
         free = np.ones((features, models)) if allowed is None else allowed
         self.free = pad_columns(np.repeat(free, n_logits, axis=1))
-        self.at = np.zeros(self.free.shape, dtype=np.float32)
+        self.at: Array = np.zeros(self.free.shape, dtype=np.float32)
         self.now = problem.evaluate(self.at)
 
     @property

@@ -21,7 +21,7 @@ MAX_SCORED_ANSWERS = 2e5  # rows x logits of all models that pairs are scored by
 
 
 def encode_pairs(levels: Array, pairs: Array) -> SparseRows:
-    """(rows, pairs x levels x levels): a one for the cell of each pair of columns; nothing if a level is missing."""
+    """(rows, pairs x levels x levels): a one for the cell of each pair of columns; nothing if a label is new."""
     first, second = levels[:, pairs[:, 0]], levels[:, pairs[:, 1]]
     cells = np.where((first >= 0) & (second >= 0), first * N_LEVELS + second, -1)
     return make_one_hot(cells, np.arange(len(pairs) + 1) * N_LEVELS**2)

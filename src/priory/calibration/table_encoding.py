@@ -27,7 +27,8 @@ VALUE_BITS = Histogram().bits  # numbers are rounded as a histogram counts them
 MAX_CODES, MAX_CODES_OF_MANY_ROWS = 24, 255
 MANY_ROWS = 5000
 MAX_LABELS = 31
-N_LEVELS = 8  # of a column in a pair
+MISSING_LEVEL = 8  # of a column in a pair: the levels before it are of values
+N_LEVELS = MISSING_LEVEL + 1
 MAX_KNOTS = 65  # of the map to normal scores
 
 
@@ -59,7 +60,7 @@ class ColumnCodes:
             return "there is not one level for each code"
         if self.is_number and (self.edges_or_labels.dtype != float or not is_increasing(self.edges_or_labels)):
             return "its edges are not sorted numbers"
-        if len(self.levels) and not (self.levels.min() >= 0 and self.levels.max() < N_LEVELS):
+        if len(self.levels) and not (self.levels.min() >= 0 and self.levels.max() < MISSING_LEVEL):
             return "a level is not one of the few there are"
         if not self.is_number and len(set(self.edges_or_labels.tolist())) < len(self.edges_or_labels):
             return "a label is there twice"
@@ -76,7 +77,7 @@ class ColumnCodes:
         wanted = MAX_LABELS if counts.sum() <= MANY_ROWS else MAX_CODES_OF_MANY_ROWS
         ranked = np.argsort(-counts, kind="stable")[:wanted]  # ties in the order of the labels
         ranked = ranked[counts[ranked] >= 2]
-        levels = np.minimum(np.arange(len(ranked)), N_LEVELS - 1)
+        levels = np.minimum(np.arange(len(ranked)), MISSING_LEVEL - 1)
         return cls(labels[ranked], False, levels, np.zeros(len(ranked), dtype=bool), np.zeros(0), np.zeros(0))
 
     @classmethod
@@ -90,7 +91,7 @@ class ColumnCodes:
         edges = values[last] / 2 + values[last + 1] / 2 if len(values) else np.zeros(0)
         n_bins = len(edges) + 1
         by_bin = np.bincount(bins, counts, minlength=n_bins) if len(values) else np.zeros(n_bins)
-        levels = assign_bins(by_bin, N_LEVELS)
+        levels = assign_bins(by_bin, MISSING_LEVEL)
         middle = np.cumsum(counts) - counts / 2
         knots = np.unique(np.linspace(0, len(values) - 1, MAX_KNOTS).astype(int)) if len(values) else np.zeros(0, int)
         scores = ndtri(np.clip(middle[knots] / max(rows, 1), 0.5 / (rows + 1), 1 - 0.5 / (rows + 1)))
@@ -197,10 +198,10 @@ class TableEncoding:
         return np.stack(numbers, axis=1) if numbers else np.zeros((len(cells[0]), 0))
 
     def encode_levels(self, codes: Array) -> Array:
-        """(rows, columns): the coarse level of each code, -1 for cells that are missing or have no code."""
+        """(rows, columns): the coarse level of each code, -1 for a label that has none."""
         levels = np.full(codes.shape, -1, dtype=np.int32)
         for j, column in enumerate(self.columns):
-            levels[:, j] = np.append(column.levels, [-1, -1])[codes[:, j]]
+            levels[:, j] = np.append(column.levels, [MISSING_LEVEL, -1])[codes[:, j]]
         return levels
 
 
