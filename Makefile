@@ -7,7 +7,7 @@ INSTALL := $(if $(shell command -v uv),uv pip install -q --python $(PYTHON),$(PY
 BUILD_INPUTS := pyproject.toml setup.py src/priory/_kernel/*.pyx src/priory/_kernel/*.pxi src/priory/_kernel/*.h
 READY := $(VENV)/.ready-$(shell cat $(BUILD_INPUTS) | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test quick lint types tests format docs examples coverage wheel lower-bounds figures benchmark clean
+.PHONY: help demo test quick lint types tests format docs site examples coverage wheel lower-bounds figures benchmark clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -34,12 +34,11 @@ format: $(READY) ## format the code, and mend what ruff can mend
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-docs: .venv-docs/.ready ## build the documentation site into build/site, in an environment of its own
-	MPLBACKEND=agg .venv-docs/bin/python tools/build_docs.py
+docs: ## build the documentation site into build/site, in an environment of its own
+	$(MAKE) site VENV=.venv-docs EXTRA=docs
 
-.venv-docs/.ready: pyproject.toml
-	$(MAKE) $(READY:$(VENV)/%=.venv-docs/%) VENV=.venv-docs EXTRA=docs
-	@touch $@
+site: $(READY)
+	MPLBACKEND=agg $(PYTHON) tools/build_docs.py
 
 examples: $(READY) ## run the examples and terminal sessions of the documents, draw their figures, write the notebooks
 	$(PYTHON) tools/make_notebooks.py

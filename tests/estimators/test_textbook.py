@@ -120,6 +120,17 @@ def test_the_ledger_is_the_log_odds_in_every_unit(unit, per_nat):
     assert ledger.to_frame()[unit].sum() == pytest.approx(per_nat * math.log(joint["no"] / joint["yes"]), rel=1e-12)
 
 
+def test_a_long_text_shows_its_strongest_words_and_the_product_of_the_others():
+    words = [f"word{i}" for i in range(300)]
+    texts = [" ".join(words[:200]), " ".join(words[100:])]
+    model = pr.TextClassifier.textbook("multinomial").fit(texts, ["a", "b"])
+    ledger = model.explain(" ".join(words), unit="probability")[0]
+    shown = str(ledger)
+    assert "280 more" in shown
+    assert "1e-" in next(line for line in shown.splitlines() if line.startswith("product"))
+    assert ledger.to_frame()["factor"].gt(0).all()
+
+
 def test_a_unit_that_does_not_exist_is_refused():
     rows, play, query = table(WORKED_EXAMPLES["play_tennis"])
     with pytest.raises(DataError, match=r"unit is 'hartleys'; use one of decibans, nats, bits, probability\."):

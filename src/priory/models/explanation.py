@@ -19,6 +19,7 @@ from priory.errors import DataError
 from priory.models.ledger_formatting import (
     EVIDENCE_UNITS,
     UNITS_PER_NAT,
+    exp_or_infinity,
     format_ledger,
     format_ledger_html,
     mark_text,
@@ -100,8 +101,8 @@ class Ledger:
         if self.unit == "probability":
             rows = [
                 {"name": line.name, "value": line.value}
-                | {f"p({label})": math.exp(line.log_likelihood[c]) for c, label in enumerate(self.classes)}
-                | {"factor": math.exp(weight)}
+                | {f"p({label})": exp_or_infinity(line.log_likelihood[c]) for c, label in enumerate(self.classes)}
+                | {"factor": exp_or_infinity(weight)}
                 for line, weight in zip(self.entries(), self.weights(), strict=True)
             ]
             return pd.DataFrame(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ MAX_CLASSES_OF_A_LEDGER = 4  # that have a column of probabilities
 DECIBANS_PER_NAT = 10 / math.log(10)
 UNITS_PER_NAT = {"decibans": DECIBANS_PER_NAT, "nats": 1.0, "bits": 1 / math.log(2)}
 UNIT_SYMBOLS = {"decibans": "dB", "nats": "nats", "bits": "bits"}
+MAX_LOG_OF_A_FLOAT = 700.0
 EVIDENCE_UNITS = (*UNITS_PER_NAT, "probability")
 
 
@@ -50,23 +51,29 @@ def format_ledger_html(ledger: Ledger) -> str:
 
 
 def tabulate_probabilities(ledger: Ledger) -> DisplayTable:
-    """P(c), P(value | c) of every line, their product and P(c | row); and the factor that each adds to the odds."""
+    """P(c), P(value | c) of every line, their product and P(c | row); and the factor that each adds to the odds.
+
+    Of many lines the strongest are shown one by one, and the others as their product.
+    """
     shown = ledger.ranked()[:MAX_CLASSES_OF_A_LEDGER]
     title, _ = _list_weights(ledger)
-    factors = [_exp(weight) for weight in ledger.weights()]
-    symbol = "p" if len(ledger.classes) == len(shown) else "p of the likeliest"
-    rows = [
-        (_format_condition(line.name, line.value), *(_exp(line.log_likelihood[c]) for c in shown), factor)
-        for line, factor in zip(ledger.entries(), factors, strict=True)
-    ]
-    rows = rows[:1] + rows[1 : MAX_LEDGER_LINES + 1]
+    prior, *weights = ledger.weights()
+    strongest = sorted(range(len(weights)), key=lambda i: -abs(weights[i]))[:MAX_LEDGER_LINES]
+    rest = [i for i in range(len(weights)) if i not in set(strongest)]
+    rows = [_format_factors(ledger.prior.name, ledger.prior.log_likelihood, shown, prior)]
+    for i in sorted(strongest):
+        line = ledger.lines[i]
+        name = _format_condition(line.name, line.value)
+        rows.append(_format_factors(name, line.log_likelihood, shown, weights[i]))
+    if rest:
+        sums = [math.fsum(ledger.lines[i].log_likelihood[c] for i in rest) for c in range(len(ledger.classes))]
+        rows.append(_format_factors(f"{len(rest)} more", sums, shown, math.fsum(weights[i] for i in rest)))
+    rows.append(_format_factors("product", ledger.total, shown, ledger.log_odds()))
     posterior = ledger.probabilities()
-    hidden = len(ledger.lines) - MAX_LEDGER_LINES
-    more = [(f"and {hidden} more", *(None for _ in shown), None)] if hidden > 0 else []
-    product = ("product", *(_exp(ledger.total[c]) for c in shown), _exp(ledger.log_odds()))
     answer = ("P(class | row)", *(posterior[c] for c in shown), None)
-    columns = (symbol, *(format_cell(ledger.classes[c]) for c in shown), "odds ×")
-    return DisplayTable(title, columns, (*rows, *more, product, answer))
+    first = "p" if len(ledger.classes) == len(shown) else "p of the likeliest"
+    columns = (first, *(format_cell(ledger.classes[c]) for c in shown), "odds ×")
+    return DisplayTable(title, columns, (*rows, answer))
 
 
 def format_value(value: object) -> str:
@@ -134,8 +141,24 @@ def _format_condition(name: str, value: object) -> str:
     return name if value == "" else f"{name} = {format_value(value)}"
 
 
-def _exp(x: float) -> float:
-    return math.exp(x) if x < 700 else math.inf
+def _format_factors(
+    name: str, log_likelihood: Sequence[float], shown: Sequence[int], weight: float
+) -> tuple[object, ...]:
+    return (name, *(_format_exp(log_likelihood[c]) for c in shown), _format_exp(weight))
+
+
+def _format_exp(x: float) -> float | str:
+    """The exponential of a number; as a power of ten, if it is too large or too small for a float.
+
+    >>> _format_exp(0.0), _format_exp(-1000.0), _format_exp(-math.inf)
+    (1.0, '1e-434', 0.0)
+    """
+    return exp_or_infinity(x) if abs(x) < MAX_LOG_OF_A_FLOAT or math.isinf(x) else f"1e{x / math.log(10):+.0f}"
+
+
+def exp_or_infinity(x: float) -> float:
+    """The exponential of a number; infinite instead of an error if it is too large."""
+    return math.exp(x) if x < MAX_LOG_OF_A_FLOAT else math.inf
 
 
 def _format_bar(weight: float, max_weight: float) -> str:
