@@ -231,7 +231,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         """A new model with the statistics of all models added up: as if it had learned all their rows."""
         check_is_fitted(self, "statistics_")
         merged = copy_state(self)
-        for other in map(copy_state, others):
+        for given in others:
+            check_same_type(self, given)
+            other = copy_state(given)
             merged._check_mergeable(other)
             more = merged._align_statistics(other)
             merged._set_statistics(merged.statistics_ + more)
