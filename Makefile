@@ -62,6 +62,7 @@ figures: $(READY) ## the figures of the code's layout and names, beside their go
 
 benchmark: $(READY) ## measure speed and quality again (writes benchmarks/results)
 	$(PYTHON) benchmarks/tables.py
+	$(PYTHON) benchmarks/exact.py --write
 	$(PYTHON) benchmarks/text.py
 	$(PYTHON) benchmarks/trees.py
 	$(PYTHON) benchmarks/averaging.py

@@ -117,7 +117,6 @@ def test_the_result_does_not_depend_on_the_number_of_threads(monkeypatch):
     results = []
     for threads in (1, 2, 7):
         monkeypatch.setattr(sharding, "N_THREADS", threads)
-        monkeypatch.setattr(column_kernels, "N_THREADS", threads)
         results.append(column_kernels.sum_exactly(x, group, None, 4, squares=True))
     for more in results[1:]:
         assert np.array_equal(results[0].n, more.n)
