@@ -119,11 +119,10 @@ def test_the_result_does_not_depend_on_the_number_of_threads(monkeypatch):
         monkeypatch.setattr(sharding, "N_THREADS", threads)
         monkeypatch.setattr(column_kernels, "N_THREADS", threads)
         results.append(column_kernels.sum_exactly(x, group, None, 4, squares=True))
-    n, first, second = results[0]
-    for more, more_first, more_second in results[1:]:
-        assert np.array_equal(n, more)
-        assert np.array_equal(first.limbs, more_first.limbs)
-        assert np.array_equal(second.limbs, more_second.limbs)
+    for more in results[1:]:
+        assert np.array_equal(results[0].n, more.n)
+        assert np.array_equal(results[0].first.limbs, more.first.limbs)
+        assert np.array_equal(results[0].second.limbs, more.second.limbs)
 
 
 @pytest.mark.parametrize("layout", [np.asfortranarray, lambda x: x.astype(np.float32), lambda x: x.astype(int)])

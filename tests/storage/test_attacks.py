@@ -342,7 +342,12 @@ NUMBERS = [
     (nb.GaussianNB(), {"first": make_sums(1, base=5000)}, "larger or smaller than doubles can add up to"),
     (nb.GaussianNB(), {"first": make_sums(1, base=-5000)}, "larger or smaller than doubles can add up to"),
     (nb.GaussianNB(), {"first": ExactSums(np.ones((2, 2, 1)), 0)}, "not an array of 64-bit integers"),
-    (nb.GaussianNB(), {"n": np.full((2, 2), 50.0)}, "more rows than there were"),
+    (nb.GaussianNB(), {"n": np.full((2, 2), 50.0)}, "the number of rows is not their weight"),
+    (
+        nb.GaussianNB(),
+        {"n": np.full((2, 2), 50.0), "weight": ExactSums.from_floats(np.full((2, 2), 50.0))},
+        "more rows than there were",
+    ),
     (nb.BernoulliNB(), {"successes": np.full((2, 2), 50.0)}, "more successes than trials"),
     (nb.MultinomialNB(), {"tokens": np.full((2, 3), 1.0)}, "does not fit the columns"),
     (nb.CategoricalNB(), {"values": array(1, 0, kind=np.int64)}, "the values are not sorted"),

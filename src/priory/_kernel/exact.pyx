@@ -19,6 +19,8 @@ cdef extern from "fenv.h" nogil:
     int fesetenv(const fenv_t*)
 
 cdef extern from "exact_runs.h" nogil:
+    enum: MIN_RUN_ROWS
+
     ctypedef struct Window:
         int64_t* limbs
         int64_t cells
@@ -72,7 +74,7 @@ cdef extern from "exact_ratios.h" nogil:
     double divide_spread(Number, const Whole*, const Whole*, int64_t)
 
 cdef enum:
-    CHUNK_BYTES = 1 << 18  # of rows that are put into the order of their classes at a time: half of a usual L2 cache
+    CHUNK_BYTES = 3 << 16  # of rows that are put into the order of their classes at a time: with the next, an L2 cache
     MIN_CHUNK_ROWS = 512
     ROWS_PER_CLASS = 64  # that a chunk should have on average, for runs to be worth while
 
@@ -153,7 +155,8 @@ def sum_powers(x, const int32_t[::1] group, weight, Py_ssize_t groups, bint squa
                 s.blocks = <Block*>calloc(count_blocks(d), sizeof(Block))
                 s.first.failed = s.columns == NULL or s.blocks == NULL
                 if not s.first.failed:
-                    start_columns(&s, n)
+                    if n >= MIN_RUN_ROWS:
+                        start_columns(&s, n)
                     add_rows(&s, &group[0], n, groups)
                 free(s.columns)
                 free(s.blocks)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,15 @@ def sum_by_class(
     return sum_shards(map_shards(count, len(x)))[0]
 
 
+class ExactColumnSums(NamedTuple):
+    """Sums over the cells of each class and column that are not missing."""
+
+    n: Array  # the weight of the cells, rounded
+    weight: ExactSums
+    first: ExactSums
+    second: ExactSums
+
+
 def sum_exactly(
     x: Array,
     group: Array,
@@ -53,8 +63,8 @@ def sum_exactly(
     groups: int,
     transform: Callable[[Array], Array] | None = None,
     squares: bool = False,
-) -> tuple[Array, ExactSums, ExactSums]:
-    """Return count, sum and sum of squares of ``transform(x)`` per class and column; missing cells are left out.
+) -> ExactColumnSums:
+    """Return count, sum and (if wanted) sum of squares of ``transform(x)`` per class and column.
 
     The sums are exact, so it does not matter how the rows are split. An infinite cell raises DataError.
     """
@@ -62,16 +72,22 @@ def sum_exactly(
         return _sum_by_weight(x, group, found, groups, transform, squares)
     direct = transform is None and x.dtype in EXACT_KERNEL_DTYPES
 
-    def count(part: slice) -> tuple[Array, ExactSums, ExactSums]:
+    def count(part: slice) -> list[ExactSums]:
         block = x[part] if direct else take_float_rows(x, part) if transform is None else transform(x[part])
         block = block if direct else np.ascontiguousarray(block, dtype=np.float64)
-        n, *sums = exact_kernel.sum_powers(block, group[part], take_weights(weight, part), groups, squares)
-        first, second = (ExactSums(limbs.reshape(*n.shape, -1), base) for limbs, base in sums)
-        return n, first, second
+        w = take_weights(weight, part)
+        n, *sums = exact_kernel.sum_powers(block, group[part], w, groups, squares)
+        found = [ExactSums(limbs.reshape(*n.shape, -1), base) for limbs, base in sums]
+        if w is None:
+            return [ExactSums.from_floats(n), *found]
+        weights = np.where(np.isnan(block), np.nan, w[:, None])  # of the cells that are not missing
+        _, (limbs, base), _ = exact_kernel.sum_powers(weights, group[part], None, groups, False)
+        return [ExactSums(limbs.reshape(*n.shape, -1), base), *found]
 
     try:
-        parts = map_threads(count, _split_evenly(x.shape)) if direct else map_shards(count, len(x))
-        return _add_parts(parts)
+        first, *rest = map_threads(count, _split_evenly(x.shape)) if direct else map_shards(count, len(x))
+        total = [sum(parts[1:], start=parts[0]) for parts in zip(first, *rest, strict=True)]
+        return ExactColumnSums(total[0].to_floats(), *total)
     except OverflowError as error:
         column = int(error.args[0])
         values = (transform or np.asarray)(x[:, [column]])[:, 0]
@@ -85,13 +101,6 @@ def _split_evenly(shape: tuple[int, ...]) -> list[slice]:
     parts = max(min(N_THREADS, rows * columns // MIN_CELLS_PER_THREAD), -(-rows // MAX_ROWS_PER_SUM), 1)
     ends = [rows * k // parts for k in range(parts + 1)]
     return [slice(*pair) for pair in pairwise(ends)]
-
-
-def _add_parts(parts: Iterable[tuple[Array, ExactSums, ExactSums]]) -> tuple[Array, ExactSums, ExactSums]:
-    (n, first, second), *rest = parts
-    for more, more_first, more_second in rest:
-        n, first, second = n + more, first + more_first, second + more_second
-    return n, first, second
 
 
 def _find_few_weights(weight: Array) -> tuple[Array, Array] | None:
@@ -110,18 +119,19 @@ def _sum_by_weight(
     groups: int,
     transform: Callable[[Array], Array] | None,
     squares: bool,
-) -> tuple[Array, ExactSums, ExactSums]:
+) -> ExactColumnSums:
     """Sums of rows that have one of a few weights: each class and weight as a class of its own, multiplied once."""
     values, index = weights
     apart = (index * groups + group).astype(np.int32)
-    n, first, second = sum_exactly(x, apart, None, groups * len(values), transform, squares)
+    sums = sum_exactly(x, apart, None, groups * len(values), transform, squares)
 
     def add_up(sums: ExactSums) -> ExactSums:
         cells = sums.reshape((len(values), groups, x.shape[1]))
         first, *rest = (cells[k].multiply_exactly(w) for k, w in enumerate(values))
         return sum(rest, start=first)
 
-    return np.tensordot(values, n.reshape(len(values), groups, -1), axes=1), add_up(first), add_up(second)
+    exact_n, first, second = (add_up(s) for s in sums[1:])
+    return ExactColumnSums(exact_n.to_floats(), exact_n, first, second)
 
 
 def count_codes(codes: Array, widths: Array, group: Array, weight: Array | None, groups: int) -> list[Array]:

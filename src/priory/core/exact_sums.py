@@ -13,8 +13,9 @@ summands do not matter, and equal values have equal bytes. A sum is rounded once
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -75,12 +76,17 @@ class ExactSums(Statistics):
         values = np.asarray(values, dtype=np.float64)
         if not np.isfinite(values).all():
             raise DataError("an infinite or missing number has no exact sum.")
+        if np.abs(values).max(initial=0.0) < SIGN_BIT and (np.floor(values) == values).all():  # counts, mostly
+            limbs = values.astype(np.int64)[..., None]
+            return cls(limbs, 0) if limbs.any() else cls.zeros(values.shape)
         mantissa, exponent = np.frexp(values)
         return cls.from_scaled(np.ldexp(mantissa, MANTISSA_BITS).astype(np.int64), exponent - MANTISSA_BITS)
 
     @classmethod
     def from_products(cls, *factors: Array) -> Self:
         """The products of finite doubles, element by element."""
+        if not all(np.isfinite(f).all() for f in factors):
+            raise DataError("an infinite or missing number has no exact sum.")
         values = [np.frexp(np.asarray(f, dtype=np.float64)) for f in factors]
         mantissa, exponent = np.array(1, dtype=object), np.array(0, dtype=object)
         for m, e in values:
@@ -140,6 +146,8 @@ class ExactSums(Statistics):
 
     def to_floats(self, exponent: ArrayLike = 0) -> Array:
         """The nearest doubles, in units of ``2 ** exponent``; infinity for a sum beyond the largest of them."""
+        if self.limbs.shape[-1] == 1 and self.base == 0 and np.ndim(exponent) == 0 and exponent == 0:  # counts, mostly
+            return self.limbs[..., 0].astype(np.float64)
         return compute_means(np.ones(self.shape), self, exponent)
 
     def to_scaled_floats(self) -> tuple[Array, Array]:
@@ -306,13 +314,16 @@ def _window_top(sums: ExactSums) -> int:
 # -- ratios, rounded once ----------------------------------------------------------------------------------------------
 
 
-def compute_means(n: Array, first: ExactSums, exponent: ArrayLike = 0) -> Array:
+def compute_means(n: Array | ExactSums, first: ExactSums, exponent: ArrayLike = 0) -> Array:
     """``first / n`` in units of ``2 ** exponent``, correctly rounded; NaN where ``n`` is zero."""
-    counts, exponents = _flatten(n, first.shape, np.float64), _flatten(exponent, first.shape, np.int64)
-    return kernel.divide(*_cells(first.limbs, first.base), counts, exponents).reshape(first.shape)
+    counts, exponents = _flatten(_round(n), first.shape, np.float64), _flatten(exponent, first.shape, np.int64)
+    means = kernel.divide(*_cells(first.limbs, first.base), counts, exponents)
+    for i, m, s in _iterate_uneven_cells(n, first):
+        means[i] = _round_fraction(s / m / Fraction(2) ** int(exponents[i]))
+    return means.reshape(first.shape)
 
 
-def compute_variances(n: Array, first: ExactSums, second: ExactSums, exponent: ArrayLike = 0) -> Array:
+def compute_variances(n: Array | ExactSums, first: ExactSums, second: ExactSums, exponent: ArrayLike = 0) -> Array:
     """``(n * second - first ** 2) / n ** 2`` in units of ``2 ** (2 * exponent)``, correctly rounded; NaN for no rows.
 
     >>> x = np.array([1e8, 1e8 + 1, 1e8 + 2])
@@ -320,9 +331,35 @@ def compute_variances(n: Array, first: ExactSums, second: ExactSums, exponent: A
     >>> float(compute_variances(np.array(3.0), first, second))
     0.6666666666666666
     """
-    counts, exponents = _flatten(n, first.shape, np.float64), _flatten(exponent, first.shape, np.int64)
+    counts, exponents = _flatten(_round(n), first.shape, np.float64), _flatten(exponent, first.shape, np.int64)
     cells = (*_cells(first.limbs, first.base), *_cells(second.limbs, second.base))
-    return kernel.variances(counts, *cells, exponents).reshape(first.shape)
+    variances = kernel.variances(counts, *cells, exponents)
+    for i, m, s, q in _iterate_uneven_cells(n, first, second):
+        variances[i] = _round_fraction((q / m - (s / m) ** 2) / Fraction(4) ** int(exponents[i]))
+    return variances.reshape(first.shape)
+
+
+def _round(n: Array | ExactSums) -> Array:
+    return n.to_floats() if isinstance(n, ExactSums) else n
+
+
+def _iterate_uneven_cells(n: Array | ExactSums, *sums: ExactSums) -> Iterator[tuple[Any, ...]]:
+    """The place, the count and the sums of the cells whose count is not a double: sums of fractional weights."""
+    if not isinstance(n, ExactSums) or n.limbs.shape[-1] <= 1:
+        return
+    uneven = np.flatnonzero((n - ExactSums.from_floats(n.to_floats())).signs())
+    if not len(uneven):
+        return
+    taken = [s.reshape((math.prod(s.shape),))[uneven].to_integers() for s in (n, *sums)]
+    for k, i in enumerate(uneven):
+        yield i, *(int(integers[k]) * Fraction(2) ** exponent for integers, exponent in taken)
+
+
+def _round_fraction(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
 
 
 def _flatten(values: ArrayLike, shape: tuple[int, ...], dtype: type) -> Array:

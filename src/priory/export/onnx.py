@@ -20,7 +20,7 @@ from priory.estimators.naive_bayes import NaiveBayes
 from priory.families import Bernoulli, Gaussian, Histogram, Poisson
 from priory.families.base import ArrayFamily
 from priory.families.bernoulli import BernoulliStatistics
-from priory.families.gaussian import Moments
+from priory.families.moments import Moments
 from priory.families.poisson import MAX_EXACT_COUNT, PoissonStatistics
 from priory.families.value_counts import ValueCounts
 from priory.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB, PoissonNB

@@ -88,9 +88,9 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
         def count(transform: Callable[[Array], Array]) -> Array:
             return rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, transform))
 
-        n, log_ways, _ = sum_exactly(rows.x, rows.group, weight, rows.groups, ways)
+        sums = sum_exactly(rows.x, rows.group, weight, rows.groups, ways)
         successes, outside = count(lambda v: np.where(inside(v), v, 0.0)), count(lambda v: ~inside(v) & (v == v))
-        return BinomialStatistics(rows.reshape_sums(n), successes, rows.reshape_sums(log_ways), outside)
+        return BinomialStatistics(rows.reshape_sums(sums.n), successes, rows.reshape_sums(sums.first), outside)
 
     def posterior(self, statistics: BinomialStatistics) -> Self:
         failures = self.trials * statistics.n - statistics.successes

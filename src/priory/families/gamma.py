@@ -111,11 +111,11 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> GammaStatistics:
         rows = GroupedRows(x, group, groups)
-        n, total, _ = sum_exactly(rows.x, rows.group, weight, rows.groups, _keep_positive)
-        _, log_total, _ = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: np.log(_keep_positive(v)))
+        counted = sum_exactly(rows.x, rows.group, weight, rows.groups, _keep_positive)
+        logged = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: np.log(_keep_positive(v)))
         outside = sum_by_class(rows.x, rows.group, weight, rows.groups, lambda v: ~_is_positive(v) & (v == v))
         shape = rows.reshape_sums
-        return GammaStatistics(shape(n), shape(total), shape(log_total), shape(outside))
+        return GammaStatistics(shape(counted.n), shape(counted.first), shape(logged.first), shape(outside))
 
     def posterior(self, statistics: GammaStatistics) -> Self:
         if self.shape is None:

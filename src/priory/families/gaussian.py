@@ -3,140 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from priory.core import column_kernels
-from priory.core.exact_sums import ExactSums, compute_means, compute_variances, find_misshapen_sums
 from priory.core.logspace import LOG_TWO_PI, log
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.errors import NotLearnedError
 from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.moments import Moments
 from priory.families.registry import register_family
 
-MIN_CLASS_VARIANCE_SHARE = (
-    1e-4  # of the variance within classes: the least variance of a class, even if it shows one value
-)
-MAX_STEP_DIGITS = 6  # decimal places in which the step between the values of a column is looked for
-ROUNDINGS_PER_VALUE = 4  # relative errors of a decimal fraction, its square and their sums as doubles, generously
+MIN_CLASS_VARIANCE_SHARE = 1e-4  # of the variance within classes: the least that a class has
 MAX_STEP_IN_UNITS = 1e100
-MAX_STEP_ROUNDING = 0.01  # of a step: where values may be rounded by more, nothing can be said about the step
-MAX_UNIT_EXPONENT = 1000  # units and their inverses are ordinary doubles
-SPREAD_ROUNDING_TOLERANCE = 1e-9  # of the sum of squares: less negative a spread is the rounding of weights and decay
 MAX_ABS_Z = 1e140  # the square of anything larger would overflow; the answer is the same
-
-
-@register_record("Moments", axes={"n": "cd"}, upgrade=lambda fields: _expand_about_origin(fields))
-@dataclass(frozen=True, eq=False)
-class Moments(Statistics):
-    """The number of rows, their sum and the sum of their squares, both exact."""
-
-    n: Array  # (classes, columns)
-    first: ExactSums  # (classes, columns)
-    second: ExactSums  # (classes, columns)
-
-    def find_fault(self) -> str | None:
-        fault = find_misshapen_sums(self.n, self.first, self.second)
-        return fault or ("a sum of squares is negative" if (self.second.signs() < 0).any() else None)
-
-    def __mul__(self, weight: float) -> Moments:
-        """Sums scaled just as the counts are, so that decay changes no mean and no variance by more than rounding."""
-        n = self.n * weight
-        after, before = (_to_ratios(np.asarray(counts)) for counts in (n, np.where(self.n > 0, self.n, 1.0)))
-        ratio = after[0] * before[1], after[1] * before[0]
-        return Moments(n, self.first.scale(*ratio), self.second.scale(*ratio))
-
-    __rmul__ = __mul__
-
-    def check_subtraction(self, total: Moments, part: Moments) -> Moments:
-        left: Moments = super().check_subtraction(total, part)
-        exponent = total._find_top_exponent()
-        squares = np.maximum(total.second.to_floats(2 * exponent), 0.0)
-        lost = left.n * left.variances(exponent) < -SPREAD_ROUNDING_TOLERANCE * squares
-        if (lost | (left.second.signs() < 0)).any():
-            cell = tuple(int(i) for i in np.argwhere(lost | (left.second.signs() < 0))[0])
-            raise NotLearnedError("cannot forget these values: they have more spread than was learned.", cell)
-        return left
-
-    def means(self, exponent: ArrayLike = 0) -> Array:
-        """The means in units of ``2 ** exponent``, correctly rounded; NaN for a class without rows."""
-        return compute_means(self.n, self.first, exponent)
-
-    def variances(self, exponent: ArrayLike = 0) -> Array:
-        """The variances in units of ``2 ** (2 * exponent)``, correctly rounded; zero for a class without rows."""
-        return np.nan_to_num(compute_variances(self.n, self.first, self.second, exponent))
-
-    def find_exponents(self) -> Array:
-        """For each column an exponent with ``2 ** exponent`` near the size of its values: (columns,).
-
-        In such a unit nothing that is derived from the sums overflows, even where squares of the values do.
-        """
-        return self.derive("exponents", lambda s: s.pool_classes()._find_sizes()[0])
-
-    def units(self) -> Array:
-        """``2 ** exponent`` for each column."""
-        return np.ldexp(1.0, self.find_exponents())
-
-    def find_steps(self) -> Array:
-        """The coarsest of 1, 0.1, 0.01, ... that all values of a column can be multiples of, or zero: (columns,).
-
-        Sums of multiples of a step are multiples of it, and sums of their squares multiples of its square. A sum that
-        is too large to tell, or a smaller step, counts as none.
-        """
-        return self.derive("steps", lambda s: s._find_steps())
-
-    def _find_steps(self) -> Array:
-        sums = (self.first.to_floats(), self.second.to_floats())
-        sizes = self.n * np.sqrt(sums[1] / np.where(self.n > 0, self.n, 1.0)), sums[1]  # at least sum |x|, sum x²
-        steps = np.zeros(self.n.shape[1:])
-        for digits in range(MAX_STEP_DIGITS, -1, -1):
-            fits = np.ones(self.n.shape, dtype=bool)
-            for total, size, scale in zip(sums, sizes, (10.0**digits, 100.0**digits), strict=True):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    rounding = ROUNDINGS_PER_VALUE * np.finfo(float).eps * size * scale
-                    fits &= (rounding < MAX_STEP_ROUNDING) & (
-                        np.abs(total * scale - np.rint(total * scale)) <= rounding
-                    )
-            steps = np.where(fits.all(axis=0), 10.0**-digits, steps)
-        return steps
-
-    def _find_sizes(self) -> Array:
-        _, squares = self.second.to_scaled_floats()
-        sizes = np.ceil((squares - np.frexp(np.where(self.n > 0, self.n, 1.0))[1]) / 2).astype(np.int64)
-        return np.clip(np.where(self.second.signs() > 0, sizes, 0), -MAX_UNIT_EXPONENT, MAX_UNIT_EXPONENT)
-
-    def _find_top_exponent(self) -> Array:
-        """An exponent for each cell, so that sums of squares are near 1 in its unit."""
-        return np.asarray(self.second.to_scaled_floats()[1] // 2)
-
-
-def _to_ratios(counts: Array) -> tuple[Array, Array]:
-    """Numerators and denominators, as Python integers."""
-    ratios = np.empty((counts.size, 2), dtype=object)
-    for i, count in enumerate(counts.flat):
-        ratios[i] = float(count).as_integer_ratio()
-    return ratios[:, 0].reshape(counts.shape), ratios[:, 1].reshape(counts.shape)
-
-
-def _expand_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
-    """The sums of x that older records state as sums of ``z = x / unit - origin``, without rounding."""
-    if "origin" not in fields:
-        return fields
-    n, first, second, origin, unit = (fields[name] for name in ("n", "first", "second", "origin", "unit"))
-    unit = np.broadcast_to(unit, n.shape)
-    product, two = ExactSums.from_products, np.full(n.shape, 2.0)
-    return {
-        "n": n,
-        "first": product(unit, first) + product(unit, n, origin),
-        "second": product(unit, unit, second)
-        + product(unit, unit, two, origin, first)
-        + product(unit, unit, n, origin, origin),
-    }
 
 
 def _find_variance_floor(statistics: Moments) -> Array:
@@ -205,8 +87,9 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> Moments:
         rows = GroupedRows(x, group, groups)
-        n, first, second = column_kernels.sum_exactly(rows.x, rows.group, weight, rows.groups, squares=True)
-        return Moments(rows.reshape_sums(n), rows.reshape_sums(first), rows.reshape_sums(second))
+        _, *sums = column_kernels.sum_exactly(rows.x, rows.group, weight, rows.groups, squares=True)
+        exact_n, first, second = (rows.reshape_sums(s) for s in sums)
+        return Moments(exact_n.to_floats(), exact_n, first, second)
 
     def posterior(self, statistics: Moments) -> Self:
         n, (mantissa, exponent) = statistics.n, np.frexp(self.unit)

@@ -86,12 +86,11 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> PoissonStatistics:
         rows = GroupedRows(x, group, groups)
-        keep, log_factorial = _keep_counts, lambda v: gammaln(_keep_counts(v) + 1)
-        n, events, _ = sum_exactly(rows.x, rows.group, weight, rows.groups, keep)
-        _, log_factorials, _ = sum_exactly(rows.x, rows.group, weight, rows.groups, log_factorial)
+        counted = sum_exactly(rows.x, rows.group, weight, rows.groups, _keep_counts)
+        logged = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: gammaln(_keep_counts(v) + 1))
         outside = sum_by_class(rows.x, rows.group, weight, rows.groups, lambda v: ~_is_count(v) & (v == v))
         shape = rows.reshape_sums
-        return PoissonStatistics(shape(n), shape(events), shape(log_factorials), shape(outside))
+        return PoissonStatistics(shape(counted.n), shape(counted.first), shape(logged.first), shape(outside))
 
     def posterior(self, statistics: PoissonStatistics) -> Self:
         return type(self)(self.shape + statistics.events.to_floats(), self.rate + statistics.n)

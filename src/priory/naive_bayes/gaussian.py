@@ -14,7 +14,8 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
 from priory.estimators.labels import convert_to_numpy
-from priory.families.gaussian import Gaussian, Moments
+from priory.families.gaussian import Gaussian
+from priory.families.moments import Moments
 from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.array_libraries import convert_like, empty_like, find_array_library, is_single_precision
@@ -215,7 +216,8 @@ class GaussianNB(BaseClassifier[Array]):
         more = Gaussian().observe(X, weight=sample_weight)
         n, mean, variance = (np.broadcast_to(np.asarray(v, dtype=float), more.n.shape) for v in (n_past, mu, var))
         second = ExactSums.from_products(n, variance) + ExactSums.from_products(n, mean, mean)
-        return Gaussian().ml(Moments(n, ExactSums.from_products(n, mean), second) + more)
+        past = Moments(n, ExactSums.from_floats(n), ExactSums.from_products(n, mean), second)
+        return Gaussian().ml(past + more)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

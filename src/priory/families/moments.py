@@ -1,0 +1,140 @@
+"""Moments: the number of rows, their sum and the sum of their squares, without rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priory.core.exact_sums import ExactSums, compute_means, compute_variances, find_misshapen_sums
+from priory.core.registration import register_record
+from priory.core.statistics import Statistics
+from priory.core.typing import Array
+from priory.errors import NotLearnedError
+
+MAX_STEP_DIGITS = 6  # decimal places in which the step between the values of a column is looked for
+ROUNDINGS_PER_VALUE = 4  # relative errors of a decimal fraction, its square and their sums as doubles, generously
+MAX_STEP_ROUNDING = 0.01  # of a step: where values may be rounded by more, nothing can be said about the step
+MAX_UNIT_EXPONENT = 1000  # units and their inverses are ordinary doubles
+SPREAD_ROUNDING_TOLERANCE = 1e-9  # of the sum of squares: less negative a spread is the rounding of weights and decay
+
+
+@register_record("Moments", axes={"n": "cd"}, upgrade=lambda fields: _expand_about_origin(fields))
+@dataclass(frozen=True, eq=False)
+class Moments(Statistics):
+    """The number of rows, their sum and the sum of their squares, all of them exact.
+
+    ``n`` is ``weight`` rounded; they differ only where fractional weights do not add up to a double.
+    """
+
+    n: Array  # (classes, columns)
+    weight: ExactSums  # (classes, columns)
+    first: ExactSums  # (classes, columns)
+    second: ExactSums  # (classes, columns)
+
+    def find_fault(self) -> str | None:
+        fault = find_misshapen_sums(self.n, self.weight, self.first, self.second)
+        if fault is None and not np.array_equal(self.n, self.weight.to_floats()):
+            return "the number of rows is not their weight"
+        return fault or ("a sum of squares is negative" if (self.second.signs() < 0).any() else None)
+
+    def combine(self, other: Moments, op: Callable[[Array, Array], Array]) -> Moments:
+        combined = super().combine(other, op)
+        return replace(combined, n=combined.weight.to_floats())
+
+    def pool_classes(self) -> Moments:
+        pooled = super().pool_classes()
+        return replace(pooled, n=pooled.weight.to_floats())
+
+    def __mul__(self, weight: float) -> Moments:
+        """Sums scaled just as the counts are, so that decay changes no mean and no variance by more than rounding."""
+        n = ExactSums.from_floats(self.n * weight)
+        (before, exponent), (after, scaled_exponent) = self.weight.to_integers(), n.to_integers()
+        before = np.where(self.n > 0, before, 1)
+        lowest = min(exponent, scaled_exponent)
+        ratio = after << (scaled_exponent - lowest), before << (exponent - lowest)
+        return Moments(n.to_floats(), n, self.first.scale(*ratio), self.second.scale(*ratio))
+
+    __rmul__ = __mul__
+
+    def check_subtraction(self, total: Moments, part: Moments) -> Moments:
+        left: Moments = super().check_subtraction(total, part)
+        left = replace(left, n=left.weight.to_floats())
+        exponent = total._find_top_exponent()
+        squares = np.maximum(total.second.to_floats(2 * exponent), 0.0)
+        lost = left.n * left.variances(exponent) < -SPREAD_ROUNDING_TOLERANCE * squares
+        if (lost | (left.second.signs() < 0)).any():
+            cell = tuple(int(i) for i in np.argwhere(lost | (left.second.signs() < 0))[0])
+            raise NotLearnedError("cannot forget these values: they have more spread than was learned.", cell)
+        return left
+
+    def means(self, exponent: ArrayLike = 0) -> Array:
+        """The means in units of ``2 ** exponent``, correctly rounded; NaN for a class without rows."""
+        return compute_means(self.weight, self.first, exponent)
+
+    def variances(self, exponent: ArrayLike = 0) -> Array:
+        """The variances in units of ``2 ** (2 * exponent)``, correctly rounded; zero for a class without rows."""
+        variances = compute_variances(self.weight, self.first, self.second, exponent)
+        return np.where(np.isnan(variances), 0.0, variances)
+
+    def find_exponents(self) -> Array:
+        """For each column an exponent with ``2 ** exponent`` near the size of its values: (columns,).
+
+        In such a unit nothing that is derived from the sums overflows, even where squares of the values do.
+        """
+        return self.derive("exponents", lambda s: s.pool_classes()._find_sizes()[0])
+
+    def units(self) -> Array:
+        """``2 ** exponent`` for each column."""
+        return np.ldexp(1.0, self.find_exponents())
+
+    def find_steps(self) -> Array:
+        """The coarsest of 1, 0.1, 0.01, ... that all values of a column can be multiples of, or zero: (columns,).
+
+        Sums of multiples of a step are multiples of it, and sums of their squares multiples of its square. A sum that
+        is too large to tell, or a smaller step, counts as none.
+        """
+        return self.derive("steps", lambda s: s._find_steps())
+
+    def _find_steps(self) -> Array:
+        sums = (self.first.to_floats(), self.second.to_floats())
+        sizes = self.n * np.sqrt(sums[1] / np.where(self.n > 0, self.n, 1.0)), sums[1]  # at least sum |x|, sum x²
+        steps = np.zeros(self.n.shape[1:])
+        for digits in range(MAX_STEP_DIGITS, -1, -1):
+            fits = np.ones(self.n.shape, dtype=bool)
+            for total, size, scale in zip(sums, sizes, (10.0**digits, 100.0**digits), strict=True):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    rounding = ROUNDINGS_PER_VALUE * np.finfo(float).eps * size * scale
+                    fits &= np.abs(total * scale - np.rint(total * scale)) <= rounding
+                fits &= rounding < MAX_STEP_ROUNDING
+            steps = np.where(fits.all(axis=0), 10.0**-digits, steps)
+        return steps
+
+    def _find_sizes(self) -> Array:
+        _, squares = self.second.to_scaled_floats()
+        sizes = np.ceil((squares - np.frexp(np.where(self.n > 0, self.n, 1.0))[1]) / 2).astype(np.int64)
+        return np.clip(np.where(self.second.signs() > 0, sizes, 0), -MAX_UNIT_EXPONENT, MAX_UNIT_EXPONENT)
+
+    def _find_top_exponent(self) -> Array:
+        """An exponent for each cell, so that sums of squares are near 1 in its unit."""
+        return np.asarray(self.second.to_scaled_floats()[1] // 2)
+
+
+def _expand_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
+    """The sums of x that older records state as sums of ``z = x / unit - origin``, without rounding."""
+    if "origin" not in fields:
+        return fields
+    n, first, second, origin, unit = (fields[name] for name in ("n", "first", "second", "origin", "unit"))
+    unit = np.broadcast_to(unit, n.shape)
+    product, two = ExactSums.from_products, np.full(n.shape, 2.0)
+    return {
+        "n": n,
+        "weight": ExactSums.from_floats(n),
+        "first": product(unit, first) + product(unit, n, origin),
+        "second": product(unit, unit, second)
+        + product(unit, unit, two, origin, first)
+        + product(unit, unit, n, origin, origin),
+    }
