@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, random_array
 
 from priory._kernel import sparse, sparse_reference
 from priory.core import sparse_rows
-from priory.core.sparse_rows import SparseRows, join_columns, judge_log_odds
+from priory.core.sparse_rows import SparseRows, compute_log_losses, join_columns
 
 
 def make_rows(seed, rows=40, width=12, ones=False):
@@ -36,7 +36,7 @@ def test_losses_and_slopes_are_those_of_the_twin(n_logits):
     logits = (30 * rng.normal(size=(50, 16))).astype(np.float32)
     group = rng.integers(0, max(2, n_logits), 50).astype(np.int32)
     weight = rng.uniform(0, 2, (50, 5)).astype(np.float32)
-    losses, wrong = judge_log_odds(logits, group, weight, n_logits)
+    losses, wrong = compute_log_losses(logits, group, weight, n_logits)
     twin_losses, twin_wrong = np.empty_like(losses), np.zeros_like(wrong)
     sparse_reference.judge_logits(logits.astype(float), group, weight, n_logits, twin_wrong, twin_losses)
     assert np.allclose(losses, twin_losses, rtol=1e-5, atol=1e-5)

@@ -29,7 +29,7 @@ from priory.bag_of_words.tokenizer import Tokenizer
 from priory.core.registration import find_registration
 from priory.core.statistics import RowCounts, Statistics
 from priory.data import inbox
-from priory.errors import PrioryError, StaleModelError
+from priory.errors import PrioryError, PrioryWarning, StaleModelError
 from priory.families.base import ColumnFamily
 from priory.storage.container import ArraySections, FileContents, pack_model_file
 from priory.storage.registry import find_class
@@ -298,6 +298,19 @@ def test_a_new_file_has_only_exact_sums(tmp_path):
     X, y, _ = EARLIER["numbers"]
     pr.save(clone(pr.load(ROOT / "tests" / "models" / "numbers.priory")).fit(X, y), tmp_path / "model.priory")
     assert pr.storage.inspect(tmp_path / "model.priory").rounded == []
+
+
+def test_corrections_of_an_earlier_version_are_dropped_with_a_warning():
+    """tests/models/corrections.priory holds corrections as version 0.2 first wrote them."""
+    rows = [{"colour": "red" if i % 2 else "blue", "size": float(i % 7)} for i in range(60)]
+    labels = ["big" if i % 7 + i % 2 > 4 else "small" for i in range(60)]
+    with pytest.warns(PrioryWarning, match=r"corrections of an earlier version were dropped.*call refresh\(X, y\)"):
+        model = pr.load(ROOT / "tests" / "models" / "corrections.priory")
+    assert model.stale_ == ("tempering",)
+    assert not hasattr(model, "corrections_")
+    plain = pr.NaiveBayes(calibrate=False).fit(rows, labels)
+    assert np.allclose(model.predict_proba(rows), plain.predict_proba(rows))
+    assert model.refresh(rows, labels).stale_ == ()
 
 
 @given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(SCALARS, inner)))

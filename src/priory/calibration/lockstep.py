@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priory.core.sparse_rows import SparseRows, judge_log_odds, pad_to_lane
+from priory.core.sparse_rows import SparseRows, compute_log_losses, pad_to_lane
 from priory.core.typing import Array
 
 STEPS_PER_STRENGTH = 8
@@ -96,7 +96,7 @@ class LockstepProblem:
         """Losses and gradients of all models at padded weights (features, models x logits)."""
         logits = self.rows.multiply(weights)
         logits += self.offset
-        losses, wrong = judge_log_odds(logits, self.group, self.training_weight, self.n_logits)
+        losses, wrong = compute_log_losses(logits, self.group, self.training_weight, self.n_logits)
         totals = np.einsum("nm,nm->m", losses, self.training_weight, dtype=np.float64)
         return Pass(logits, totals, self.rows.transposed.multiply(wrong))
 
@@ -114,7 +114,9 @@ class LockstepProblem:
         """The mean loss of the rows left out."""
         judged = np.flatnonzero(self.fold >= 0)
         left_out = np.ascontiguousarray(self.take_left_out(logits)[judged], dtype=np.float32)
-        losses = judge_log_odds(left_out, self.group[judged], np.ones((len(judged), 1), np.float32), self.n_logits)[0]
+        losses = compute_log_losses(left_out, self.group[judged], np.ones((len(judged), 1), np.float32), self.n_logits)[
+            0
+        ]
         return float(np.average(losses[:, 0], weights=self.weight[judged]))
 
 

@@ -78,7 +78,7 @@ class SparseRows:
         return out
 
 
-def judge_log_odds(logits: Array, group: Array, weight: Array, n_logits: int) -> tuple[Array, Array]:
+def compute_log_losses(logits: Array, group: Array, weight: Array, n_logits: int) -> tuple[Array, Array]:
     """The log loss (rows, models) of several models' logits, and its weighted derivative, as wide as ``logits``.
 
     ``logits`` (rows, padded) holds ``n_logits`` for each model; a single one is that of the second of two classes.
