@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.typing import MatrixLike, Seed
+from priory.core.typing import Array, MatrixLike, Seed
 from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
 from priory.estimators.sklearn_compat import take_table_rows
@@ -48,11 +48,13 @@ def score_by_rows(
     [True, True]
     """
     labels = np.asarray(y)
-    n = len(labels)
-    chosen = sizes if sizes is not None else sorted({max(2, round(share * n)) for share in DEFAULT_SHARES})
-    if not all(2 <= size < n for size in chosen):
-        raise DataError(f"sizes are {list(chosen)}; each must be from 2 to {n - 1}, to leave rows to score.")
-    order = np.random.default_rng(random_state).permutation(n)
+    n, least = len(labels), max(2, len(np.unique(labels)))
+    chosen = sizes if sizes is not None else sorted({max(least, round(share * n)) for share in DEFAULT_SHARES})
+    if not all(least <= size < n for size in chosen):
+        raise DataError(
+            f"sizes are {list(chosen)}; each must be from {least} to {n - 1}: a row of each class, and some to score."
+        )
+    order = order_rows(labels, random_state)
     found = {}
     for size in chosen:
         rest = np.sort(order[size:])
@@ -60,3 +62,10 @@ def score_by_rows(
         part = copy.deepcopy(model).forget(rows, labels[rest])
         found[int(size)] = Scores.of(labels[rest], part.predict_log_proba(rows), part.classes_, logs=True)
     return found
+
+
+def order_rows(labels: Array, random_state: Seed) -> Array:
+    """The positions of the rows in random order, but one of each class first."""
+    order = np.random.default_rng(random_state).permutation(len(labels))
+    first = np.sort(np.unique(labels[order], return_index=True)[1])
+    return np.concatenate([order[first], np.delete(order, first)])

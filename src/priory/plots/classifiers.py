@@ -165,7 +165,7 @@ def nomogram(model: TableModel, label: Label | None = None) -> Figure:
 
     Find the values of a row, add up their log odds and that of the prior: the scale at the bottom turns the sum into
     the probability that ``predict_proba`` gives. For two classes, and for a model without corrections of several
-    columns together: ``NaiveBayes(refine=False, structure="naive")``, or ``NaiveBayes.textbook()``.
+    columns together: ``NaiveBayes(calibrate=False)`` or ``NaiveBayes.textbook()``.
     """
     label = model.classes_.tolist()[-1] if label is None else label
     points = read_nomogram(model, label)
@@ -211,7 +211,7 @@ def read_nomogram(model: TableModel, label: Label) -> dict[str, dict[object, flo
             if any(line.name == "(together)" for line in ledger.lines):
                 raise DataError(
                     "the model has corrections of several columns together, which a nomogram cannot show; "
-                    'use NaiveBayes(calibrate=False) or NaiveBayes.textbook().'
+                    "use NaiveBayes(calibrate=False) or NaiveBayes.textbook()."
                 )
             weights = ledger.weights(label, next(c for c in classes if c != label))
             at = [line.name for line in ledger.entries()].index(name, 1)
