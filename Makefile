@@ -69,6 +69,7 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/regression.py
 	$(PYTHON) benchmarks/storage.py
 	$(PYTHON) benchmarks/leakage.py
+	$(PYTHON) benchmarks/honesty.py
 	$(PYTHON) benchmarks/quality.py
 
 clean: ## remove what was built

@@ -149,7 +149,7 @@ def run_signal(tables: int) -> list[str]:
 def main() -> None:
     warnings.simplefilter("ignore")
     noise, signal = (int(sys.argv[k]) if len(sys.argv) > k else default for k, default in ((1, 500), (2, 200)))
-    lines = ["Made by `python benchmarks/honesty.py`.", "", *run_noise(noise), *run_signal(signal)]
+    lines = [f"Made by `python benchmarks/honesty.py {noise} {signal}`.", "", *run_noise(noise), *run_signal(signal)]
     print("\n".join(lines))
     (RESULTS / "honesty.md").write_text("\n".join(lines) + "\n")
 
