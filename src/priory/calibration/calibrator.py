@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.code_counts import CodeCounts
-from priory.calibration.corrections import CorrectionRows, Corrections, OutOfFoldAnswers
+from priory.calibration.corrections import CorrectionRows, Corrections
 from priory.calibration.fitting import FitPlan, FitRows, fit_corrections, weigh_texts
 from priory.calibration.folds import RowFolds, assign_folds, assign_folds_by_content
 from priory.calibration.table_encoding import TableEncoding
@@ -128,24 +128,15 @@ class Calibrator:
         order, judged = _assign_folds(some, own, counts, model.n_parts)
         with limit_blas_threads():  # many small problems: threads would only wait for each other
             corrections = self._fit_ordered(model, take_rows(some, order.rows), own[order.rows], order, judged)
-        judged_answers = _restore_order(corrections.out_of_fold, order, judged, own, counts)
-        tokens = model.choose_token_features() if corrections.reads_tokens else ()
-        return replace(corrections, tokens=tokens, out_of_fold=judged_answers)
+        return replace(corrections, tokens=model.choose_token_features()) if corrections.reads_tokens else corrections
 
     def _fit_ordered(
         self, model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array
     ) -> Corrections:
         """Corrections fitted to rows in their canonical order."""
         if not self.plan.refine and all(len(parts) == 0 for parts in _find_column_parts(model)):
-            return _fit_tempering_alone(model, cells, group, order, judged)
+            return _fit_tempering_alone(model, cells, group, order)
         return fit_corrections(_collect_rows(model, cells, group, order.weight, order.fold, judged), self.plan)
-
-    def find_scored_rows(self, model: CalibratableModel, cells: Sequence[Cells]) -> Array:
-        """The positions of the rows that `fit` keeps out-of-fold answers to, if all rows have the weight one."""
-        used = self._choose_rows(model, len(cells[0]))
-        if len(used) <= MAX_ROWS_FOR_ALL_FOLDS:
-            return used
-        return used[assign_folds_by_content(take_rows(cells, used), len(used), CALIBRATION_FOLDS) == 0]
 
     def _choose_rows(self, model: CalibratableModel, n_rows: int) -> Array:
         """The positions of the rows that corrections are fitted to: evenly spaced if there are many."""
@@ -244,26 +235,11 @@ def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array, n_parts: 
 
 
 def _fit_tempering_alone(
-    model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array
+    model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds
 ) -> Corrections:
     """The tempering of a model of texts: so few weights need no folds of their own."""
     terms = collect_text_terms(model, cells, group, order.weight, order.fold, [-1])[0]
-    tempering = fit_tempering(terms, group, order.weight)
-    scored = np.isin(order.fold, judged)
-    answers = log_normalise(tempering.logits(terms))[scored]
-    return Corrections(tempering, out_of_fold=OutOfFoldAnswers(answers, group[scored], order.weight[scored]))
-
-
-def _restore_order(
-    found: OutOfFoldAnswers | None, order: RowFolds, judged: Array, group: Array, weight: Array
-) -> OutOfFoldAnswers | None:
-    """The out-of-fold answers for the rows as they were given."""
-    if found is None:
-        return None
-    scored = np.isin(order.fold, judged)
-    place = np.where(scored, np.cumsum(scored) - 1, -1)[order.place]
-    kept = np.flatnonzero(place >= 0)
-    return OutOfFoldAnswers(found.answers[place[kept]], group[kept], weight[kept])
+    return Corrections(fit_tempering(terms, group, order.weight))
 
 
 def _collect_rows(

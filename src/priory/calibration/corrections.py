@@ -27,7 +27,6 @@ from priory.models.cells import Cells
 
 MAX_LOGIT_WEIGHT = 1e6  # far above any fitted weight: sums of weights stay finite
 NO_CODES = TableEncoding(())
-LOG_PROBABILITY_TOLERANCE = 1e-6  # how far rounding may lift the logarithm of a probability above zero
 
 
 class CorrectionRows(NamedTuple):
@@ -114,25 +113,6 @@ class GaussianMember:
 Member = BaseRateMember | LinearMember | GaussianMember
 
 
-@register_record(
-    "JudgedAnswers", axes={"answers": "rc", "truth": "r", "weight": "r"}, dtypes={"truth": ""}, finite=False
-)
-@dataclass(frozen=True, eq=False)
-class OutOfFoldAnswers:
-    """Answers to rows by corrections that were not fitted to them."""
-
-    answers: Array  # (rows, classes): log probabilities
-    truth: Array  # (rows,): class numbers
-    weight: Array  # (rows,)
-
-    def find_fault(self) -> str | None:
-        if self.truth.dtype.kind not in "iu" or not np.isin(self.truth, np.arange(self.answers.shape[1])).all():
-            return "a row is of no class"
-        if np.isnan(self.answers).any() or self.answers.max(initial=0.0) > LOG_PROBABILITY_TOLERANCE:
-            return "an answer is not the logarithm of a probability"
-        return None if ((self.weight >= 0) & (self.weight < np.inf)).all() else "a weight is negative or not finite"
-
-
 @register_record("FittedCorrections")
 @dataclass(frozen=True, eq=False)
 class Corrections:
@@ -143,7 +123,6 @@ class Corrections:
     members: tuple[Member, ...] = ()
     shares: Array | None = None
     tokens: tuple[TokenFeatures, ...] = ()  # of each text, where a member reads them
-    out_of_fold: OutOfFoldAnswers | None = None
 
     def find_fault(self) -> str | None:
         if self.members and (self.shares is None or not _are_shares(self.shares, len(self.members))):
@@ -168,8 +147,6 @@ class Corrections:
         if self.reads_tokens and len(self.tokens) != n_texts:
             return False
         if len(self.tempering.weights) != 1 + n_parts:
-            return False
-        if self.out_of_fold is not None and self.out_of_fold.answers.shape[1] != n_classes:
             return False
         if not self.members:
             return True

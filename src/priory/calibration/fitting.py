@@ -15,7 +15,6 @@ from priory.calibration.corrections import (
     GaussianMember,
     LinearMember,
     Member,
-    OutOfFoldAnswers,
     look_up_codes,
     make_constant,
 )
@@ -24,7 +23,7 @@ from priory.calibration.lockstep import LockstepProblem, Solution, pad_columns, 
 from priory.calibration.pair_choice import choose_pairs, encode_pairs
 from priory.calibration.table_encoding import N_LEVELS, make_one_hot
 from priory.calibration.tempering import Tempering, fit_tempering
-from priory.calibration.voting import cross_vote, fit_shares, mix_answers
+from priory.calibration.voting import fit_shares
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows, join_columns
 from priory.core.typing import Array
@@ -109,16 +108,13 @@ def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
     members, answers = _fit_members(given, plan, centre)
     judged = np.flatnonzero(given.model_of_row >= 0)
     answers = [a[judged] for a in answers]
-    group, weight, fold = given.group[judged], given.weight[judged], given.fold[judged]
-    shares = fit_shares(answers, group, weight)
-    voted = cross_vote(answers, group, weight, fold) if len(given.judged) > 1 else mix_answers(answers, shares)
+    shares = fit_shares(answers, given.group[judged], given.weight[judged])
     kept = np.flatnonzero(shares >= MIN_MEMBER_SHARE)
     return Corrections(
         centre.temperings[-1],
         given.counts.encoding,
         tuple(members[k] for k in kept),
         shares[kept] / shares[kept].sum(),
-        out_of_fold=OutOfFoldAnswers(log_normalise(voted), group, weight),
     )
 
 

@@ -24,7 +24,6 @@ class RowFolds(NamedTuple):
     rows: Array  # (rows used,): positions
     weight: Array  # (rows used,)
     fold: Array  # (rows used,)
-    place: Array  # (rows given,): where each row, or one equal to it, stands among those used
 
 
 def hash_rows(cells: Sequence[Cells], rows: int) -> Array:
@@ -50,8 +49,6 @@ def assign_folds(cells: Sequence[Cells], group: Array, weight: Array, folds: int
     first[1:] = (code[order[1:]] != code[order[:-1]]) | (group[order[1:]] != group[order[:-1]])
     rows = order[first]
     total = np.add.reduceat(weight[order], np.flatnonzero(first))
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.cumsum(first) - 1
     few = len(rows) < MIN_DISTINCT_ROWS_PER_FOLD * folds or total.sum() > MAX_COPIES_PER_ROW * len(rows)
     if few:  # a model without one of them would know nothing of it
         copies = np.clip(total.astype(np.int64), 1, folds)
@@ -60,8 +57,7 @@ def assign_folds(cells: Sequence[Cells], group: Array, weight: Array, folds: int
         whole = np.floor(total / copies)  # whole weights stay whole
         extra = np.repeat(total - whole * copies, copies)
         rows, total = np.repeat(rows, copies), np.repeat(whole, copies) + np.clip(extra - nth, 0, 1)
-        place = (ends - copies)[place]
     by_class = np.argsort(group[rows], kind="stable")
     fold = np.empty(len(rows), dtype=np.int64)
     fold[by_class] = np.arange(len(rows)) % folds
-    return RowFolds(rows, total, fold, place)
+    return RowFolds(rows, total, fold)

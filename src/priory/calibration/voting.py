@@ -51,13 +51,3 @@ def _maximise_shares(own: Array, weight: Array, prior_rows: Array) -> Array:
         if done:
             break
     return shares
-
-
-def cross_vote(answers: Sequence[Array], group: Array, weight: Array, fold: Array) -> Array:
-    """(rows, classes): the vote on each fold, with shares that were fitted to the other folds."""
-    voted = np.empty(answers[0].shape)
-    for k in np.unique(fold):
-        out = fold == k
-        shares = fit_shares([a[~out] for a in answers], group[~out], weight[~out])
-        voted[out] = mix_answers([a[out] for a in answers], shares)
-    return voted
