@@ -109,7 +109,7 @@ UNLEARNED = [
         f"row 1: column 'c', 'z', was not learned in class 's', {REMEDY}",
     ),
     (table_model, [{"c": "a", "n": 77.0}], "s", f"row 0: column 'n', 77.0, was not learned in class 's', {REMEDY}"),
-    (text_model, ["win", "cash prize"], "s", f"row 1: it was not learned in class 's', {REMEDY}"),
+    (text_model, ["win", "cash prize"], "s", f"row 0: this row, as a whole, was not learned in class 's', {REMEDY}"),
     (text_model, ["cash prize"], "s", f"row 0: token 'prize' was not learned in class 's', {REMEDY}"),
     (lambda: text_model(buckets=64), ["cash prize"], "s", f"row 0: it was not learned in class 's', {REMEDY}"),
 ]

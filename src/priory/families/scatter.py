@@ -82,8 +82,10 @@ class Scatter(Statistics):
         empty = subtract_counts(total.n, part.n) == 0
         squares = _find_squares(self.first.shape[-1])
         spread, learned = (r._compute_spreads(total.unit) for r in (self, total))
-        left = ~_is_small(self.second.take_columns(squares), part.second.take_columns(squares))
-        if (spread < -FORGOTTEN_SPREAD_TOLERANCE * learned).any() or (left & empty[..., None]).any():
+        rest = self.second.take_columns(squares)
+        left = ~_is_small(rest, part.second.take_columns(squares))
+        impossible = (rest.signs() < 0) | empty[..., None]
+        if (spread < -FORGOTTEN_SPREAD_TOLERANCE * learned).any() or (left & impossible).any():
             raise NotLearnedError("cannot forget these rows: they have more spread than was learned.")
         return self._clear_classes(empty) if empty.any() else self
 
