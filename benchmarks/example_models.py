@@ -58,6 +58,7 @@ def make_examples() -> list[Example]:
     drop_ins = [
         (nb.GaussianNB(priors=[0.2, 0.3, 0.5]), numbers),
         (nb.BernoulliNB(), counts),
+        (nb.DocumentAverageNB(), counts),
         (nb.CategoricalNB(min_categories=8), counts),
         (nb.MultinomialNB(alpha=[0.5, 1.0, 2.0], class_prior=[0.2, 0.3, 0.5]), counts),
         (nb.ComplementNB(norm=True), counts),

@@ -17,6 +17,8 @@ X = RNG.normal(Y[:, None] * 1.5, 1.0, (300, 3))
 
 def list_bytes(value):
     """Every number of a record as bytes."""
+    if value is None:
+        return []
     if isinstance(value, ExactSums):
         return [value.base, value.limbs.shape, value.limbs.tobytes()]
     if isinstance(value, np.ndarray):

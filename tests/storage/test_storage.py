@@ -203,7 +203,7 @@ def test_inspect_tells_what_a_file_holds_and_would_reveal(path):
     assert told.bytes == path.stat().st_size
     assert json.loads(json.dumps(told.as_dict()))["version"] == pr.__version__
     assert "words of the training texts" in str(told)
-    assert "one row of each class as it was" in str(told)
+    assert "the cells of single training rows, and their classes" in str(told)
 
 
 def test_inspect_shows_control_characters_escaped(path):

@@ -82,11 +82,11 @@ def _format_line(line: LedgerLine, decibans: float) -> dict[str, object]:
 
 
 def _forget_row(model: ExplainingModel, example: object, label: Label) -> ExplainingModel:
-    """The model as if it had never learned the row, or as it is if it cannot forget."""
+    """The model as if it had never learned the row, or as it is if it cannot forget, or would lose the class."""
+    twin: Any = copy.copy(model)
     try:
-        twin: Any = model.without_corrections() if hasattr(model, "without_corrections") else copy.copy(model)
         twin.forget(example, [label])
     except (AttributeError, PrioryError):
         return model
-    plain: ExplainingModel = twin
-    return plain
+    without: ExplainingModel = twin
+    return without if label in getattr(twin, "classes_", ()) else model
