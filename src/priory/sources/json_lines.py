@@ -9,6 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
+import numpy as np
+
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
     Decoding,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 JSON_CHUNK_ROWS = 4096
 ROWS_TO_FIND_COLUMNS = 1000  # the columns are the keys of these first rows
 MAX_JSON_INTEGER = 2**63 - 1
+MAX_DEPTH = 100
 MAX_SYNTAX_BYTES = 4 << 20  # of a line without its strings: each byte may become a value that takes 100 bytes
 STRING_PATTERN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?')
 
@@ -98,6 +101,8 @@ class JSONLinesReader(FileReader):
         place = f"{format_path(self.path)}:{number}"
         if len(line) > MAX_SYNTAX_BYTES and len(STRING_PATTERN.sub(b"", line)) > MAX_SYNTAX_BYTES:
             raise ModelTooLargeError(f"{place}: has millions of values; give flat objects with fewer keys")
+        if _measure_depth(line) > MAX_DEPTH:  # before the parser, which would go as deep
+            raise DataError(f"{place}: is nested too deeply; give flat objects")
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
@@ -115,8 +120,6 @@ class JSONLinesReader(FileReader):
             raise DataError(
                 f"{place}:{error.colno}: is not JSON ({error.msg}); correct the line, or use --skip-bad"
             ) from None
-        except RecursionError:
-            raise DataError(f"{place}: is nested too deeply; give flat objects") from None
         except ValueError as error:
             raise DataError(f"{place}: {error}") from None
         if not isinstance(row, dict):
@@ -175,6 +178,15 @@ def _split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
             begun = [lines[-1]]
     if any(begun):
         yield b"".join(begun)
+
+
+def _measure_depth(line: bytes) -> int:
+    """How deeply lists and objects are nested, at most; lines with few of them are not looked at."""
+    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+        return 0
+    brackets = np.frombuffer(STRING_PATTERN.sub(b"", line), dtype=np.uint8)
+    opened, closed = (np.isin(brackets, np.frombuffer(signs, dtype=np.uint8)) for signs in (b"[{", b"]}"))
+    return int(np.cumsum(opened.astype(int) - closed).max(initial=0))
 
 
 def _check_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
