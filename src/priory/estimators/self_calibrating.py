@@ -368,7 +368,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         judged, weight = np.concatenate(rows), np.concatenate(weights)
         truth = self.classes_[sample.group[judged]]
         scores = Scores.of(truth, np.concatenate(answers), self.classes_, weight, logs=True)
-        return scores if positions is None else replace(scores, positions=positions[judged])
+        return replace(scores, folds=folds, positions=None if positions is None else positions[judged])
 
     def _judge_splits(self, table: TableT, group: Array, splits: Iterator[tuple[Array, Array]]) -> Scores:
         """Each fold judged by the model without it, and without whatever else its split leaves out."""
@@ -384,7 +384,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             tested.append(test)
         rows = np.concatenate(tested)
         scores = Scores.of(self.classes_[group[rows]], np.concatenate(answers), self.classes_, logs=True)
-        return replace(scores, positions=rows)
+        return replace(scores, positions=rows, folds=len(tested) if len(tested) > 1 else None)
 
     def _judge(self, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
         """log p(c | x) of rows, by the model without ``part`` and the corrections that follow from what is left."""

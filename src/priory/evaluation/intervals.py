@@ -24,6 +24,12 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def widen(self, factor: float) -> Interval:
+        """The same value, with bounds that are further away by a factor."""
+        return Interval(
+            self.value, self.value - factor * (self.value - self.low), self.value + factor * (self.high - self.value)
+        )
+
     def __format__(self, spec: str) -> str:
         return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
 

@@ -81,6 +81,9 @@ class Scores:
         How many times each row counts.
     positions : ndarray of shape (n_rows,), optional
         Where only some of the rows that were given are scored: the position of each among those given.
+    folds : int, optional
+        The number of folds, where each was judged by a model of the others. These models share most of their rows, so
+        that each row tells less about a model of all rows: intervals are wider by the factor of Nadeau and Bengio.
 
     Attributes
     ----------
@@ -111,7 +114,9 @@ class Scores:
     ----------
     .. [1] E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the American
        Statistical Association 22, 1927 (intervals of proportions).
-    .. [2] J. A. Hanley and B. J. McNeil, "The meaning and use of the area under a receiver operating characteristic
+    .. [2] C. Nadeau and Y. Bengio, "Inference for the generalization error", Machine Learning 52, 2003 (intervals of
+       cross-validation).
+    .. [3] J. A. Hanley and B. J. McNeil, "The meaning and use of the area under a receiver operating characteristic
        (ROC) curve", Radiology 143, 1982.
 
     Examples
@@ -128,6 +133,7 @@ class Scores:
     log_probabilities: Array
     weight: Array
     positions: Array | None = None
+    folds: int | None = None
 
     @classmethod
     def of(
@@ -316,14 +322,19 @@ class Scores:
 
     # -- helpers -------------------------------------------------------------------------------------------------
 
+    @property
+    def _variance_factor(self) -> float:
+        """By how much the variance of a score is larger than that of independent rows: 1 + K n_test / n_train."""
+        return 1.0 if self.folds is None else 1 + self.folds / (self.folds - 1)
+
     def _proportion(self, part: float, whole: float) -> Interval:
         """Return ``part / whole`` with its interval; both are weights of rows."""
-        per_row = self.rows / float(self.weight.sum())
+        per_row = self.rows / self._variance_factor / float(self.weight.sum())
         return proportion_interval(float(part) * per_row, float(whole) * per_row)
 
     def _mean(self, values: Array) -> Interval:
         """Return the mean of values, (rows,), with its interval, which says nothing if there are too few rows."""
-        mean = mean_interval(values, self.weight)
+        mean = mean_interval(values, self.weight).widen(math.sqrt(self._variance_factor))
         return mean if self.has_enough_rows else mean._replace(low=-math.inf, high=math.inf)
 
     def _mean_loss(self, values: Array, if_calibrated: Callable[[float], float] | None = None) -> Interval:

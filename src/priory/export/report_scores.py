@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -85,7 +86,7 @@ def cross_fit_temperature(scores: Scores) -> Scores:
     for part in (half, ~half):
         fitted = fit_calibration_map("temperature", scores.log_probabilities[~part], scores.truth[~part])
         log_p[part] = fitted(log_p[part])
-    return Scores(scores.classes, scores.truth, log_p, scores.weight, scores.positions)
+    return replace(scores, log_probabilities=log_p)
 
 
 def _compare(scores: Scores, plain: Scores | None) -> dict[str, Scores]:
