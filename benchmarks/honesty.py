@@ -142,8 +142,8 @@ def run_signal(tables: int) -> list[str]:
         "## Signal",
         "",
         f"{tables} simulated tables: claimed less true log loss is {mean:+.4f} on average (error {error:.4f});",
-        f"the z-scores of the {varied.sum()} whose answers vary have mean {np.mean(scores):+.2f} and standard deviation",
-        f"{np.std(scores, ddof=1):.2f}.",
+        f"the z-scores of the {varied.sum()} whose answers vary have mean {np.mean(scores):+.2f} and standard",
+        f"deviation {np.std(scores, ddof=1):.2f}.",
     ]
 
 

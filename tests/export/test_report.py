@@ -81,11 +81,11 @@ def test_the_page_needs_nothing_from_anywhere(of_texts):
 
 def test_the_worst_mistake_comes_first_with_the_ledger_of_the_model_without_it(texts, of_texts):
     model, X, y = texts
-    scores = Scores.of(y, model.leave_one_out(X, y), model.classes_, logs=True)
+    scores = model.evaluate(X, y)
     wrong = np.flatnonzero(scores.answer != scores.truth)
-    worst = int(wrong[scores.surprise[wrong].argmax()])
+    place = int(wrong[scores.surprise[wrong].argmax()])
+    worst, answer = int(scores.positions[place]), model.classes_[scores.answer[place]]
     assert f"row {worst}:" in of_texts.html
-    answer = model.classes_[scores.answer[worst]]
     twin = TextClassifier().fit(X, y).forget([X[worst]], [y[worst]])
     ledger = twin.explain(X[worst])[0]
     total = ledger.log_odds(answer, y[worst]) * 10 / np.log(10)
