@@ -69,7 +69,9 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/regression.py
 	$(PYTHON) benchmarks/storage.py
 	$(PYTHON) benchmarks/leakage.py
+	$(PYTHON) benchmarks/exact_forgetting.py --write
 	$(PYTHON) benchmarks/honesty.py
+	$(PYTHON) benchmarks/corrections_in_life.py --write
 	$(PYTHON) benchmarks/quality.py
 
 clean: ## remove what was built
