@@ -9,46 +9,44 @@ of them do so about as often as the others. `--write` writes benchmarks/results/
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
+from multiprocessing import get_context
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import priory as pr
 from priory.storage import updating
 
+READY: list[Barrier] = []
 RESULTS = Path(__file__).parent / "results" / "turns.md"
 
 
 def count_turns(writers: int, seconds: float) -> tuple[list[int], float]:
     """How often each of several processes changed a file, and the longest time that one of them waited."""
     with tempfile.TemporaryDirectory() as folder:
-        path, children = Path(folder) / "model.priory", []
+        path = Path(folder) / "model.priory"
         pr.save(pr.TextClassifier(salt=1).partial_fit(["start"], ["ham"]), path)
-        start = time.monotonic() + 0.2
-        for number in range(writers):
-            read, write = os.pipe()
-            if os.fork() == 0:
-                try:
-                    os.write(write, repr(_write_until(path, number, start, start + seconds)).encode())
-                finally:
-                    os._exit(0)
-            os.close(write)
-            children.append(read)
-        found = []
-        for child in children:
-            with open(child) as reader:
-                turns, waited = reader.read().strip("()").split(", ")
-            found.append((int(turns), float(waited)))
-            os.wait()
+        context = get_context("spawn")  # a fork would copy the threads of libraries half-way
+        ready = context.Barrier(writers)
+        with context.Pool(writers, set_barrier, (ready,)) as pool:
+            given = [(path, number, seconds) for number in range(writers)]
+            found = pool.starmap(_write_for, given, chunksize=1)
         learned = pr.load(path).class_count_.sum() - 1
         assert learned == sum(turns for turns, _ in found), "a change was lost"
         return [turns for turns, _ in found], max(waited for _, waited in found)
 
 
-def _write_until(path: Path, number: int, start: float, end: float) -> tuple[int, float]:
+def set_barrier(barrier: Barrier) -> None:
+    """Keep what the writers of this process wait at until all are there."""
+    READY.append(barrier)
+
+
+def _write_for(path: Path, number: int, seconds: float) -> tuple[int, float]:
     turns, longest = 0, 0.0
-    time.sleep(max(start - time.monotonic(), 0))
+    pr.load(path).partial_fit(["imports what learning needs"], ["ham"])
+    READY[0].wait()
+    end = time.monotonic() + seconds
     while (asked := time.monotonic()) < end:
         with updating(path) as file:
             longest = max(longest, time.monotonic() - asked)
