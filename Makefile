@@ -70,6 +70,7 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/storage.py
 	$(PYTHON) benchmarks/leakage.py
 	$(PYTHON) benchmarks/exact_forgetting.py --write
+	$(PYTHON) benchmarks/threads.py --write
 	$(PYTHON) benchmarks/honesty.py
 	$(PYTHON) benchmarks/corrections_in_life.py --write
 	$(PYTHON) benchmarks/quality.py
