@@ -255,7 +255,8 @@ class Trainer:
     def fit(self, examples: list[Example]) -> Any:
         if self.classes is not None:
             return self._change(self.make_estimator().partial_fit, examples, classes=self.classes)
-        has_cells = any(cell not in (None, "") for example in examples for cell in example.row.values())
+        counted = [example for example in examples if example.weight]
+        has_cells = any(cell not in (None, "") for example in counted for cell in example.row.values())
         estimator = self.make_estimator()  # fit refuses a table without a single cell
         return self._change(estimator.fit if has_cells or not self.kind.grows else estimator.partial_fit, examples)
 

@@ -193,7 +193,7 @@ def is_increasing(values: Array) -> bool:
 def subtract_counts(total: Array, part: Array) -> Array:
     """Return ``total - part``, or raise NotLearnedError if a count would be negative; counts are never clamped."""
     left = np.asarray(total - part)
-    tolerance = ROUNDING_TOLERANCE * np.abs(total)
+    tolerance = np.where(_is_exact(total) & _is_exact(part), 0.0, ROUNDING_TOLERANCE * np.abs(total))
     if (left < -tolerance).any():
         cell = tuple(int(i) for i in np.argwhere(left < -tolerance)[0])
         learned, removed = (float(np.broadcast_to(x, left.shape)[cell]) for x in (total, part))
@@ -202,6 +202,12 @@ def subtract_counts(total: Array, part: Array) -> Array:
             f"cannot forget {removed:g} of {learned:g}{where}: only what was learned can be forgotten.", cell
         )
     return np.where(np.abs(left) <= tolerance, 0.0, left)
+
+
+def _is_exact(counts: Array) -> Array:
+    """Which counts are multiples of 2^-20 below 2^32: their sums and differences have no rounding error."""
+    units = np.ldexp(counts, 20)
+    return (units == np.rint(units)) & (np.abs(units) < 2.0**52)
 
 
 def _combine_values(op: Callable[[Array, Array], Array], a: object, b: object) -> object:
