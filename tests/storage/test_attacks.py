@@ -392,6 +392,59 @@ def test_words_that_cannot_be_are_refused(changed, what, path):
     assert what in str(error.value)
 
 
+def change_bags(**changed):
+    """A model of texts whose kept texts were changed."""
+    model = pr.TextClassifier().fit(TEXTS, LABELS)
+    for name, value in changed.items():
+        object.__setattr__(model.statistics_.sample.blocks[0].data, name, value)
+    return model
+
+
+def change_sample(model, **changed):
+    """A model whose kept rows were changed."""
+    for name, value in changed.items():
+        object.__setattr__(model.statistics_.sample, name, value)
+    return model
+
+
+def keep_rows_of(model, other):
+    """A model that keeps the rows of another one."""
+    return change_sample(model, blocks=other.statistics_.sample.blocks)
+
+
+FITTED_TABLE = pr.NaiveBayes().fit(ROWS, LABELS)
+KEPT_ROWS = [
+    (lambda: change_bags(arena=array(*b"\xff" * 18, kind=np.uint8)), "the tokens are not UTF-8"),
+    (lambda: change_bags(arena=array(kind=np.uint8), ends=array(kind=np.int64)), "does not fit the columns"),
+    (
+        lambda: change_sample(pr.NaiveBayes().fit(ROWS, LABELS), group=array(0, 1, 2**31 - 1, kind=np.int32)),
+        "not learned",
+    ),
+    (lambda: change_sample(pr.NaiveBayes().fit(ROWS, LABELS), group=array(0, 0, 0, kind=np.int32)), "not learned"),
+    (lambda: change_sample(pr.NaiveBayes().fit(ROWS, LABELS), weight=array(1, 1, 1e300)), "counts are at most"),
+    (lambda: keep_rows_of(pr.TextClassifier().fit(TEXTS, LABELS), FITTED_TABLE), "does not fit the columns"),
+    (
+        lambda: keep_rows_of(pr.NaiveBayes().fit([[1.0], [2.0], [2.5]], LABELS), FITTED_TABLE),
+        "does not fit the columns",
+    ),
+    (
+        lambda: keep_rows_of(
+            pr.TextClassifier(buckets=8, salt=1).fit(TEXTS, LABELS),
+            pr.TextClassifier(buckets=8000, salt=1).fit(TEXTS, LABELS),
+        ),
+        "does not fit the columns",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make_model", "what"), KEPT_ROWS, ids=range(len(KEPT_ROWS)))
+def test_kept_rows_that_cannot_be_are_refused(make_model, what, path):
+    path.write_bytes(forged(make_model(), lambda tree: None))
+    with pytest.raises(ModelFileError) as error:
+        pr.load(path)
+    assert what in str(error.value)
+
+
 def make_sums(*limbs, base=0):
     """Sums of two classes and two columns with these limbs, whether they make sense or not."""
     return ExactSums(np.tile(np.array(limbs, dtype=np.int64), (2, 2, 1)), base)

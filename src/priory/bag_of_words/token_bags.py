@@ -52,13 +52,8 @@ class TokenBags:
         if not (self.occurrences > 0).all():
             return "a count is not positive"
         if not reading.is_valid_vocabulary(self.arena, self.ends):
-            return "the tokens do not follow one another, or one of them is there twice"
+            return "the tokens are not UTF-8, do not follow one another, or one of them is there twice"
         return None
-
-    @property
-    def names_tokens(self) -> bool:
-        """Whether the tokens are spelt out, rather than known by the number of their bucket."""
-        return len(self.ends) > 0 or not len(self.ids)
 
     def __len__(self) -> int:
         return len(self.letters)

@@ -49,7 +49,7 @@ class TokenCounts(BagCounts):
     def find_fault(self) -> str | None:
         if self.missed < 0 or self.counts.min(initial=0.0) < 0:
             return "a count is negative"
-        if not is_valid_vocabulary(self.arena, self.ends) or not is_utf8(self.arena):
+        if not is_valid_vocabulary(self.arena, self.ends):
             return "the words are not UTF-8, do not follow one another, or one of them is there twice"
         return None
 
@@ -212,15 +212,3 @@ def count_bags(bags: TokenBags, group: Array, groups: int, weight: Array | None,
 def make_empty_token_counts(groups: int) -> TokenCounts:
     """The record of no documents: adding it changes nothing."""
     return TokenCounts(np.zeros(groups), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros((0, groups)))
-
-
-def is_utf8(arena: Array) -> bool:
-    """Whether bytes are UTF-8; checked in place, without a string of the same size."""
-    import pyarrow as pa
-
-    text = pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, len(arena)])), pa.py_buffer(arena))
-    try:
-        text.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True

@@ -35,7 +35,7 @@ class TokenFeatures:
 
     def find_fault(self) -> str | None:
         if not reading.is_valid_vocabulary(self.arena, self.ends) or (len(self.ends) and len(self.buckets)):
-            return "the tokens do not follow one another, or one of them is there twice"
+            return "the tokens are not UTF-8, do not follow one another, or one of them is there twice"
         return None if (np.diff(self.buckets, prepend=-1) > 0).all() else "the buckets are not sorted"
 
     @classmethod

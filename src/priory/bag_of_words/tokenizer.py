@@ -224,8 +224,20 @@ def decode_vocabulary(arena: Array, ends: Array) -> list[str]:
 
 
 def is_valid_vocabulary(arena: Array, ends: Array) -> bool:
-    """Whether the tokens follow each other, none begins inside of a character, and none is given twice."""
-    return kernel.are_tokens_distinct(np.ascontiguousarray(arena), np.ascontiguousarray(ends))
+    """Whether tokens are UTF-8, follow each other, none begins inside of a character, and none is given twice."""
+    return _is_utf8(arena) and kernel.are_tokens_distinct(np.ascontiguousarray(arena), np.ascontiguousarray(ends))
+
+
+def _is_utf8(arena: Array) -> bool:
+    """Whether bytes are UTF-8; checked in place, without a string of the same size."""
+    import pyarrow as pa
+
+    text = pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, len(arena)])), pa.py_buffer(arena))
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def take_tokens(arena: Array, ends: Array, numbers: Array) -> tuple[Array, Array]:

@@ -89,6 +89,10 @@ class Vocabulary(ABC):
         is_counted = len(records) == self.count_records(binary) and all(isinstance(r, TokenCounts) for r in records)
         return None if is_counted else "its tokens were not counted"
 
+    def can_read(self, bags: TokenBags) -> bool:
+        """Whether bags can be what ``read_bags`` returned: of tokens that are spelt out, or of possible buckets."""
+        return len(bags.ends) > 0 or not len(bags.ids)
+
     def count_records(self, binary: bool) -> int:
         """The number of records that ``count`` returns."""
         return 1
@@ -276,6 +280,9 @@ class HashedVocabulary(Vocabulary):
     def find_fault(self, records: tuple[object, ...], binary: bool) -> str | None:
         is_counted = len(records) == 1 and isinstance(records[0], HashedCounts) and len(records[0]) == self.buckets
         return None if is_counted else "there is not one count for each bucket"
+
+    def can_read(self, bags: TokenBags) -> bool:
+        return not len(bags.ends) and bool(bags.ids.max(initial=0) < self.buckets)
 
     def count(
         self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool

@@ -226,6 +226,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             and (not hasattr(self, "feature_names_in_") or tuple(self.feature_names_in_) == schema.names)
             and list_record_types(empty.parts) == list_record_types(parts)
             and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
+            and (self.statistics_.sample is None or schema.can_keep(self.statistics_.sample.blocks))
             and self._has_fitting_corrections()
         )
 

@@ -18,6 +18,7 @@ from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
 from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
+from priory.bag_of_words.token_bags import TokenBags
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Analyzer, Tokenizer
 from priory.bag_of_words.vocabulary import (
@@ -280,8 +281,14 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return (
             self.n_features_in_ == 1
             and self._build_text_model().find_fault(self.statistics_.parts) is None
+            and (self.statistics_.sample is None or self._can_keep(self.statistics_.sample.blocks))
             and self._has_fitting_corrections()
         )
+
+    def _can_keep(self, blocks: Sequence[Cells]) -> bool:
+        """Whether a sample of texts can be made of these cells."""
+        bags = blocks[0].data if len(blocks) == 1 else None
+        return isinstance(bags, TokenBags) and self._build_vocabulary().can_read(bags)
 
     # -- what was declared ---------------------------------------------------------------------------------------
 

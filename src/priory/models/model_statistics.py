@@ -85,8 +85,10 @@ class ModelStatistics(Statistics):
 
 def _can_hold(n: Array, sample: RowSample) -> bool:
     """Whether the rows of a sample can be among ``n`` rows of each class."""
+    if sample.group.max(initial=0) >= len(n):
+        return False
     kept = sample.n
-    return len(kept) <= len(n) and bool((kept <= n[: len(kept)] + ROW_SUM_TOLERANCE * (1 + n.max())).all())
+    return bool((kept <= n[: len(kept)] + ROW_SUM_TOLERANCE * (1 + n.max())).all())
 
 
 def _count_rows(record: Any) -> Array:

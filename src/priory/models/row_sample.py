@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,6 +40,8 @@ TEXT_COLUMN_NAMES = ("text",)  # the column of a model of texts, as hashes know 
 @dataclass(frozen=True, eq=False)
 class RowSample(Statistics):
     """Rows in the order of their hashes."""
+
+    count_fields: ClassVar[tuple[str, ...]] = ("weight",)
 
     memory: int  # the largest number of distinct rows, as declared
     limit: int  # the hashes of all rows are below

@@ -12,7 +12,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from priory.bag_of_words.token_bags import make_empty_bags
+from priory.bag_of_words.text_model import TextModel
+from priory.bag_of_words.token_bags import TokenBags, make_empty_bags
 from priory.core.registration import register_record
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError, KindError
@@ -90,13 +91,24 @@ class ColumnBlock:
                 gathered = gathered.place_columns(given.take_columns(columns), places)
         return gathered.drop_absent_values()
 
+    def can_keep(self, cells: Cells) -> bool:
+        """Whether cells can be what ``keep_cells`` returned."""
+        if self.kind == "text":
+            bags = cells.data
+            return isinstance(bags, TokenBags) and self._build_text_model().vocabulary.can_read(bags)
+        kind = LabelCells if self.kind == "label" else NumberCells
+        return isinstance(cells, kind) and cells.find_missing().shape[1] == len(self.names)
+
     def keep_cells(self, cells: Cells) -> Cells:
         """The cells as a sample of rows keeps them: texts as bags of tokens."""
         if not isinstance(cells, TextCells):
             return cells
+        return TextCells(self._build_text_model().read_bags(cells.data))
+
+    def _build_text_model(self) -> TextModel:
         family = instantiate_family(self.candidates[0])
         assert isinstance(family, Text)
-        return TextCells(family.build_model().read_bags(cells.data))
+        return family.build_model()
 
 
 @register_record("Schema")
@@ -110,6 +122,10 @@ class Schema:
 
     names: tuple[str, ...]
     blocks: tuple[ColumnBlock, ...] = ()
+
+    def can_keep(self, cells: Sequence[Cells]) -> bool:
+        """Whether a sample of rows can keep these cells."""
+        return len(cells) == len(self.blocks) and all(b.can_keep(c) for b, c in zip(self.blocks, cells, strict=True))
 
     def find_fault(self) -> str | None:
         placed = [name for block in self.blocks for name in block.names]
