@@ -109,12 +109,26 @@ def test_the_html_escapes_and_has_no_inline_styles():
     assert "style=" not in html
 
 
-@pytest.mark.parametrize(
-    "model",
-    [pr.NaiveBayes(), pr.naive_bayes.GaussianNB(), pr.naive_bayes.BernoulliNB(), pr.naive_bayes.MultinomialNB()],
-    ids=lambda model: type(model).__name__,
-)
+SPACE = [("gaussian", pr.naive_bayes.GaussianNB()), ("textbook", pr.NaiveBayes.textbook(m=1))]
+CLASSIFIERS = [
+    pr.NaiveBayes(),
+    pr.MDLTreeClassifier(),
+    pr.SigmoidUnit(),
+    pr.BayesianLogisticRegression(),
+    pr.Calibrated(pr.naive_bayes.GaussianNB(), cv=2),
+    pr.BayesOptimalClassifier(SPACE, cv=2),
+    pr.GibbsClassifier(SPACE, cv=2),
+    *(getattr(pr.naive_bayes, name)() for name in pr.naive_bayes.__all__),
+]
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
 def test_every_classifier_has_its_class_prior(model):
     x = np.arange(12.0).reshape(6, 2) % 2
     assert not hasattr(model, "class_prior_")
     assert model.fit(x, [0, 0, 0, 0, 1, 1]).class_prior_ == pytest.approx([2 / 3, 1 / 3], rel=1e-12)
+
+
+def test_the_class_prior_of_texts():
+    model = pr.TextClassifier().fit(["a b", "a c", "d"], ["x", "x", "y"])
+    assert model.class_prior_ == pytest.approx([2 / 3, 1 / 3], rel=1e-12)

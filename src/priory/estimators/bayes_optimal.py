@@ -35,6 +35,7 @@ class ModelSpace(ClassifierMixin, BaseComposition):
     """The base of classifiers over a finite space of models: fits the models and their posterior probabilities."""
 
     classes_: Array
+    class_prior_: Array
     models_: list[Classifier]
     log_likelihood_: Array
     posterior_: dict[str, float]
@@ -67,6 +68,7 @@ class ModelSpace(ClassifierMixin, BaseComposition):
             raise DataError(
                 f"n_samples = {len(labels)}: give at least two rows, so that one can be predicted from the other."
             )
+        self.class_prior_ = np.bincount(codes) / len(codes)
         self.log_likelihood_ = np.zeros(len(models))
         for train, test in self._split_rows(codes):
             train_rows, test_rows = take_table_rows(X, train), take_table_rows(X, test)
@@ -157,6 +159,8 @@ class BayesOptimalClassifier(ModelSpace):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
+    class_prior_ : ndarray of shape (n_classes,)
+        P(class): the share of the rows of each class.
     models_ : list of classifiers
         The models, fitted on all rows.
     log_likelihood_ : ndarray of shape (n_models,)
@@ -211,6 +215,8 @@ class GibbsClassifier(ModelSpace):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
+    class_prior_ : ndarray of shape (n_classes,)
+        P(class): the share of the rows of each class.
     models_ : list of classifiers
         The models, fitted on all rows.
     log_likelihood_ : ndarray of shape (n_models,)

@@ -50,6 +50,8 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
+    class_prior_ : ndarray of shape (n_classes,)
+        P(class): the share of the rows of each class.
     estimator_ : classifier
         The classifier fitted on all rows.
     map_ : CalibrationMap
@@ -81,6 +83,7 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """
 
     classes_: Array
+    class_prior_: Array
     estimator_: ClassifierMixin
     map_: CalibrationMap
 
@@ -110,7 +113,7 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         log_p = predict_out_of_fold(self.estimator, X, labels, self.cv)
         estimator = clone(self.estimator).fit(X, labels)
         self.map_ = fit_calibration_map(self.method, log_p, codes)
-        self.estimator_, self.classes_ = estimator, classes
+        self.estimator_, self.classes_, self.class_prior_ = estimator, classes, np.bincount(codes) / len(codes)
         self._out_of_fold_log_proba, self._class_codes = log_p, codes
         return self
 

@@ -49,6 +49,8 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
+    class_prior_ : ndarray of shape (n_classes,)
+        P(class): the share of the rows of each class.
     bits_ : Bits
         The description length: of the tree, and of its exceptions.
     tree_ : sklearn.tree._tree.Tree
@@ -89,6 +91,7 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: Array
+    class_prior_: Array
     tree_: Tree
     bits_: Bits
     counts_: Array
@@ -115,6 +118,7 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
         self.tree_ = grown.fit(table[used], codes[used], sample_weight=weight[used]).tree_
         self.counts_ = np.zeros((self.tree_.node_count, len(self.classes_)))
         self.counts_[:, grown.classes_] = self.tree_.value[:, 0] * self.tree_.weighted_n_node_samples[:, None]
+        self.class_prior_ = self.counts_[0] / self.counts_[0].sum()
         self.missing_ = np.isnan(table[used]).any(axis=0)
         self.ask_bits_ = compute_ask_bits(self.tree_, table[used])
         self.answer_bits_ = NODE_BITS + label_bits(self.counts_)

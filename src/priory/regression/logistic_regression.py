@@ -82,6 +82,8 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
+    class_prior_ : ndarray of shape (n_classes,)
+        P(class): the share of the rows of each class.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         The weights of the columns: at the peak of the posterior, or averaged over the draws.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -118,6 +120,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     """
 
     classes_: Array
+    class_prior_: Array
     strength_: float
     n_iter_: int
     log_evidence_: float
@@ -166,6 +169,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         return (
             self.classes_.ndim == 1
             and is_increasing(self.classes_)
+            and self.__dict__.get("class_prior_", self.classes_).shape == self.classes_.shape
             and self._spread.shape == (classes, classes - 1)
             and self._mean.shape == lines
             and (gaussian is None or gaussian.mean.shape == lines)
@@ -187,6 +191,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         self.classes_, code = np.unique(labels, return_inverse=True)
         weight = check_sample_weight(sample_weight, len(x))
         weight = np.ones(len(x)) if weight is None else weight
+        self.class_prior_ = np.bincount(code, weight) / weight.sum()
         self._centre, self._unit = _compute_scales(x, weight, bool(self.standardise))
         examples = TrainingExamples(self._scale_rows(x), np.eye(len(self.classes_))[code], weight)
         with limit_blas_threads():

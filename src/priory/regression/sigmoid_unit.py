@@ -41,6 +41,8 @@ class SigmoidUnit(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (2,)
         The classes; d is 1 for the second.
+    class_prior_ : ndarray of shape (2,)
+        P(class): the share of the rows of each class.
     weights_ : ndarray of shape (n_weights,)
         The weights after the last step, w0 first if there is one.
     path_ : ndarray of shape (steps + 1, n_weights)
@@ -66,6 +68,7 @@ class SigmoidUnit(ClassifierMixin, BaseEstimator):
     """
 
     classes_: Array
+    class_prior_: Array
     path_: Array
     errors_: Array
 
@@ -88,7 +91,8 @@ class SigmoidUnit(ClassifierMixin, BaseEstimator):
         path = [np.zeros(inputs.shape[1])]
         for _ in range(self.steps):
             path.append(path[-1] + self.eta * (d - expit(inputs @ path[-1])) @ inputs)
-        self.classes_, self.path_ = classes, np.array(path)
+        self.classes_, self.class_prior_ = classes, np.bincount(d) / len(d)
+        self.path_ = np.array(path)
         self.errors_ = np.array([cross_entropy(d, inputs @ weights) for weights in path])
         return self
 
