@@ -171,7 +171,8 @@ def change_type(file: OpenedFile, choices: Choices) -> None:
 def copy_node(file: OpenedFile, choices: Choices) -> None:
     """A part of the model in the place of another."""
     (holder, key), (other, at) = pick_place(file.root, choices), pick_place(file.root, choices)
-    holder[key] = copy.deepcopy(other[at])
+    with suppress(RecursionError):  # an edit before this one may have nested it deeply
+        holder[key] = copy.deepcopy(other[at])
 
 
 def remove_node(file: OpenedFile, choices: Choices) -> None:
