@@ -33,6 +33,35 @@ def test_help_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
+HEAVY = {"sklearn", "pandas", "matplotlib", "scipy.optimize", "scipy.sparse", "narwhals", "jinja2"}
+ANSWERS = [
+    (["predict", "mail.priory", "new.csv"], "claim"),
+    (["explain", "mail.priory", "claim your prize"], "spam"),
+    (["inspect", "mail.priory"], "TextClassifier"),
+    (["learn", "mail.priory", "mail.csv"], "6 rows learned"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"), ANSWERS, ids=lambda value: value[0] if isinstance(value, list) else ""
+)
+def test_answers_and_updates_import_nothing_heavy(arguments, answer, mail):
+    code = f"""
+import sys
+sys.argv = ["priory", *{arguments!r}]
+import priory.cli.entry_point
+try:
+    priory.cli.entry_point.entry()
+finally:
+    print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)
+"""
+    write("new.csv", ["text"], [["claim your prize"]])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert answer in done.stdout
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
 def test_the_shell_completes_commands_options_and_files(run):
     assert "_PRIORY_COMPLETE=bash_complete" in run("completion", "bash")[1]
     for words, answer in (

@@ -19,10 +19,10 @@ from abc import abstractmethod
 from typing import NamedTuple, final
 
 import numpy as np
-from scipy.special import betaln, expit, gammaln
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.models import TOKEN_ALPHA_GRID, BagOfWords, DocumentRows, TokenWeights
+from priory.core.special_functions import betaln, expit, gammaln
 from priory.core.typing import Array
 from priory.errors import DataError
 

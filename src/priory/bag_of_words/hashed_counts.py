@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from priory._kernel import text as kernel
 from priory._kernel import text_reference as reference
@@ -111,6 +111,6 @@ def encode_hashed_documents(
     indptr, ids, occurrences = encode_documents(documents, TokenIndex(arena, ends, tokenizer.analyzer), tokenizer)
     hasher, rule = reference.TokenHasher(buckets, salt), tokenizer.build_reference_rule()
     bucket = np.array([hasher.find_bucket(token, rule) for token in decode_vocabulary(arena, ends)], dtype=np.int64)
-    rows = csr_array((occurrences, bucket[ids], indptr), shape=(len(documents), buckets))
+    rows = scipy.sparse.csr_array((occurrences, bucket[ids], indptr), shape=(len(documents), buckets))
     rows.sum_duplicates()  # tokens of one document that share a bucket are one
     return rows.indptr, rows.indices, rows.data

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, final
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.special import gammaln
+import scipy
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.core.logspace import log
+from priory.core.special_functions import gammaln
 from priory.core.typing import Array
 
 MIN_LOG_PROBABILITY = -1e4  # its exponential is zero
@@ -48,7 +48,7 @@ class DocumentRows:
         self.own_class = group[self.row]
         # (documents, tokens), sparse
         ends = np.append(0, np.cumsum(np.bincount(self.row, minlength=len(group))))
-        self.matrix = csr_array((self.x, self.ids, ends), shape=(len(group), len(words)))
+        self.matrix = scipy.sparse.csr_array((self.x, self.ids, ends), shape=(len(group), len(words)))
         # (entries,): tokens that no other document shows say nothing once the document is left out, and vanish from a
         # vocabulary that grows; then (documents,) each
         alone = words.counts.sum(axis=1)[self.ids] == self.x

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from priory.bag_of_words.averaged_models import get_averaged_bag
 from priory.bag_of_words.bag_counts import BagCounts
@@ -148,7 +148,7 @@ class TextModel:
         """The tokens in use that at least two documents show."""
         return self.select_counts(records).derive("features", TokenFeatures.of)
 
-    def encode_features(self, features: TokenFeatures, documents: AnyDocuments) -> csr_array:
+    def encode_features(self, features: TokenFeatures, documents: AnyDocuments) -> scipy.sparse.csr_array:
         """The documents as sparse rows of unit length over some tokens."""
         return features.encode(documents, self.vocabulary)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from zlib import crc32
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.documents import (
@@ -118,8 +118,8 @@ class TokenBags:
     def count_by_class(self, group: Array, groups: int, weight: Array | None, binary: bool, tokens: int) -> Array:
         """(tokens, classes): the occurrences of each token in the documents of each class, or the documents."""
         values = np.ones(len(self.ids)) if binary else self.occurrences
-        rows = csr_array((values, self.ids, self.indptr), shape=(len(self), tokens))
-        classes = csr_array(
+        rows = scipy.sparse.csr_array((values, self.ids, self.indptr), shape=(len(self), tokens))
+        classes = scipy.sparse.csr_array(
             (np.ones(len(self)) if weight is None else weight, group, np.arange(len(self) + 1)),
             shape=(len(self), groups),
         )

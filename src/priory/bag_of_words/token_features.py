@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
@@ -50,7 +50,7 @@ class TokenFeatures:
     def __len__(self) -> int:
         return len(self.ends) + len(self.buckets)
 
-    def encode(self, documents: AnyDocuments, vocabulary: Vocabulary) -> csr_array:
+    def encode(self, documents: AnyDocuments, vocabulary: Vocabulary) -> scipy.sparse.csr_array:
         """(documents, tokens): sparse rows of unit length, with equal weights for all tokens that a document shows."""
         if len(self.buckets):
             bags = vocabulary.read_bags(documents)
@@ -68,7 +68,7 @@ class TokenFeatures:
         sizes = np.diff(np.append(0, np.cumsum(kept))[indptr])  # (documents,): features of each
         values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes)
         ends = np.append(0, np.cumsum(sizes))
-        return csr_array((values, columns[kept], ends), shape=(len(documents), len(self)))
+        return scipy.sparse.csr_array((values, columns[kept], ends), shape=(len(documents), len(self)))
 
     def _find_index(self, analyzer: str) -> TokenIndex:
         """An index of the tokens, made once."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import final
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words import token_counts as counting
@@ -52,7 +52,7 @@ class Vocabulary(ABC):
             return self.score_texts(documents, counts, table, binary)
         indptr, ids, occurrences = self.encode(documents, counts)
         values = np.ones(len(ids)) if binary else occurrences
-        return np.asarray(csr_array((values, ids, indptr), shape=(len(documents), len(table))) @ table)
+        return np.asarray(scipy.sparse.csr_array((values, ids, indptr), shape=(len(documents), len(table))) @ table)
 
     def encode(self, documents: AnyDocuments, counts: BagCounts) -> tuple[Array, Array, Array]:
         """The documents as sparse rows ``(indptr, tokens, occurrences)`` over the tokens in use."""

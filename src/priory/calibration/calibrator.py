@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.code_counts import CodeCounts
@@ -99,7 +99,7 @@ class CalibratableModel(Protocol):
     def choose_token_features(self) -> tuple[TokenFeatures, ...]:
         """For each text the tokens that can have a weight of their own."""
 
-    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[csr_array]:
+    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[scipy.sparse.csr_array]:
         """Texts as sparse rows of these tokens."""
 
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:

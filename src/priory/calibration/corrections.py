@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.gaussian_member import ScoreGaussian
@@ -36,7 +36,7 @@ class CorrectionRows(NamedTuple):
     levels: Array  # (rows, columns)
     scores: Array  # (rows, columns of numbers): normal scores
     text_logits: Array  # (rows, classes): the tempered evidence of texts
-    tokens: Callable[[], list[csr_array]]  # the tokens of texts, as sparse rows
+    tokens: Callable[[], list[scipy.sparse.csr_array]]  # the tokens of texts, as sparse rows
 
 
 def make_constant(rows: int) -> SparseRows:
@@ -179,7 +179,7 @@ class Corrections:
         return ("tempering", *(["structure"] if together else []), *(["refinement"] if refined else []))
 
     def make_rows(
-        self, cells: Sequence[Cells], text_logits: Array, tokens: Callable[[], list[csr_array]]
+        self, cells: Sequence[Cells], text_logits: Array, tokens: Callable[[], list[scipy.sparse.csr_array]]
     ) -> CorrectionRows:
         """Cells as members see them."""
         codes = self.encoding.encode(cells)

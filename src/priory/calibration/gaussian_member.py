@@ -12,7 +12,7 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve_triangular
+import scipy
 
 from priory.core.logspace import log_normalise
 from priory.core.registration import register_record
@@ -72,9 +72,9 @@ class ScoreGaussian:
             part = (1 - diagonal_part) * part + diagonal_part * np.diag(np.diag(part)) + 1e-3 * np.eye(width)
             try:
                 factor = np.linalg.cholesky(part)
-            except LinAlgError:
+            except np.linalg.LinAlgError:
                 factor = np.diag(np.sqrt(np.abs(np.diag(part))))
-            roots.append(solve_triangular(factor, np.eye(width), lower=True))
+            roots.append(scipy.linalg.solve_triangular(factor, np.eye(width), lower=True))
             constants.append(-np.log(np.diag(factor)).sum())
         return cls(means, np.stack(roots), np.array(constants))
 

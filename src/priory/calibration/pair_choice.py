@@ -7,11 +7,11 @@ and divided by what chance alone would give. Each fold's model chooses its own p
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, softmax
 
 from priory.calibration.lockstep import LockstepProblem
 from priory.calibration.table_encoding import N_LEVELS, make_one_hot
 from priory.core.sparse_rows import SparseRows
+from priory.core.special_functions import expit, softmax
 from priory.core.typing import Array
 
 MAX_CHOSEN_PAIRS = 48

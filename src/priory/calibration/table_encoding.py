@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtri
 
 from priory.core.column_kernels import round_to_bits
 from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows
+from priory.core.special_functions import ndtri
 from priory.core.statistics import is_increasing
 from priory.core.typing import Array
 from priory.families.histogram import Histogram

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from priory.core.logspace import log_normalise
 from priory.core.registration import register_record
@@ -158,7 +158,7 @@ class PartEvidence(NamedTuple):
             return value, slope * unit
 
         options = {"maxcor": 8, "maxiter": MAX_TEMPERING_STEPS} | ({"ftol": 1e-12} if parts <= 3 else {})
-        found = minimize(  # type: ignore[call-overload]
+        found = scipy.optimize.minimize(  # type: ignore[call-overload]
             scaled_cost,
             start / unit,
             jac=True,

@@ -29,6 +29,7 @@ from priory.cli.sections import OrderedGroup
 from priory.cli.sign import sign_command
 from priory.cli.terminal import format_one_line, invoke_command, print_note
 from priory.cli.train import train_command
+from priory.core.avoided_imports import ImportBlocker, avoid_import
 from priory.errors import MissingDependencyError, ModelFileError, ModelTooLargeError, PrioryError, PrioryWarning
 
 EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
@@ -135,4 +136,7 @@ def format_error_message(error: Exception) -> str:
 
 
 def entry() -> NoReturn:
+    """What the ``priory`` program runs: a process of its own, in which nobody else uses the models."""
+    avoid_import("sklearn")
+    ImportBlocker("pandas").install()
     sys.exit(main())

@@ -2,93 +2,42 @@
 
 from __future__ import annotations
 
-import copy
-import re
-import warnings
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from scipy import sparse
+import numpy as np
 
+from priory.core.error_messages import shorten_message
 from priory.errors import DataError, KindError, PrioryError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_MESSAGE_LENGTH = 400
-CompressedMatrix = (
-    sparse.csr_array | sparse.csr_matrix | sparse.csc_array | sparse.csc_matrix | sparse.bsr_array | sparse.bsr_matrix
-)
-CoordinateMatrix = sparse.coo_array | sparse.coo_matrix
-
 
 @contextmanager
 def guard_input(X: object) -> Iterator[None]:
     """Check ``X`` before other libraries read it, and turn their errors about it into Priory's, on one line."""
-    check_sparse_format(X)
+    if "scipy.sparse" in sys.modules:  # otherwise nobody has a sparse matrix
+        from priory.core.sparse_input import check_sparse_format
+
+        check_sparse_format(X)
     check_frame(X)
     try:
         yield
     except PrioryError:
         raise
     except TypeError as error:
-        raise KindError(_shorten_message(error)) from error
+        raise KindError(shorten_message(error)) from error
     except (ValueError, ArithmeticError, AttributeError, NotImplementedError) as error:
-        raise DataError(_shorten_message(error)) from error
+        raise DataError(shorten_message(error)) from error
 
 
-def _shorten_message(error: Exception) -> str:
-    """The message of another library on one line, without the whole array that scikit-learn prints."""
-    text = re.sub(r":\s*array=.*?\.\s+Reshape", ". Reshape", str(error), flags=re.DOTALL)
-    line = " ".join(text.split()) or type(error).__name__
-    return line if len(line) <= MAX_MESSAGE_LENGTH else f"{line[: MAX_MESSAGE_LENGTH // 2]} ... {line[-100:]}"
-
-
-def check_sparse_format(X: object) -> None:
-    """Raise an error if the index arrays of a sparse matrix are invalid: SciPy would read or write out of bounds."""
-    if isinstance(X, CompressedMatrix):
-        _check_compressed(X)
-    elif isinstance(X, CoordinateMatrix):
-        _check_coordinates(X)
-    elif isinstance(X, sparse.dia_array | sparse.dia_matrix):
-        if X.data.ndim != 2 or X.offsets.shape != X.data.shape[:1] or X.offsets.dtype.kind not in "iu":
-            raise _make_sparse_error("a diagonal matrix needs one whole number as the offset of each diagonal")
-    elif isinstance(X, sparse.lil_array | sparse.lil_matrix):
-        _check_lists(X)
-
-
-def _check_compressed(X: CompressedMatrix) -> None:
-    """SciPy's own check, of a shallow copy: the check may replace the arrays of the matrix that it is given."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # index arrays that are not integers
-            copy.copy(X).check_format(full_check=True)
-    except (ValueError, IndexError, TypeError, UserWarning) as error:
-        raise _make_sparse_error(_shorten_message(error)) from None
-    if (X.indptr[1:] < X.indptr[:-1]).any():  # SciPy does not look at it in a matrix without cells
-        raise _make_sparse_error("indptr must be a non-decreasing sequence")
-
-
-def _check_coordinates(X: CoordinateMatrix) -> None:
-    for axis, (index, size) in enumerate(zip((X.row, X.col), X.shape, strict=True)):
-        if len(index) != len(X.data) or (len(index) and not (index.min() >= 0 and index.max() < size)):
-            name = ("row", "column")[axis]
-            raise _make_sparse_error(f"{name} indices must be 0 .. {size - 1}, one for each value")
-
-
-def _check_lists(X: sparse.lil_array | sparse.lil_matrix) -> None:
-    for row, (columns, values) in enumerate(zip(X.rows, X.data, strict=False)):
-        lists = isinstance(columns, list) and isinstance(values, list) and len(columns) == len(values)
-        if not lists or not all(0 <= column < X.shape[1] for column in columns):
-            raise _make_sparse_error(f"row {row} needs column indices 0 .. {X.shape[1] - 1}, one for each value")
-    if not len(X.rows) == len(X.data) == X.shape[0]:
-        raise _make_sparse_error(f"it has {len(X.rows)} lists of columns and {len(X.data)} of values")
-
-
-def _make_sparse_error(problem: str) -> DataError:
-    return DataError(f"X is not a valid sparse matrix: {problem}; build it again.")
+def is_masked_array(cells: object) -> TypeGuard[np.ma.MaskedArray[Any, Any]]:
+    """Whether cells are NumPy's masked array; its module is not imported for any other."""
+    return isinstance(cells, np.ndarray) and type(cells) is not np.ndarray and isinstance(cells, np.ma.MaskedArray)
 
 
 def check_frame(X: object) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array, hstack
+import scipy
 
 from priory._kernel import sparse as kernel
 from priory.core.sharding import N_THREADS, map_threads
@@ -39,7 +39,7 @@ class SparseRows:
     width: int
 
     @classmethod
-    def from_csr(cls, x: csr_array) -> SparseRows:
+    def from_csr(cls, x: scipy.sparse.csr_array) -> SparseRows:
         ones = bool((x.data == 1).all())
         data = None if ones else np.ascontiguousarray(x.data, dtype=np.float32)
         return cls(x.indptr.astype(np.int64), x.indices.astype(np.int32), data, x.shape[1])
@@ -49,10 +49,10 @@ class SparseRows:
         return len(self.ends) - 1
 
     @cached_property
-    def csr(self) -> csr_array:
+    def csr(self) -> scipy.sparse.csr_array:
         """The same rows for SciPy."""
         data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
-        return csr_array((data, self.indices, self.ends), shape=(self.n_rows, self.width))
+        return scipy.sparse.csr_array((data, self.indices, self.ends), shape=(self.n_rows, self.width))
 
     @cached_property
     def transposed(self) -> SparseRows:
@@ -93,4 +93,4 @@ def join_columns(parts: list[SparseRows]) -> SparseRows:
     """The columns of several tables with the same rows, side by side."""
     if len(parts) == 1:
         return parts[0]
-    return SparseRows.from_csr(hstack([part.csr for part in parts], format="csr"))
+    return SparseRows.from_csr(scipy.sparse.hstack([part.csr for part in parts], format="csr"))

@@ -17,8 +17,6 @@ from typing import Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from priory.core.atomic_state import copy_state, read_state, replace_state
 from priory.core.display_table import join_html
@@ -32,6 +30,7 @@ from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.estimators.labels import convert_to_numpy, encode_labels, sort_labels
 from priory.estimators.model_summary import summarise_model
+from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, flatten_labels
 from priory.models.model_statistics import ModelStatistics
 
 DECLARED_ATTRIBUTES = ("target_", "missing_", "notes")  # what a model has besides its parameters and what it learned
@@ -141,7 +140,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
             if classes is None:
                 raise DataError("classes must be passed on the first call to partial_fit.")
             return sort_labels(classes)
-        if classes is not None and not np.array_equal(np.sort(column_or_1d(classes)), self.classes_):
+        if classes is not None and not np.array_equal(np.sort(flatten_labels(classes)), self.classes_):
             raise DataError(f"`classes={classes}` is not the same as on last call to partial_fit, was: {self.classes_}")
         return self.classes_
 
@@ -154,7 +153,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         After ``decay`` a row weighs less than when it was learned: pass ``learned_at``, the value of ``clock_`` at that
         time.
         """
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         table = self._read(X, reset=False)
         labels, group = encode_labels(y, self.classes_, strict=False)
         weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
@@ -215,7 +214,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
     @replace_state
     def decay(self, factor: float) -> Self:
         """Multiply the weight of everything learned so far by ``factor``: old rows fade."""
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         if not 0 < factor <= 1:
             raise DataError(f"factor is {factor!r}; it must be greater than 0 and at most 1.")
         if factor != 1:
@@ -230,7 +229,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
 
     def merge(self, *others: Self) -> Self:
         """A new model with the statistics of all models added up: as if it had learned all their rows."""
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         merged = copy_state(self)
         for given in others:
             check_same_type(self, given)
@@ -257,7 +256,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
     def _check_mergeable(self, other: Self) -> None:
         """Only models of the same type and columns can be merged."""
         check_same_type(self, other)
-        check_is_fitted(other, "statistics_")
+        check_is_fitted(other)
         self._check_same_columns(other)
         if self.clock_ != other.clock_:
             raise StaleModelError(f"the models have decayed differently (clock_ {self.clock_:g} and {other.clock_:g}).")
@@ -326,7 +325,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         return self._convert_output(self.classes_[best], X)
 
     def _predict_joint(self, X: object) -> Array:
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         return self._log_joint(self._read(X, reset=False))
 
     def _predict_posterior(self, X: object, normaliser: Callable[[Array, Array], Array] = log_normalise) -> Array:

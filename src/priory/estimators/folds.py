@@ -1,10 +1,21 @@
-"""Cross-validation folds that also work with very small classes."""
+"""Splits of rows into those to learn from and those to judge by."""
 
 from __future__ import annotations
 
-import numpy as np
-from sklearn.model_selection import BaseCrossValidator, KFold, StratifiedKFold, check_cv
+from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.model_selection import (
+    BaseCrossValidator,
+    KFold,
+    LeaveOneGroupOut,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    check_cv,
+)
+
+from priory.calibration.calibrator import CALIBRATION_FOLDS
 from priory.core.typing import Array, RandomState
 
 
@@ -15,3 +26,16 @@ def make_splitter(cv: int | BaseCrossValidator, labels: Array, random_state: Ran
     smallest_class = int(np.unique(labels, return_counts=True)[1].min())
     kind, max_folds = (StratifiedKFold, smallest_class) if smallest_class > 1 else (KFold, len(labels))
     return kind(min(cv, max_folds), shuffle=True, random_state=random_state)
+
+
+def split_learned_rows(
+    folds: str | int | BaseCrossValidator, group: Array, groups: ArrayLike | None, time: ArrayLike | None
+) -> Iterator[tuple[Array, Array]]:
+    """Rows to learn from and rows to judge, for each split: by time, by group or by folds."""
+    if time is not None:
+        order = np.argsort(np.asarray(time), kind="stable")
+        splitter = TimeSeriesSplit(CALIBRATION_FOLDS if isinstance(folds, str) else folds)
+        return ((order[train], order[test]) for train, test in splitter.split(group))
+    if isinstance(folds, str):
+        return LeaveOneGroupOut().split(group, group, groups)
+    return check_cv(folds, group, classifier=True).split(group[:, None], group, groups)

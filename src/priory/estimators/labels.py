@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import column_or_1d
 
-from priory.core.input_guard import guard_input, list_arrow_cells
+from priory.core.input_guard import guard_input, is_masked_array, list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.estimators.sklearn_compat import convert_array_to_numpy, get_namespace
+from priory.estimators.scikit_learn import flatten_labels
 
 
 def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
@@ -72,7 +71,7 @@ def check_labels(y: ArrayLike | None) -> Array:
     """Labels as a 1-D array: none missing, all of one type, and not continuous."""
     if y is None:
         raise DataError("requires y to be passed, but the target y is None.")
-    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+    if is_masked_array(y) and np.ma.is_masked(y):
         raise DataError(f"y[{int(np.argmax(np.ma.getmaskarray(y)))}] is masked: the row has no label; leave it out.")
     if hasattr(y, "to_pylist"):  # Arrow
         y = list_arrow_cells(y, "y[{}]".format)
@@ -82,7 +81,7 @@ def check_labels(y: ArrayLike | None) -> Array:
             # NumPy would turn 1 and "1" into the same label, NaN into "nan", and "a\0" into "a"
             y = _make_object_labels(y)
     with guard_input(y):
-        labels = column_or_1d(np.asarray(convert_to_numpy(y)), warn=True)
+        labels = flatten_labels(convert_to_numpy(y))
     if labels.dtype.kind == "O":
         labels = _check_object_labels(labels)
     if labels.dtype.kind == "f":
@@ -150,7 +149,9 @@ def _has_surrogate(text: str) -> bool:
 
 def convert_to_numpy(array: Any) -> Any:
     """An array of another library, where scikit-learn is set to accept them, as a NumPy array; others unchanged."""
-    if array is None or not hasattr(array, "dtype"):
+    if isinstance(array, np.ndarray) or not hasattr(array, "dtype"):
         return array
+    from priory.estimators.sklearn_compat import convert_array_to_numpy, get_namespace
+
     xp, foreign = get_namespace(array)
     return convert_array_to_numpy(array, xp) if foreign else array

@@ -6,12 +6,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.fitting import FitPlan
@@ -24,6 +22,7 @@ from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
 from priory.estimators.labels import sort_labels
+from priory.estimators.scikit_learn import check_is_fitted
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.families import Text
 from priory.families.base import ESTIMATES
@@ -44,6 +43,9 @@ from priory.models.schema import ColumnBlock, FamiliesLike, Schema, instantiate_
 from priory.models.table import Table
 from priory.models.table_reading import read_table
 from priory.models.textbook_families import TextbookFamilies, ValuePriors
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 # What "auto" tries: beyond these limits it is tried only where it is asked for by name.
 MAX_ROWS_TO_CALIBRATE = 5000  # rows that corrections are fitted to
@@ -405,7 +407,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         "prior (tempered)" is the class prior times its weight, and "(together)" is what corrections that look at
         several columns together add.
         """
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         table = self._read(X, reset=False)
         cells = self._read_cells(table)
         split = self._calibrated().split_evidence(cells)

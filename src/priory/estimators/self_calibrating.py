@@ -20,15 +20,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.model_selection import BaseCrossValidator, LeaveOneGroupOut, TimeSeriesSplit, check_cv
-from sklearn.utils.validation import check_is_fitted
 
 from priory.calibration.calibrator import (
-    CALIBRATION_FOLDS,
     CalibratableModel,
     CalibratedModel,
     Calibrator,
@@ -44,10 +41,14 @@ from priory.core.typing import Array
 from priory.errors import DataError, NotAvailableError, StaleModelError
 from priory.estimators.base import BaseClassifier, TableT, check_row_counts
 from priory.estimators.labels import convert_to_numpy, encode_labels
+from priory.estimators.scikit_learn import check_is_fitted
 from priory.evaluation.scores import Scores
 from priory.models.cells import Cells, take_rows
 from priory.models.model_statistics import ModelStatistics
 from priory.models.row_sample import RowSample, choose_memory, split_weights
+
+if TYPE_CHECKING:
+    from sklearn.model_selection import BaseCrossValidator
 
 MAX_ROWS_FOR_TEN_FOLDS = 1000  # `evaluate` judges by ten folds up to here, and by five beyond
 
@@ -237,7 +238,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         X, y, sample_weight : rows that the model has learned, optional
             For a model that keeps none (``memory=0``): all of them, or a fair sample.
         """
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         if X is not None:
             table, group, weight = self._read_learned_rows(X, y, sample_weight)
             sample, _ = self._sample_learned_rows(table, group, weight)
@@ -253,7 +254,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     def _read_learned_rows(
         self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[TableT, Array, Array | None]:
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         table = self._read(X, reset=False)
         group = encode_labels(y, self.classes_)[1]
         check_row_counts(table, group)
@@ -262,7 +263,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     # -- answering -----------------------------------------------------------------------------------------------
 
     def _predict_posterior(self, X: object, normaliser: Callable[[Array, Array], Array] = log_normalise) -> Array:
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         calibrated = self._calibrated()
         if calibrated.corrections is None:
             return super()._predict_posterior(X, normaliser)
@@ -335,14 +336,16 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         -------
         Scores
         """
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         if X is None:
             if self.statistics_.sample is None:
                 raise StaleModelError("the model keeps no rows; call evaluate(X, y) with rows that it has learned.")
             return self._judge_sample(self.statistics_.sample, folds)
         table, group, _ = self._read_learned_rows(X, y, None)
         if groups is not None or time is not None or not isinstance(folds, str):
-            return self._judge_splits(table, group, _split_rows(folds, group, groups, time))
+            from priory.estimators.folds import split_learned_rows  # it imports scikit-learn
+
+            return self._judge_splits(table, group, split_learned_rows(folds, group, groups, time))
         if not self.calibrate:
             return Scores.of(self.classes_[group], self._predict_left_out(table, group), self.classes_, logs=True)
         sample, positions = self._sample_learned_rows(table, group, None)
@@ -394,23 +397,10 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     @read_state
     def leave_one_out(self, X: object, y: ArrayLike | None) -> Array:
         """log p(c | x) of every learned row, from the model without that row and without corrections."""
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         return self._predict_left_out(self._read(X, reset=False), encode_labels(y, self.classes_)[1])
 
     def _predict_left_out(self, table: TableT, group: Array) -> Array:
         """log p(c | x) of learned rows, each from the uncorrected model without it."""
         model = self._model()
         return log_normalise(model.leave_one_out(self._read_cells(table), group), model.leave_one_out_prior(group))
-
-
-def _split_rows(
-    folds: Folds, group: Array, groups: ArrayLike | None, time: ArrayLike | None
-) -> Iterator[tuple[Array, Array]]:
-    """Rows to learn from and rows to judge, for each split."""
-    if time is not None:
-        order = np.argsort(np.asarray(time), kind="stable")
-        splitter = TimeSeriesSplit(CALIBRATION_FOLDS if isinstance(folds, str) else folds)
-        return ((order[train], order[test]) for train, test in splitter.split(group))
-    if isinstance(folds, str):
-        return LeaveOneGroupOut().split(group, group, groups)
-    return check_cv(folds, group, classifier=True).split(group[:, None], group, groups)

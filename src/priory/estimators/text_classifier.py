@@ -6,13 +6,11 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
@@ -41,6 +39,7 @@ from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
 from priory.errors import DataError, PrioryWarning, StaleModelError
 from priory.estimators.labels import sort_labels
+from priory.estimators.scikit_learn import check_is_fitted
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import ClassPrior, check_class_prior
@@ -57,6 +56,9 @@ from priory.models.probability_tables import (
 from priory.models.row_sample import TEXT_COLUMN_NAMES
 from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 TOKEN_PARAMETERS = (  # what decides which tokens are counted
     *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "cjk", "stop_words"),
@@ -459,7 +461,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         cash  (0+1)/(2+4) = 0.1667  (1+1)/(2+4) = 0.3333
         you   (1+1)/(2+4) = 0.3333  (0+1)/(2+4) = 0.1667
         """
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         chosen = self.vocabulary_ if words is None else list(words)
         return tabulate_words(self._build_text_model(), self._records(), self.classes_, chosen)[0]
 
@@ -484,7 +486,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     # -- texts as vectors ----------------------------------------------------------------------------------------
 
-    def transform(self, X: object) -> csr_array:
+    def transform(self, X: object) -> scipy.sparse.csr_array:
         """The texts as sparse rows over the tokens in use: whether each occurs, or how often, as the model counts.
 
         A fixed vocabulary needs no ``fit``.
@@ -498,7 +500,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         documents = self._read(X, reset=False).documents
         indptr, ids, times = model.vocabulary.encode(documents, counts)
         values = np.ones(len(ids)) if model.binary else times.astype(float)
-        return csr_array((values, ids, indptr), shape=(len(documents), len(counts)))
+
+        return scipy.sparse.csr_array((values, ids, indptr), shape=(len(documents), len(counts)))
 
     def get_feature_names_out(self, input_features: object = None) -> Array:
         """The tokens that the columns of ``transform`` stand for."""
@@ -509,7 +512,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         vocabulary = self._build_vocabulary()
         if "statistics_" not in vars(self) and isinstance(vocabulary, FixedVocabulary):
             return vocabulary.select_counts(vocabulary.count([], np.zeros(0, dtype=int), 1, None, True))
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         return self._counts_in_use()
 
     # -- calibrating ---------------------------------------------------------------------------------------------
@@ -544,7 +547,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
         ``unit`` is what it is shown in: "decibans", "nats", "bits", or "probability" for P(word | class) and factors.
         """
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         check_unit(unit)
         self._token_counts()
         texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
@@ -579,7 +582,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     @rename_arguments(most="max_tokens")
     def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:
         """The tokens that count most for a class: common there, and rare in other classes."""
-        check_is_fitted(self, "statistics_")
+        check_is_fitted(self)
         labels = self.classes_.tolist()
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")

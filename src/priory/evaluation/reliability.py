@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
+from priory.core.special_functions import ndtr
 from priory.core.typing import Array
 from priory.evaluation.intervals import Z_95, Interval, effective_sample_size, proportion_interval
 

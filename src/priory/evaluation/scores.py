@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from priory.core.display_table import import_pandas
 from priory.core.logspace import log, x_log_y
 from priory.core.sample_weight import check_sample_weight
+from priory.core.special_functions import expit
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.evaluation.curves import Curve, precision_recall_curve, roc_curve

@@ -7,11 +7,11 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaln
 
 from priory.core.column_kernels import score_by_lookup, sum_by_class
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
+from priory.core.special_functions import betaln
 from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.families import dirichlet

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln
 
+from priory.core.special_functions import gammaln
 from priory.core.typing import Array
 
 

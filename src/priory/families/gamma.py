@@ -8,12 +8,12 @@ from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, polygamma, psi
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums, upgrade_float_sums
 from priory.core.logspace import log_sum_exp
 from priory.core.registration import register_record
+from priory.core.special_functions import gammaln, polygamma, psi
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero

@@ -7,10 +7,10 @@ from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from priory.core import column_kernels
 from priory.core.logspace import LOG_TWO_PI, log
+from priory.core.special_functions import gammaln
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
 from priory.families.moments import Moments

@@ -11,10 +11,10 @@ from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from priory.core import column_kernels
 from priory.core.logspace import log
+from priory.core.special_functions import gammaln
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families import dirichlet

@@ -6,8 +6,8 @@ A *cut* is the edge of a bin, given as the number of values below it. A *candida
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln
 
+from priory.core.special_functions import gammaln
 from priory.core.typing import Array
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID, choose_alpha_index
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, choose_alpha_per_removal

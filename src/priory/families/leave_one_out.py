@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
+from priory.core.special_functions import gammaln
 from priory.core.typing import Array
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID, choose_alpha_index
 from priory.families.value_counts import ValueCounts

@@ -7,11 +7,11 @@ from typing import ClassVar, Literal, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
+from priory.core.special_functions import gammaln
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families import dirichlet

@@ -7,10 +7,10 @@ from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, multigammaln
 
 from priory.core.exact_products import sum_products_by_class, sum_products_of_rows
 from priory.core.logspace import LOG_TWO_PI
+from priory.core.special_functions import gammaln, multigammaln
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import ArrayFamily, nan_where_zero

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self, final
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.languages import load_stop_words
@@ -184,7 +184,7 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         """The tokens in use that at least two texts show."""
         return self.build_model().choose_features(split_record(statistics))
 
-    def encode_features(self, features: TokenFeatures, x: AnyDocuments) -> csr_array:
+    def encode_features(self, features: TokenFeatures, x: AnyDocuments) -> scipy.sparse.csr_array:
         """The texts as sparse rows of unit length over some tokens."""
         return self.build_model().encode_features(features, x)
 

@@ -12,8 +12,8 @@ with the classes together. Both come from the record (the second from its sum ov
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
+from priory.core.special_functions import expit
 from priory.core.typing import Array
 from priory.families.base import AnyFamily
 from priory.models.cells import CellData

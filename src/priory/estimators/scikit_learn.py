@@ -1,0 +1,73 @@
+"""scikit-learn's base classes; stand-ins for them in a process that only answers, such as ``priory predict``.
+
+Importing scikit-learn takes longer than most commands. In a process that avoids it (`priory.core.avoided_imports`) the
+classifiers learn, forget, predict and explain in the same way, and it is imported only if something needs it after all.
+"""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priory.core.avoided_imports import is_avoided
+from priory.core.typing import Array
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+
+class PlainEstimator:
+    """What this package needs of scikit-learn's ``BaseEstimator``: parameters are the arguments of ``__init__``."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters."""
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        declared = signature(type(self)).parameters
+        given = {name: value for name, value in self.get_params().items() if value is not declared[name].default}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+    def __sklearn_tags__(self) -> Tags:
+        from sklearn.base import BaseEstimator, ClassifierMixin
+
+        return type("Classifier", (ClassifierMixin, BaseEstimator), {})().__sklearn_tags__()
+
+
+class PlainMixin:
+    """In the place of scikit-learn's ``ClassifierMixin``."""
+
+
+__all__ = ["BaseEstimator", "ClassifierMixin", "check_is_fitted", "flatten_labels"]
+
+if TYPE_CHECKING or not is_avoided("sklearn"):
+    from sklearn.base import BaseEstimator, ClassifierMixin
+else:
+    BaseEstimator, ClassifierMixin = PlainEstimator, PlainMixin
+
+
+def check_is_fitted(model: object) -> None:
+    """Raise scikit-learn's error if a model has learned nothing."""
+    if "statistics_" not in vars(model):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet; call fit first.")
+
+
+def flatten_labels(y: ArrayLike) -> Array:
+    """Labels as an array of one dimension; scikit-learn says what is wrong with those that are not."""
+    labels = np.asarray(y)
+    if labels.ndim == 1:
+        return labels
+    from sklearn.utils.validation import column_or_1d
+
+    return np.asarray(column_or_1d(labels, warn=True))

@@ -1,0 +1,86 @@
+"""One column of Python objects, or of a NumPy type, read by the types that its cells have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, time, timedelta
+from numbers import Real
+from typing import SupportsFloat
+
+import numpy as np
+
+from priory.core.typing import Array
+from priory.errors import DataError, KindError
+from priory.families.value_counts import encode_values, find_missing
+from priory.models.table import Column, check_exact_integer, check_exact_integers
+
+
+def read_array_column(cells: Array, name: str) -> Column:
+    """The column that some cells are."""
+    if cells.dtype.kind in "biuf":
+        check_exact_integers(cells[:, None], [name])
+        return Column("number", cells.astype(float))
+    if cells.dtype.kind in "US":
+        return Column("label", labels=encode_values(cells.astype(object)))
+    if cells.dtype.kind in "Mm":
+        raise make_date_error(name, str(cells.dtype))
+    if cells.dtype.kind != "O":
+        raise KindError(f"column {name!r} holds {cells.dtype}; turn it into a number or a string, or leave it out.")
+    present = np.flatnonzero(~find_missing(cells))
+    if not len(present):
+        return Column("empty")
+    first: dict[str, int] = {}
+    for row in present:
+        first.setdefault(_check_cell_kind(cells[row], int(row), name), int(row))
+    if len(first) > 1:
+        shown = ", ".join(f"row {row} holds {cells[row]!r}" for row in first.values())
+        raise KindError(f"column {name!r} mixes numbers and strings ({shown}); make it one or the other.")
+    if "label" in first:
+        return Column("label", labels=encode_values(cells))
+    numbers = np.full(len(cells), np.nan)
+    for row in present:
+        numbers[row] = _convert_to_float(cells[row], int(row), name)
+    return Column("number", numbers)
+
+
+def _check_cell_kind(value: object, row: int, name: str) -> str:
+    if isinstance(value, (Real, np.bool_)):
+        return "number"
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                f"row {row}, column {name!r} holds a lone surrogate; it is not text: decode it first."
+            ) from None
+        return "label"
+    if isinstance(value, bytes):
+        raise KindError(f"row {row}, column {name!r} holds bytes; decode them to a string first.")
+    if isinstance(value, (date, time, timedelta, np.datetime64, np.timedelta64)):
+        raise make_date_error(name, f"a {type(value).__name__} in row {row}")
+    raise KindError(
+        f"row {row}, column {name!r} holds a {type(value).__name__}; argument must be a string or a number."
+    )
+
+
+def make_date_error(name: str, held: str) -> KindError:
+    """The error for a column of dates, times or durations, which no family explains."""
+    return KindError(
+        f"column {name!r} holds dates ({held}); turn it into a number or a string, or leave it out: its year, its "
+        "month or the days since an event can be columns of numbers."
+    )
+
+
+def _convert_to_float(value: SupportsFloat, row: int, name: str) -> float:
+    if isinstance(value, int):
+        check_exact_integer(value, row, name)
+    try:
+        return float(value)
+    except OverflowError:
+        raise DataError(f"row {row}, column {name!r} holds a number too large for a float.") from None
+
+
+def make_object_array(values: Sequence[object]) -> Array:
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = values
+    return cells

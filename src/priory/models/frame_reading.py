@@ -1,0 +1,99 @@
+"""Data frames of pandas, polars and pyarrow as a `Table`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from priory.core.input_guard import list_arrow_cells
+from priory.core.typing import Array
+from priory.errors import DataError, KindError
+from priory.models.column_reading import make_date_error, make_object_array, read_array_column
+from priory.models.table import MAX_EXACT_INTEGER, Column, Table, check_exact_integer
+
+DATE_TYPES = (nw.Date, nw.Datetime, nw.Duration, nw.Time)
+
+
+def find_frame(X: object) -> nw.DataFrame[Any] | None:
+    """The input as a frame of narwhals; None if it is no data frame."""
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise KindError("X is a lazy frame, whose rows are not there yet; call .collect() first.")
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def read_frame(frame: nw.DataFrame[Any]) -> Table:
+    names = tuple(str(name) for name in frame.columns)
+    blank = [place for place, name in enumerate(names) if not name.strip()]
+    if blank:
+        raise DataError(f"the column at position {blank[0]} has no name; name it, or leave it out.")
+    named = all(isinstance(name, str) for name in frame.columns)
+    columns = zip(frame.iter_columns(), names, strict=True)  # by position: frame[0] is a row, not the column called 0
+    return Table(len(frame), names, named, tuple(_column_from_series(series, name) for series, name in columns))
+
+
+def _column_from_series(series: nw.Series[Any], name: str) -> Column:
+    series = _decode_series(series)
+    kind = series.dtype
+    if kind.is_integer():
+        _check_exact(series, name)
+    if kind.is_numeric() or kind == nw.Boolean:
+        return Column("number", np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float))
+    if len(series) == int(series.is_null().sum()):
+        return Column("empty")
+    if kind in (nw.String, nw.Categorical, nw.Enum):
+        return Column("label", labels=_encode_series(series, name))
+    if kind == nw.Object:
+        cells = make_object_array(series.to_list())
+        cells[series.is_null().to_numpy()] = None
+        return read_array_column(cells, name)
+    if kind in DATE_TYPES:
+        raise make_date_error(name, str(kind))
+    held = series.to_native().dtype if kind == nw.Unknown and hasattr(series.to_native(), "dtype") else kind
+    held = series.to_native().type if kind == nw.Unknown and hasattr(series.to_native(), "type") else held
+    raise KindError(f"column {name!r} holds {held}; turn it into a number or a string, or leave it out.")
+
+
+def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
+    """The series without an encoding that only saves space: pandas' sparse and Arrow's run-end encoding."""
+    native = series.to_native()
+    if series.dtype != nw.Unknown:
+        return series
+    if hasattr(native, "sparse") and hasattr(native.sparse, "to_dense"):
+        return nw.from_native(native.sparse.to_dense(), series_only=True)
+    if "run_end_encoded" in str(getattr(native, "type", "")):
+        import pyarrow as pa
+        import pyarrow.compute
+
+        return nw.from_native(pa.chunked_array(map(pyarrow.compute.run_end_decode, native.chunks)), series_only=True)
+    return series
+
+
+def _check_exact(series: nw.Series[Any], name: str) -> None:
+    """Raise an error if a whole number is too large to be a float: neighbours would become one value."""
+    if max(abs(int(series.min() or 0)), abs(int(series.max() or 0))) <= MAX_EXACT_INTEGER:
+        return
+    for row, value in enumerate(series.to_list()):
+        if value is not None:
+            check_exact_integer(int(value), row, name)
+
+
+def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
+    """Codes (rows,) and sorted labels, by Arrow's dictionary encoding."""
+    import pyarrow as pa
+
+    present = ~np.asarray(series.is_null().to_numpy(), dtype=bool)
+    # without the missing cells, which pandas before version 3 would cast to the strings "None" and "nan"
+    array = series.drop_nulls().cast(nw.String).to_arrow()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    coded = array.dictionary_encode()
+    values = make_object_array(list_arrow_cells(coded.dictionary, lambda code: f"column {name!r}, value {code}"))
+    order = np.argsort(values)
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    codes = np.full(len(series), -1, dtype=np.int32)
+    codes[present] = rank[coded.indices.to_numpy(zero_copy_only=False)]
+    return codes, values[order]
