@@ -481,4 +481,5 @@ def test_the_structure_of_a_message(raw, text, flags):
     )
 )
 def test_no_order_of_boundaries_and_headers_is_an_error(lines):
-    read_mail(MIXED + b"x\n\n" + b"".join(lines))
+    text, _ = read_mail(MIXED + b"x\n\n" + b"".join(lines))
+    assert "--x" not in text.splitlines()
