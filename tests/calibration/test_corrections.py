@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 import priory as pr
+from priory.calibration.pooling import MemberPool, fit_pool
 from priory.calibration.tempering import Tempering, fit_tempering
-from priory.calibration.voting import fit_shares
 from priory.data import inbox
 from priory.errors import DataError
 from priory.models.evidence_terms import EvidenceTerms
@@ -152,13 +152,40 @@ def test_refinement_learns_what_naive_bayes_cannot():
     assert refined.corrections_.names == ("tempering", "refinement")
 
 
-def test_shares_go_to_the_member_that_is_right():
-    y = RNG.integers(0, 2, 500)
-    right = np.log(np.where(np.arange(2) == y[:, None], 0.9, 0.1))
-    answers = [np.log(np.full((500, 2), 0.5)), right]
-    shares = fit_shares(answers, y, np.ones(500))
-    assert shares.sum() == pytest.approx(1)
-    assert shares[1] > 0.99
+def test_the_pool_listens_to_the_member_that_is_right():
+    likely = RNG.integers(0, 2, 500)
+    right = np.where(np.arange(2) == likely[:, None], 0.9, 0.1)
+    y = np.where(RNG.random(500) < 0.9, likely, 1 - likely)
+    base, noise = np.full((500, 2), 0.5), RNG.dirichlet([2, 2], 500)
+    answers = [np.log(base), np.log(right), np.log(noise)]
+    pool = fit_pool(answers, y, np.ones(500))
+    assert pool.share > 0.9
+    assert pool.exponents[1] > 0.8
+    assert pool.exponents[2] < 0.3
+    assert np.exp(pool.mix_answers(answers)).sum(axis=1) == pytest.approx(1)
+
+
+def test_the_pool_of_members_that_know_nothing_is_the_base_rate():
+    y = (RNG.random(200) < 0.3).astype(int)
+    base = np.log(np.repeat([[0.7, 0.3]], 200, axis=0))
+    noise = [np.log(RNG.dirichlet([2, 2], 200)) for _ in range(4)]
+    found = fit_pool([base, *noise], y, np.ones(200)).mix_answers([base, *noise])
+    assert np.abs(np.exp(found) - np.exp(base)).mean() < 0.05
+
+
+def test_a_pool_can_be_surer_than_its_members():
+    """Two halves of the evidence, each of which is right as far as it goes."""
+    y = RNG.integers(0, 2, 4000)
+    halves = [RNG.normal(2 * y - 1, 1.5) * 2 / 1.5**2 for _ in range(2)]  # log odds
+    answers = [np.log(np.full((4000, 2), 0.5)), *(-np.logaddexp(0, np.stack([h, -h], axis=1)) for h in halves)]
+    pool = fit_pool(answers, y, np.ones(4000))
+    assert pool.exponents[1:] == pytest.approx([1, 1], abs=0.15)
+
+
+@pytest.mark.parametrize(("exponents", "share"), [([1.0, -0.1], 0.5), ([1.0, np.nan], 0.5), ([1.0, 0.1], 1.5)])
+def test_pools_that_cannot_be(exponents, share):
+    pool = MemberPool(np.array(exponents), share)
+    assert pool.find_fault() is not None
 
 
 @pytest.mark.parametrize(

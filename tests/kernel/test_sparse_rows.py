@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, random_array
 
 from priory._kernel import sparse, sparse_reference
 from priory.core import sparse_rows
-from priory.core.sparse_rows import SparseRows, compute_log_losses, join_columns
+from priory.core.sparse_rows import SparseRows, compute_log_losses, join_columns, score_column_sets
 
 
 def make_rows(seed, rows=40, width=12, ones=False):
@@ -53,6 +53,28 @@ def test_the_number_of_threads_changes_no_bit(seed, threads):
         patch.setattr(sparse_rows, "N_THREADS", threads)
         patch.setattr(sparse_rows, "MIN_PRODUCTS_PER_THREAD", 1)
         assert np.array_equal(rows.multiply(dense), once)
+
+
+@given(st.integers(0, 1000), st.integers(2, 3), st.integers(1, 4))
+@settings(max_examples=20, deadline=None)
+def test_scores_of_cells_are_those_of_the_twin_on_any_number_of_threads(seed, order, threads):
+    rng = np.random.default_rng(seed)
+    levels = rng.integers(-1, 4, (60, 5))
+    sets = np.array([rng.permutation(5)[:order] for _ in range(7)])
+    wrong, chance = rng.normal(size=(60, 8)).astype(np.float32), rng.uniform(0, 0.25, (60, 8)).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse_rows, "N_THREADS", threads)
+        patch.setattr(sparse_rows, "MIN_PRODUCTS_PER_THREAD", 1)
+        found = score_column_sets(levels, sets, 4, wrong, chance)
+    twin = np.empty((7, 8))
+    sparse_reference.score_cells(levels.T, sets, 4, wrong, chance, np.empty((2, 4**order, 8)), twin, 0, 7)
+    assert np.allclose(found, twin, rtol=1e-4, atol=1e-4)
+
+
+def test_some_of_the_columns():
+    for ones in (False, True):
+        rows = make_rows(5, ones=ones)
+        assert np.array_equal(rows.take_columns(np.array([1, 4, 9])).csr.toarray(), rows.csr.toarray()[:, [1, 4, 9]])
 
 
 def test_columns_side_by_side_and_transposed():

@@ -66,3 +66,38 @@ def judge_logits(const float[:, ::1] logits, const int32_t[::1] group, const flo
                     for c in range(n_logits):
                         out[c] *= w / total
                     out[own] -= w
+
+
+def score_cells(const int32_t[:, ::1] levels, const int32_t[:, ::1] sets, Py_ssize_t n_levels,
+                const float[:, ::1] wrong, const float[:, ::1] chance, float[:, :, ::1] sums,
+                float[:, ::1] out, Py_ssize_t start, Py_ssize_t stop):
+    cdef Py_ssize_t rows = levels.shape[1], order = sets.shape[1], width = wrong.shape[1], cells = sums.shape[1]
+    cdef Py_ssize_t s, i, k, w, cell
+    cdef int32_t level
+    cdef float* residual
+    cdef float* expected
+    with nogil:
+        for s in range(start, stop):
+            for cell in range(cells):
+                for w in range(width):
+                    sums[0, cell, w] = 0.0
+                    sums[1, cell, w] = 0.0
+            for i in range(rows):
+                cell = 0
+                for k in range(order):
+                    level = levels[sets[s, k], i]
+                    if level < 0:
+                        cell = -1
+                        break
+                    cell = cell * n_levels + level
+                if cell >= 0:
+                    residual = &sums[0, cell, 0]
+                    expected = &sums[1, cell, 0]
+                    for w in range(width):
+                        residual[w] += wrong[i, w]
+                        expected[w] += chance[i, w]
+            for w in range(width):
+                out[s, w] = 0.0
+            for cell in range(cells):
+                for w in range(width):
+                    out[s, w] += (sums[0, cell, w] * sums[0, cell, w] - sums[1, cell, w]) / (1.0 + sums[1, cell, w])

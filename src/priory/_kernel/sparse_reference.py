@@ -46,3 +46,29 @@ def judge_logits(
     losses[:] = np.log(np.exp(z).sum(axis=2)) - (z * own).sum(axis=2)
     slope = (p - own)[:, :, -n_logits:] * weight[:, :, None]
     wrong[:, : models * n_logits] = slope.reshape(rows, -1)
+
+
+def score_cells(
+    levels: np.ndarray,
+    sets: np.ndarray,
+    n_levels: int,
+    wrong: np.ndarray,
+    chance: np.ndarray,
+    sums: np.ndarray,
+    out: np.ndarray,
+    start: int,
+    stop: int,
+) -> None:
+    """How far the residuals of sets ``start .. stop-1`` of columns are above chance, into ``out`` (sets, width).
+
+    ``levels`` is (columns, rows), and a row with a negative level is in no cell. ``wrong`` and ``chance`` (rows, width)
+    are added up in every cell of a set's table; ``sums`` (2, cells, width) is room for that.
+    """
+    for s in range(start, stop):
+        own = levels[sets[s]]  # (columns of the set, rows)
+        known = np.flatnonzero((own >= 0).all(axis=0))
+        cell = np.ravel_multi_index(tuple(own[:, known]), (n_levels,) * len(own))
+        sums[:] = 0.0
+        np.add.at(sums[0], cell, wrong[known])
+        np.add.at(sums[1], cell, chance[known])
+        out[s] = ((sums[0] ** 2 - sums[1]) / (1.0 + sums[1])).sum(axis=0)

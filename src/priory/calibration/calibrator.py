@@ -16,10 +16,12 @@ import scipy
 
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.code_counts import CodeCounts
-from priory.calibration.corrections import CorrectionRows, Corrections
-from priory.calibration.fitting import FitPlan, FitRows, fit_corrections, weigh_texts
+from priory.calibration.corrections import Corrections
+from priory.calibration.fitting import FitPlan, fit_corrections
 from priory.calibration.folds import RowFolds, assign_folds, assign_folds_by_content
-from priory.calibration.table_encoding import TableEncoding
+from priory.calibration.members import CorrectionRows
+from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding
+from priory.calibration.tempered_centre import FitRows, weigh_texts
 from priory.calibration.tempering import Tempering, fit_tempering
 from priory.calibration.text_terms import collect_text_terms
 from priory.core.blas_threads import limit_blas_threads
@@ -263,7 +265,8 @@ def _collect_rows(
     features = model.choose_token_features()
     rows = CorrectionRows(
         codes,
-        encoding.encode_levels(codes),
+        encoding.encode_levels(codes, N_LEVELS),
+        encoding.encode_levels(codes, N_TRIPLE_LEVELS),
         encoding.normal_scores(cells),
         no_texts,
         lambda: model.encode_tokens(features, cells),

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows, compute_log_losses, pad_to_lane
 from priory.core.typing import Array
 
@@ -34,6 +35,12 @@ class Solution(NamedTuple):
     left_out: Array  # (rows, logits): of each row by the model without its fold
     loss: float  # of the rows left out, per unit of weight
     strength: float
+
+    @property
+    def answers(self) -> Array:
+        """(rows, classes): log probabilities of each row by the model without its fold."""
+        logits = self.left_out.astype(float)
+        return log_normalise(np.pad(logits, ((0, 0), (1, 0))) if logits.shape[1] == 1 else logits)
 
 
 class Pass(NamedTuple):
@@ -100,6 +107,16 @@ class LockstepProblem:
         totals = np.einsum("nm,nm->m", losses, self.training_weight, dtype=np.float64)
         return Pass(logits, totals, self.rows.transposed.multiply(wrong))
 
+    def compute_residuals(self, logits: Array) -> tuple[Array, Array]:
+        """How far answers are from the classes, and the variance of that if they are right: each row by its weight.
+
+        Both are (rows, models x logits, padded), as ``logits`` are.
+        """
+        wrong = compute_log_losses(logits, self.group, self.training_weight, self.n_logits)[1]
+        weight = pad_columns(np.repeat(self.training_weight, self.n_logits, axis=1))
+        size = np.abs(wrong)  # the weight times p, or times 1 - p
+        return wrong, size - size * size / np.maximum(weight, 1e-30)
+
     def split_models(self, logits: Array) -> Array:
         """(rows, models, logits) of padded columns."""
         _, models, n_logits = self.shape
@@ -127,15 +144,13 @@ def pad_columns(table: Array) -> Array:
     return wide
 
 
-def solve_lockstep(
-    problem: LockstepProblem, strengths: Sequence[float], penalty: Array, allowed: Array | None = None
-) -> Solution:
+def solve_lockstep(problem: LockstepProblem, strengths: Sequence[float], penalty: Array) -> Solution:
     """Fit all models with each strength in turn, and return those whose answers to rows left out were best.
 
-    ``penalty`` (features,) multiplies the strength; where ``allowed`` (features, models) is false, weights stay zero.
-    The offset alone is the first candidate.
+    ``penalty`` (features, models, or one for all of them) multiplies the strength; where it is infinite, weights stay
+    zero. The offset alone is the first candidate.
     """
-    search = LockstepSearch(problem, penalty, allowed)
+    search = LockstepSearch(problem, penalty)
     best = Solution(search.weights, search.now.logits, search.now.logits, problem.judge(search.now.logits), np.inf)
     for strength in strengths:
         search.descend(np.float32(strength))
@@ -150,11 +165,12 @@ def solve_lockstep(
 class LockstepSearch:
     """L-BFGS for all models at once: each has its own step length, and those that do not improve try a shorter one."""
 
-    def __init__(self, problem: LockstepProblem, penalty: Array, allowed: Array | None) -> None:
+    def __init__(self, problem: LockstepProblem, penalty: Array) -> None:
         features, models, n_logits = problem.shape
-        self.problem, self.penalty = problem, penalty.astype(np.float32)[:, None]
-        free = np.ones((features, models)) if allowed is None else allowed
-        self.free = pad_columns(np.repeat(free, n_logits, axis=1))
+        self.problem = problem
+        wide = np.repeat(np.broadcast_to(penalty, (features, models)), n_logits, axis=1)
+        self.free = pad_columns(np.isfinite(wide))
+        self.penalty = pad_columns(np.where(np.isfinite(wide), wide, 0.0))
         self.at: Array = np.zeros(self.free.shape, dtype=np.float32)
         self.now = problem.evaluate(self.at)
 
@@ -171,8 +187,10 @@ class LockstepSearch:
         history: list[tuple[Array, Array, Array]] = []  # steps, changes of the gradient, 1 / (step . change)
         length = np.ones(models, dtype=np.float32)
 
+        ones = np.ones(len(self.at), dtype=np.float32)
+
         def per_model(table: Array) -> Array:
-            return np.asarray(table[:, :width].sum(axis=0).reshape(models, n_logits).sum(axis=1))
+            return np.asarray((ones @ table)[:width].reshape(models, n_logits).sum(axis=1))
 
         def per_column(value: Array) -> Array:
             wide = np.zeros(self.at.shape[1], dtype=np.float32)
@@ -191,19 +209,21 @@ class LockstepSearch:
             then = self.problem.evaluate(trial)
             new_cost, new_gradient = penalised(trial, then)
             good = new_cost <= cost + SUFFICIENT_DECREASE * length * slope
-            column = per_column(good.astype(np.float32)).astype(bool)
-            step = np.where(column, trial - self.at, 0)
-            change = np.where(column, new_gradient - gradient, 0)
+            if not good.all():  # models that did not improve stay where they are
+                column = per_column(good.astype(np.float32)).astype(bool)
+                trial = np.where(column, trial, self.at)
+                new_gradient = np.where(column, new_gradient, gradient)
+                new_cost = np.where(good, new_cost, cost)
+                then = Pass(
+                    np.where(column, then.logits, self.now.logits),
+                    np.where(good, then.losses, self.now.losses),
+                    np.where(column, then.gradient, self.now.gradient),
+                )
+            step, change = trial - self.at, new_gradient - gradient
             product = per_model(step * change)
             inverse = np.where(product > 1e-12, 1 / np.maximum(product, 1e-12), 0).astype(np.float32)
             history = [*history[1 - HISTORY :], (step, change, inverse)]
-            self.at = np.where(column, trial, self.at)
-            cost, gradient = np.where(good, new_cost, cost), np.where(column, new_gradient, gradient)
-            self.now = Pass(
-                np.where(column, then.logits, self.now.logits),
-                np.where(good, then.losses, self.now.losses),
-                np.where(column, then.gradient, self.now.gradient),
-            )
+            self.at, self.now, cost, gradient = trial, then, new_cost, new_gradient
             length = np.where(good, 1, length * 0.25).astype(np.float32)
 
 

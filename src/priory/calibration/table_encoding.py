@@ -29,6 +29,7 @@ MANY_ROWS = 5000
 MAX_LABELS = 31
 MISSING_LEVEL = 8  # of a column in a pair: the levels before it are of values
 N_LEVELS = MISSING_LEVEL + 1
+N_TRIPLE_LEVELS = 6  # of a column among three, that of missing cells included
 MAX_KNOTS = 65  # of the map to normal scores
 
 
@@ -70,6 +71,13 @@ class ColumnCodes:
     def n_codes(self) -> int:
         """The number of codes, that of a missing cell included."""
         return len(self.levels) + 1
+
+    def coarsen_levels(self, wanted: int) -> Array:
+        """(codes,): the level of each code but the last, where there are at most so many levels."""
+        found = int(self.levels.max(initial=-1)) + 1
+        if found <= wanted:
+            return self.levels
+        return self.levels * wanted // found if self.is_number else np.minimum(self.levels, wanted - 1)
 
     @classmethod
     def from_labels(cls, labels: Array, counts: Array) -> ColumnCodes:
@@ -197,11 +205,11 @@ class TableEncoding:
         ]
         return np.stack(numbers, axis=1) if numbers else np.zeros((len(cells[0]), 0))
 
-    def encode_levels(self, codes: Array) -> Array:
-        """(rows, columns): the coarse level of each code, -1 for a label that has none."""
+    def encode_levels(self, codes: Array, n_levels: int) -> Array:
+        """(rows, columns): the coarse level of each code, -1 for a label that has none; the last level is missing."""
         levels = np.full(codes.shape, -1, dtype=np.int32)
         for j, column in enumerate(self.columns):
-            levels[:, j] = np.append(column.levels, [MISSING_LEVEL, -1])[codes[:, j]]
+            levels[:, j] = np.append(column.coarsen_levels(n_levels - 1), [n_levels - 1, -1])[codes[:, j]]
         return levels
 
 

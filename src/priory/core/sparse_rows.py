@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import scipy
@@ -59,6 +60,15 @@ class SparseRows:
         """The columns as rows."""
         return SparseRows.from_csr(self.csr.T.tocsr())
 
+    def take_columns(self, columns: Array) -> SparseRows:
+        """Some of the columns, which are given in increasing order."""
+        place = np.full(self.width, -1, dtype=np.int32)
+        place[columns] = np.arange(len(columns), dtype=np.int32)
+        indices = place[self.indices]
+        kept = indices >= 0
+        ends = np.append(0, np.cumsum(kept))[self.ends]
+        return SparseRows(ends, indices[kept], None if self.data is None else self.data[kept], len(columns))
+
     def multiply(self, dense: Array) -> Array:
         """(rows, width of ``dense``): the product, in float32; the width of ``dense`` is a multiple of the lane."""
         assert dense.shape[0] == self.width
@@ -87,6 +97,28 @@ def compute_log_losses(logits: Array, group: Array, weight: Array, n_logits: int
     wrong, losses = np.zeros(logits.shape, np.float32), np.empty(weight.shape, np.float32)
     kernel.judge_logits(logits, group.astype(np.int32), weight, n_logits, wrong, losses)
     return losses, wrong
+
+
+def score_column_sets(levels: Array, sets: Array, n_levels: int, wrong: Array, chance: Array) -> Array:
+    """(sets, width): how far the residuals in the cells of each set of columns are above chance.
+
+    ``levels`` (rows, columns) are below ``n_levels``; rows with a negative one are in no cell. ``wrong`` and ``chance``
+    (rows, width) are residuals and their variances; a set's score is the sum over its cells of (residual² - variance) /
+    (1 + variance).
+    """
+    by_column = np.ascontiguousarray(levels.T, dtype=np.int32)
+    columns = np.ascontiguousarray(sets, dtype=np.int32)
+    out = np.empty((len(sets), wrong.shape[1]), dtype=np.float32)
+    cells = n_levels ** sets.shape[1]
+
+    def score_span(span: range) -> None:
+        sums = np.empty((2, cells, wrong.shape[1]), dtype=np.float32)
+        kernel.score_cells(by_column, columns, n_levels, wrong, chance, sums, out, span.start, span.stop)
+
+    parts = min(N_THREADS, 1 + out.size * len(levels) // MIN_PRODUCTS_PER_THREAD)
+    bounds = np.linspace(0, len(sets), parts + 1).astype(int).tolist()
+    list(map_threads(score_span, [range(a, b) for a, b in pairwise(bounds)]))
+    return out
 
 
 def join_columns(parts: list[SparseRows]) -> SparseRows:
