@@ -1,3 +1,4 @@
 # The compiled twin has the signatures of the readable one.
+from priory._kernel.sparse_reference import ascend_rows as ascend_rows
 from priory._kernel.sparse_reference import judge_logits as judge_logits
 from priory._kernel.sparse_reference import multiply_rows as multiply_rows

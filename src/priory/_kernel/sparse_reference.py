@@ -46,3 +46,40 @@ def judge_logits(
     losses[:] = np.log(np.exp(z).sum(axis=2)) - (z * own).sum(axis=2)
     slope = (p - own)[:, :, -n_logits:] * weight[:, :, None]
     wrong[:, : models * n_logits] = slope.reshape(rows, -1)
+
+
+def ascend_rows(
+    ends: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    squares: np.ndarray,
+    offset: np.ndarray,
+    group: np.ndarray,
+    weight: np.ndarray,
+    strength: float,
+    order: np.ndarray,
+    n_logits: int,
+    answers: np.ndarray,
+    weights: np.ndarray,
+    moved: np.ndarray,
+) -> None:
+    """Dual coordinate ascent: for each row in ``order``, a Newton step towards the answer that agrees with its logits.
+
+    The weights (features, at least ``n_logits``) are ``Σ_i weight_i x_i (own class - answers_i) / strength`` before and
+    after each step. ``squares`` are the squared lengths of the rows, and ``moved`` is how far each answer moved.
+    """
+    for i in order:
+        entries = slice(ends[i], ends[i + 1])
+        features, x = indices[entries], data[entries]
+        z = offset[i, :n_logits] + x @ weights[features, :n_logits]
+        if n_logits == 1:
+            z = np.append(0.0, z)
+        p = np.exp(z - z.max())
+        p = (p / p.sum())[-n_logits:]
+        curvature = weight[i] * squares[i] / strength  # how much the row's own answer moves its own logits
+        middle = (p + answers[i]) / 2  # steps stay short of too far
+        slope = np.diag(middle) - np.outer(middle, middle)
+        step = np.linalg.solve(np.eye(n_logits) + curvature * slope, p - answers[i])
+        answers[i] += step
+        moved[i] = np.abs(step).sum()
+        np.add.at(weights[:, :n_logits], features, -weight[i] / strength * np.outer(x, step))

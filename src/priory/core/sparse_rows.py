@@ -17,6 +17,7 @@ from priory.core.sharding import N_THREADS, map_threads
 from priory.core.typing import Array
 
 LANE = 8  # the width of a dense table is a multiple of this
+MAX_LOGITS = 1024  # of one row, in dual ascent
 MIN_PRODUCTS_PER_THREAD = 1 << 23  # a thread takes as long to start as two million products
 
 
@@ -59,6 +60,33 @@ class SparseRows:
         """The columns as rows."""
         return SparseRows.from_csr(self.csr.T.tocsr())
 
+    @cached_property
+    def values(self) -> Array:
+        """(entries,): the values of all entries."""
+        return np.ones(len(self.indices), np.float32) if self.data is None else self.data
+
+    @cached_property
+    def squared_lengths(self) -> Array:
+        """(rows,): the sum of the squares of each row."""
+        sums = np.append(0.0, np.cumsum(self.values.astype(float) ** 2))
+        return np.diff(sums[self.ends]).astype(np.float32)
+
+    def take_rows(self, rows: Array) -> SparseRows:
+        """Some of the rows."""
+        sizes = np.diff(self.ends)[rows]
+        ends = np.append(0, np.cumsum(sizes))
+        entries = np.repeat(self.ends[rows] - ends[:-1], sizes) + np.arange(ends[-1])
+        data = None if self.data is None else self.data[entries]
+        return SparseRows(ends, self.indices[entries], data, self.width)
+
+    def multiply_columns(self, dense: Array) -> Array:
+        """`multiply` with a table of any width."""
+        if dense.shape[1] == 1:
+            return np.asarray(self.csr @ dense)
+        wide = np.zeros((len(dense), pad_to_lane(dense.shape[1])), dtype=np.float32)
+        wide[:, : dense.shape[1]] = dense
+        return self.multiply(wide)[:, : dense.shape[1]]
+
     def multiply(self, dense: Array) -> Array:
         """(rows, width of ``dense``): the product, in float32; the width of ``dense`` is a multiple of the lane."""
         assert dense.shape[0] == self.width
@@ -87,6 +115,39 @@ def compute_log_losses(logits: Array, group: Array, weight: Array, n_logits: int
     wrong, losses = np.zeros(logits.shape, np.float32), np.empty(weight.shape, np.float32)
     kernel.judge_logits(logits, group.astype(np.int32), weight, n_logits, wrong, losses)
     return losses, wrong
+
+
+def ascend_answers(
+    rows: SparseRows,
+    offset: Array,
+    group: Array,
+    weight: Array,
+    strength: float,
+    order: Array,
+    answers: Array,
+    weights: Array,
+    moved: Array,
+) -> None:
+    """A pass of dual coordinate ascent over the rows in ``order``: answers, weights and ``moved`` change in place.
+
+    See `priory.calibration.dual_ascent`.
+    """
+    assert offset.shape[1] <= MAX_LOGITS
+    kernel.ascend_rows(
+        rows.ends,
+        rows.indices,
+        rows.values,
+        rows.squared_lengths,
+        offset,
+        group.astype(np.int32),
+        weight.astype(np.float32),
+        strength,
+        order,
+        offset.shape[1],
+        answers,
+        weights,
+        moved,
+    )
 
 
 def join_columns(parts: list[SparseRows]) -> SparseRows:
