@@ -1,6 +1,6 @@
 """Quality of the probabilities of texts: every set of texts, texts from elsewhere, and labels that mean nothing.
 
-    python benchmarks/quality_texts.py [sets|speed|shift|noise]    # writes results/quality_texts*.md; needs the data sets
+    python benchmarks/quality_texts.py [sets|speed|shift|noise]    # writes results/quality_texts*.md; needs the data
 
 The official split, or the last fifth of a shuffled set that has none. Log loss is in nats; no probability counts as
 less than 1e-15. The peer is logistic regression on tf-idf of words and pairs of words (those of at least two texts),
@@ -187,8 +187,8 @@ def run_noise() -> list[str]:
         claims += model.evaluate().gain["log_loss"].low > 0
     say(
         lines,
-        f"{NOISY_SETS} samples of real texts: log loss on new texts above that of the base rate {np.mean(excess):+.4f}\n"
-        f"on average and {np.max(excess):+.4f} at most; `evaluate()` claims a gain {claims} times.",
+        f"{NOISY_SETS} samples of real texts: log loss on new texts above that of the base rate "
+        f"{np.mean(excess):+.4f}\non average, {np.max(excess):+.4f} at most; `evaluate()` claims gains {claims} times.",
     )
     return lines
 

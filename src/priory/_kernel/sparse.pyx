@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
 """The loops of a regression on sparse rows. `sparse_reference` says what each means; `priory.core.sparse_rows` checks what comes in."""
 
-from libc.math cimport expf, fabsf, log1pf, logf
+from libc.math cimport expf, fabsf, log, log1pf, logf
 from libc.stdint cimport int32_t, int64_t
 
 DEF LANE = 8  # columns that are summed in registers
@@ -67,6 +67,42 @@ def judge_logits(const float[:, ::1] logits, const int32_t[::1] group, const flo
                     for c in range(n_logits):
                         out[c] *= w / total
                     out[own] -= w
+
+
+def count_entries(const int64_t[::1] ends, const int32_t[::1] indices, const int32_t[::1] group,
+                  const double[::1] weight, double[:, ::1] counts):
+    cdef Py_ssize_t i, k
+    with nogil:
+        for i in range(group.shape[0]):
+            if weight[i] != 0:
+                for k in range(ends[i], ends[i + 1]):
+                    counts[indices[k], group[i]] += weight[i]
+
+
+def score_left_out(const int64_t[::1] ends, const int32_t[::1] indices, const int32_t[::1] group,
+                   const double[::1] weight, double smoothing, const double[:, ::1] counts, const double[::1] totals,
+                   const double[:, ::1] logs, double[:, ::1] scores, int64_t[::1] remaining, Py_ssize_t start,
+                   Py_ssize_t stop):
+    cdef Py_ssize_t classes = logs.shape[1], i, k, c, own
+    cdef int64_t column
+    cdef double left, product
+    with nogil:
+        for i in range(start, stop):
+            own = group[i]
+            product = 1.0
+            for k in range(ends[i], ends[i + 1]):
+                column = indices[k]
+                if totals[column] <= weight[i]:
+                    continue
+                remaining[i] += 1
+                for c in range(classes):
+                    scores[i, c] += logs[column, c]
+                left = counts[column, own] - weight[i]
+                product *= ((left if left > 0 else 0.0) + smoothing) / (counts[column, own] + smoothing)
+                if product < 1e-200:  # one logarithm for many quotients
+                    scores[i, own] += log(product)
+                    product = 1.0
+            scores[i, own] += log(product)
 
 
 def ascend_rows(const int64_t[::1] ends, const int32_t[::1] indices, const float[::1] data, const float[::1] squares,

@@ -48,6 +48,44 @@ def judge_logits(
     wrong[:, : models * n_logits] = slope.reshape(rows, -1)
 
 
+def count_entries(
+    ends: np.ndarray, indices: np.ndarray, group: np.ndarray, weight: np.ndarray, counts: np.ndarray
+) -> None:
+    """Add the weight of each row to ``counts`` (columns, classes), at all its columns and its class."""
+    row = np.repeat(np.arange(len(group)), np.diff(ends))
+    np.add.at(counts, (indices, group[row]), weight[row])
+
+
+def score_left_out(
+    ends: np.ndarray,
+    indices: np.ndarray,
+    group: np.ndarray,
+    weight: np.ndarray,
+    smoothing: float,
+    counts: np.ndarray,
+    totals: np.ndarray,
+    logs: np.ndarray,
+    scores: np.ndarray,
+    remaining: np.ndarray,
+    start: int,
+    stop: int,
+) -> None:
+    """Add ``Σ log(count + smoothing)`` over the columns of rows ``start .. stop-1`` to ``scores`` (rows, classes).
+
+    Each row is left out: in its own class the counts are smaller by its weight. Columns that no other row shows are
+    left out too; how many are not is added to ``remaining``. ``totals`` are the counts of all classes, and ``logs`` the
+    logarithms of the smoothed counts.
+    """
+    for i in range(start, stop):
+        columns = indices[ends[i] : ends[i + 1]]
+        columns = columns[totals[columns] > weight[i]]
+        seen = counts[columns, group[i]]
+        remaining[i] += len(columns)
+        scores[i] += logs[columns].sum(axis=0)
+        fewer = np.log(np.maximum(seen - weight[i], 0.0) + smoothing) - np.log(seen + smoothing)
+        scores[i, group[i]] += fewer.sum()
+
+
 def ascend_rows(
     ends: np.ndarray,
     indices: np.ndarray,

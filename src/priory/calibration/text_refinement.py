@@ -10,7 +10,6 @@ left out are answered best with.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +22,7 @@ from priory.bag_of_words.token_bags import TokenBags
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.corrections import BaseRateMember, Corrections, LinearMember
 from priory.calibration.dual_ascent import StrengthSearch, TokenRegression, search_strength, solve_regression
-from priory.calibration.fitting import MAX_ROWS_TO_TEMPER, STRENGTHS, to_classes, to_logits
+from priory.calibration.fitting import MAX_ROWS_TO_TEMPER, to_classes, to_logits
 from priory.calibration.folds import RowFolds
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import Tempering, fit_tempering
@@ -35,8 +34,12 @@ from priory.core.typing import Array
 from priory.models.cells import Cells, TextCells
 from priory.models.evidence_terms import EvidenceTerms
 
+TOKEN_STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(7))
+"""From 100 to 0.1. Weaker ones win among texts of one collection, and lose on texts of another year or place."""
+
 PairChoice = Literal["auto"] | bool
 MAX_PAIR_WEIGHTS = 1 << 21  # pairs times classes; with more, words alone are weighed unless pairs were asked for
+MIN_ERRORS_TO_GAIN = 2.0  # standard errors by which pairs have to be better than words alone
 KEPT_SMOOTHING = 1.0
 NO_COLUMN_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
@@ -64,21 +67,34 @@ def refine_texts(
     [column] = cells
     assert isinstance(column, TextCells)
     assert isinstance(column.data, TokenBags)
-    alone = [TextCells(replace(column.data, pairs=None))]
-    terms = collect_text_terms(model, alone, group, order.weight, order.fold, [*judged.tolist(), -1])
+    bags = [TextCells(replace(column.data, pairs=None))]
+    terms = collect_text_terms(model, bags, group, order.weight, order.fold, [*judged.tolist(), -1])
     texts = LeftOutTexts(group, order.weight, [np.flatnonzero(order.fold == k) for k in judged], terms)
     [words] = model.choose_token_features()
-    most = {"auto": MAX_PAIR_WEIGHTS // texts.n_classes, True: sys.maxsize, False: 0}[pairs]
     both = words if column.data.pairs is None else words.add_pairs(column.data.pairs)
-    candidates = [] if pairs is True and len(both.pairs) else [words]
-    candidates += [both] if 0 < len(both.pairs) <= most else []
-    chosen = min((RefinedTexts.of(texts, model, cells, features) for features in candidates), key=lambda r: r.loss)
+    is_small = len(both.pairs) * texts.n_classes <= MAX_PAIR_WEIGHTS
+    if len(both.pairs) and (pairs is True or (pairs and is_small)):
+        chosen = RefinedTexts.of(texts, model, cells, both)
+        if pairs == "auto":
+            alone = RefinedTexts.of(texts, model, cells, words)
+            chosen = chosen if _gains_clearly(chosen, alone, texts) else alone
+    else:
+        chosen = RefinedTexts.of(texts, model, cells, words)
     answers = [log_normalise(texts.base_logits), log_normalise(to_classes(chosen.search.left_out))]
     shares = fit_shares([a[texts.judged] for a in answers], group[texts.judged], order.weight[texts.judged])
     members = BaseRateMember(model.estimated_log_prior()), chosen.make_member(model.estimated_log_prior())
     tokens = (chosen.features,) if chosen.is_refined else ()
     no_codes = TableEncoding.of(cells, order.weight)
     return Corrections(chosen.temperings[-1], no_codes, members, shares, tokens)
+
+
+def _gains_clearly(rich: RefinedTexts, simple: RefinedTexts, texts: LeftOutTexts) -> bool:
+    """Whether texts left out are answered better, by more than chance explains."""
+    weight = texts.weight[texts.judged]
+    gain = (simple.search.losses - rich.search.losses)[texts.judged]
+    mean = np.average(gain, weights=weight)
+    error = np.sqrt(np.average((gain - mean) ** 2, weights=weight) / weight.sum())
+    return bool(mean > MIN_ERRORS_TO_GAIN * error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +138,6 @@ class RefinedTexts:
     kept_weights: Array | None  # (features, classes): the tempered evidence of each in the texts kept, if it counts
     problem: TokenRegression  # that of all rows
     search: StrengthSearch
-    loss: float  # of all rows left out
 
     @classmethod
     def of(
@@ -131,7 +146,7 @@ class RefinedTexts:
         [encoded] = model.encode_tokens((features,), cells)
         rows, temperings, problems = SparseRows.from_csr(encoded), [], []
         for terms, learned in zip(texts.terms, texts.list_learned(), strict=True):
-            kept = KeptEvidence.of(encoded, texts, learned) if len(features.pairs) else None
+            kept = KeptEvidence.of(rows, texts, learned) if len(features.pairs) else None
             some = terms if kept is None else _append_part(terms, kept.left_out)
             fitted = learned[:MAX_ROWS_TO_TEMPER]
             tempering = fit_tempering(some[fitted], texts.group[fitted], texts.weight[fitted])
@@ -139,8 +154,8 @@ class RefinedTexts:
             problems.append(TokenRegression(rows, texts.group, texts.weight, offset, learned))
             temperings.append(_take_parts(tempering, 2))
         table = None if kept is None else tempering.weights[2] * kept.table
-        search = search_strength(problems[:-1], texts.folds, STRENGTHS)
-        return cls(features, temperings, table, problems[-1], search, float(texts.weight @ search.losses))
+        search = search_strength(problems[:-1], texts.folds, TOKEN_STRENGTHS)
+        return cls(features, temperings, table, problems[-1], search)
 
     @property
     def is_refined(self) -> bool:
@@ -164,27 +179,18 @@ class KeptEvidence(NamedTuple):
     left_out: Array  # (rows, classes): what the features of each row say, without the row
 
     @classmethod
-    def of(cls, values: csr_array, texts: LeftOutTexts, learned: Array) -> KeptEvidence:
-        """From rows of unit length, of which some were learned."""
-        weight = np.zeros(len(texts.group))
+    def of(cls, rows: SparseRows, texts: LeftOutTexts, learned: Array) -> KeptEvidence:
+        """From rows of which some were learned."""
+        weight = np.zeros(rows.n_rows)
         weight[learned] = texts.weight[learned]
-        sizes = np.diff(values.indptr)
-        row = np.repeat(np.arange(len(weight)), sizes)  # (entries,), as what follows
-        ids, own, cell = values.indices, weight[row], values.indices * texts.n_classes + texts.group[row]
-        counts = np.bincount(cell, own, values.shape[1] * texts.n_classes)
-        seen = counts[cell]
-        # without the row its own class has shown its features less often, and those of no other row say nothing
-        fewer = np.log((np.maximum(seen - own, 0.0) + KEPT_SMOOTHING) / (seen + KEPT_SMOOTHING))
-        counts = counts.reshape(values.shape[1], texts.n_classes)
-        alone = counts.sum(axis=1)[ids] <= own
-        logs, total = np.log(counts + KEPT_SMOOTHING), counts.sum(axis=0) + KEPT_SMOOTHING * len(counts)
-        left_out = csr_array((np.ones(len(ids)), ids, values.indptr), shape=values.shape) @ logs
-        every = np.arange(len(weight))
-        left_out[every, texts.group] += np.bincount(row, fewer, len(weight))
+        counts = rows.count_by_class(texts.group, weight, texts.n_classes)
+        scores, remaining = rows.score_left_out(counts, texts.group, weight, KEPT_SMOOTHING)
+        total, sizes = counts.sum(axis=0) + KEPT_SMOOTHING * len(counts), np.diff(rows.ends)
         mass = np.tile(np.log(total), (len(weight), 1))
-        mass[every, texts.group] = np.log(np.maximum(total[texts.group] - weight * sizes, KEPT_SMOOTHING))
-        left_out -= (sizes - np.bincount(row, alone, len(weight)))[:, None] * mass
-        return cls(logs - np.log(total), left_out / np.sqrt(np.maximum(sizes, 1))[:, None])
+        own = np.arange(len(weight)), texts.group  # a class is smaller without its row
+        mass[own] = np.log(np.maximum(total[texts.group] - weight * sizes, KEPT_SMOOTHING))
+        left_out = (scores - remaining[:, None] * mass) / np.sqrt(np.maximum(sizes, 1))[:, None]
+        return cls(np.log(counts + KEPT_SMOOTHING) - np.log(total), left_out)
 
 
 def _append_part(terms: EvidenceTerms, values: Array) -> EvidenceTerms:

@@ -93,17 +93,41 @@ class SparseRows:
         assert dense.shape[1] % LANE == 0
         table = np.ascontiguousarray(dense, dtype=np.float32)
         out = np.empty((self.n_rows, table.shape[1]), dtype=np.float32)
-        parts = min(N_THREADS, 1 + len(self.indices) * table.shape[1] // MIN_PRODUCTS_PER_THREAD)
-        # threads get about the same number of entries
-        bounds = np.searchsorted(self.ends, np.linspace(0, len(self.indices), parts + 1))
-        bounds[0], bounds[-1] = 0, self.n_rows
-        spans = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
 
         def multiply_span(span: tuple[int, int]) -> None:
             kernel.multiply_rows(self.ends, self.indices, self.data, table, out, *span)
 
-        list(map_threads(multiply_span, spans))
+        list(map_threads(multiply_span, self._split_rows(table.shape[1])))
         return out
+
+    def _split_rows(self, columns: int) -> list[tuple[int, int]]:
+        """The first and the last row, plus one, for each thread: about the same number of entries for all."""
+        parts = min(N_THREADS, 1 + len(self.indices) * columns // MIN_PRODUCTS_PER_THREAD)
+        bounds = np.searchsorted(self.ends, np.linspace(0, len(self.indices), parts + 1))
+        bounds[0], bounds[-1] = 0, self.n_rows
+        return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+
+    def count_by_class(self, group: Array, weight: Array, classes: int) -> Array:
+        """(columns, classes): the weight of the rows of each class that show each column."""
+        counts = np.zeros((self.width, classes))
+        kernel.count_entries(self.ends, self.indices, group.astype(np.int32), weight.astype(float), counts)
+        return counts
+
+    def score_left_out(self, counts: Array, group: Array, weight: Array, smoothing: float) -> tuple[Array, Array]:
+        """``Σ log(count + smoothing)`` over the columns of each row (rows, classes), and how many these are (rows,).
+
+        Rows of positive weight were counted, and each is left out: its own class has shown its columns less often, and
+        columns that no other row shows say nothing.
+        """
+        scores, remaining = np.zeros((self.n_rows, counts.shape[1])), np.zeros(self.n_rows, np.int64)
+        given = group.astype(np.int32), weight.astype(float), smoothing
+        tables = counts, counts.sum(axis=1), np.log(counts + smoothing)
+
+        def score_span(span: tuple[int, int]) -> None:
+            kernel.score_left_out(self.ends, self.indices, *given, *tables, scores, remaining, *span)
+
+        list(map_threads(score_span, self._split_rows(LANE * counts.shape[1])))
+        return scores, remaining
 
 
 def compute_log_losses(logits: Array, group: Array, weight: Array, n_logits: int) -> tuple[Array, Array]:
