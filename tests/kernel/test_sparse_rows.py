@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
 from priory._kernel import sparse, sparse_reference
+from priory.calibration.dual_ascent import DualAscent, TokenRegression, compute_probabilities
 from priory.core import sparse_rows
 from priory.core.sparse_rows import SparseRows, compute_log_losses, join_columns, score_column_sets
 
@@ -82,3 +83,88 @@ def test_columns_side_by_side_and_transposed():
     both = join_columns([left, right])
     assert np.allclose(both.csr.toarray(), np.hstack([left.csr.toarray(), right.csr.toarray()]))
     assert np.allclose(both.transposed.csr.toarray(), both.csr.toarray().T)
+
+
+# -- dual ascent -----------------------------------------------------------------------------------------------------
+
+
+def make_regression(seed, n_logits, rows=60, width=12):
+    rng = np.random.default_rng(seed)
+    features = make_rows(seed, rows, width)
+    group = rng.integers(0, max(2, n_logits), rows)
+    offset = rng.normal(size=(rows, n_logits)).astype(np.float32)
+    weight = rng.choice([0.5, 1.0, 2.0], rows)
+    return TokenRegression(features, group, weight, offset, np.arange(rows))
+
+
+@pytest.mark.parametrize("n_logits", [1, 3])
+def test_a_pass_of_dual_ascent_is_that_of_the_twin(n_logits):
+    problem = make_regression(5, n_logits)
+    order, moved = np.arange(60, dtype=np.int32), np.zeros(60, np.float32)
+    found = []
+    for kernel, dtype in ((sparse, np.float32), (sparse_reference, np.float64)):
+        answers = problem.own_class.astype(dtype)
+        weights, moved = np.zeros((12, problem.width), dtype), np.zeros(60, dtype)
+        rows = problem.rows
+        given = rows.ends, rows.indices, rows.values, rows.squared_lengths, problem.offset
+        for _ in range(3):
+            kernel.ascend_rows(
+                *given,
+                problem.group.astype(np.int32),
+                problem.weight.astype(np.float32),
+                0.5,
+                order,
+                n_logits,
+                answers,
+                weights,
+                moved,
+            )
+        found.append((answers, weights, moved))
+    for ours, twin in zip(*found, strict=True):
+        assert np.allclose(ours, twin, atol=1e-4)
+
+
+@given(st.integers(0, 1000), st.sampled_from([1, 3]), st.sampled_from([0.1, 1.0, 10.0]))
+@settings(max_examples=30, deadline=None)
+def test_dual_ascent_ends_where_the_gradient_is_zero(seed, n_logits, strength):
+    problem = make_regression(seed, n_logits)
+    search = DualAscent(problem)
+    search.ascend(strength, 400, 1e-7)
+    p = compute_probabilities(problem.logits(search.weights, np.arange(60)))
+    pull = problem.rows.csr.T @ ((problem.own_class - p) * problem.weight[:, None])
+    assert np.allclose(strength * search.weights[:, :n_logits], pull, atol=5e-3)
+
+
+def test_dual_ascent_starts_from_the_answers_of_another_strength():
+    problem = make_regression(7, 3)
+    slow, quick = DualAscent(problem), DualAscent(problem)
+    slow.ascend(0.5, 300, 0.0)
+    quick.ascend(5.0, 50, 0.0)
+    quick.ascend(0.5, 300, 0.0)
+    assert np.allclose(slow.weights, quick.weights, atol=1e-3)
+    again = DualAscent(problem)
+    again.start_from(slow.answers, 0.5)
+    assert np.allclose(again.weights, slow.weights, atol=1e-3)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_counts_and_scores_of_rows_left_out_are_those_of_the_twin_and_of_counting_again(classes):
+    rng = np.random.default_rng(classes)
+    rows, group = make_rows(8), rng.integers(0, classes, 40)
+    weight = rng.choice([0.0, 1.0, 3.0], 40)
+    counts = rows.count_by_class(group, weight, classes)
+    scores, remaining = rows.score_left_out(counts, group, weight, 0.7)
+    twin_counts = np.zeros_like(counts)
+    sparse_reference.count_entries(rows.ends, rows.indices, group, weight, twin_counts)
+    assert np.array_equal(counts, twin_counts)
+    twin, left = np.zeros_like(scores), np.zeros_like(remaining)
+    tables = counts, counts.sum(axis=1), np.log(counts + 0.7)
+    sparse_reference.score_left_out(rows.ends, rows.indices, group, weight, 0.7, *tables, twin, left, 0, 40)
+    assert np.allclose(scores, twin)
+    assert np.array_equal(remaining, left)
+    for i in range(40):
+        others = weight * (np.arange(40) != i)
+        again = rows.count_by_class(group, others, classes)
+        columns = rows.indices[rows.ends[i] : rows.ends[i + 1]]
+        known = columns[again[columns].sum(axis=1) > 0]
+        assert np.allclose(scores[i], np.log(again[known] + 0.7).sum(axis=0))

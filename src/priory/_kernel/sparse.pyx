@@ -1,10 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
 """The loops of a regression on sparse rows. `sparse_reference` says what each means; `priory.core.sparse_rows` checks what comes in."""
 
-from libc.math cimport expf, fabsf, log1pf, logf
+from libc.math cimport expf, fabsf, log, log1pf, logf
 from libc.stdint cimport int32_t, int64_t
 
 DEF LANE = 8  # columns that are summed in registers
+DEF MAX_LOGITS = 1024  # of one row
 
 
 def multiply_rows(const int64_t[::1] ends, const int32_t[::1] indices, data, const float[:, ::1] dense,
@@ -101,3 +102,111 @@ def score_cells(const int32_t[:, ::1] levels, const int32_t[:, ::1] sets, Py_ssi
             for cell in range(cells):
                 for w in range(width):
                     out[s, w] += (sums[0, cell, w] * sums[0, cell, w] - sums[1, cell, w]) / (1.0 + sums[1, cell, w])
+
+
+def count_entries(const int64_t[::1] ends, const int32_t[::1] indices, const int32_t[::1] group,
+                  const double[::1] weight, double[:, ::1] counts):
+    cdef Py_ssize_t i, k
+    with nogil:
+        for i in range(group.shape[0]):
+            if weight[i] != 0:
+                for k in range(ends[i], ends[i + 1]):
+                    counts[indices[k], group[i]] += weight[i]
+
+
+def score_left_out(const int64_t[::1] ends, const int32_t[::1] indices, const int32_t[::1] group,
+                   const double[::1] weight, double smoothing, const double[:, ::1] counts, const double[::1] totals,
+                   const double[:, ::1] logs, double[:, ::1] scores, int64_t[::1] remaining, Py_ssize_t start,
+                   Py_ssize_t stop):
+    cdef Py_ssize_t classes = logs.shape[1], i, k, c, own
+    cdef int64_t column
+    cdef double left, product
+    with nogil:
+        for i in range(start, stop):
+            own = group[i]
+            product = 1.0
+            for k in range(ends[i], ends[i + 1]):
+                column = indices[k]
+                if totals[column] <= weight[i]:
+                    continue
+                remaining[i] += 1
+                for c in range(classes):
+                    scores[i, c] += logs[column, c]
+                left = counts[column, own] - weight[i]
+                product *= ((left if left > 0 else 0.0) + smoothing) / (counts[column, own] + smoothing)
+                if product < 1e-200:  # one logarithm for many quotients
+                    scores[i, own] += log(product)
+                    product = 1.0
+            scores[i, own] += log(product)
+
+
+def ascend_rows(const int64_t[::1] ends, const int32_t[::1] indices, const float[::1] data, const float[::1] squares,
+                const float[:, ::1] offset, const int32_t[::1] group, const float[::1] weight, float strength,
+                const int32_t[::1] order, Py_ssize_t n_logits, float[:, ::1] answers, float[:, ::1] weights,
+                float[::1] moved):
+    cdef Py_ssize_t width = weights.shape[1], i, j, k, c, w, own
+    cdef float curvature, top, total, along, below, step, change, value
+    cdef float z[MAX_LOGITS]
+    cdef float p[MAX_LOGITS]
+    cdef float m[MAX_LOGITS]  # halfway between the answer and what the logits say: steps stay short of too far
+    cdef float* row
+    cdef float* q
+    with nogil:
+        for j in range(order.shape[0]):
+            i = order[j]
+            own = group[i]
+            q = &answers[i, 0]
+            curvature = weight[i] * squares[i] / strength  # how much the row's own answer moves its own logits
+            if n_logits == 1:
+                total = offset[i, 0]
+                for k in range(ends[i], ends[i + 1]):
+                    total += data[k] * weights[indices[k], 0]
+                total = 1.0 / (1.0 + expf(-total)) if total > 0 else 1.0 - 1.0 / (1.0 + expf(total))
+                value = 0.5 * (total + q[0])
+                step = (total - q[0]) / (1.0 + curvature * value * (1.0 - value))
+                moved[i] = fabsf(step)
+                q[0] += step
+                step *= -weight[i] / strength
+                for k in range(ends[i], ends[i + 1]):
+                    weights[indices[k], 0] += step * data[k]
+                continue
+            for c in range(width):
+                z[c] = 0.0
+            for k in range(ends[i], ends[i + 1]):
+                row = &weights[indices[k], 0]
+                value = data[k]
+                for c in range(0, width, LANE):
+                    for w in range(LANE):
+                        z[c + w] += value * row[c + w]
+            for c in range(n_logits, width):
+                z[c] = 0.0
+            top = z[0] + offset[i, 0]
+            for c in range(n_logits):
+                z[c] += offset[i, c]
+                top = z[c] if z[c] > top else top
+            total = 0.0
+            for c in range(n_logits):
+                p[c] = expf(z[c] - top)
+                total += p[c]
+            along = 0.0  # (1 + curvature (diag m - m m')) step = p - q, by the formula of Sherman and Morrison
+            below = 1.0
+            for c in range(n_logits):
+                p[c] /= total
+                m[c] = 0.5 * (p[c] + q[c])
+                z[c] = 1.0 / (1.0 + curvature * m[c])
+                along += m[c] * (p[c] - q[c]) * z[c]
+                below -= curvature * m[c] * m[c] * z[c]
+            along *= curvature / below
+            change = 0.0
+            for c in range(n_logits):
+                z[c] *= p[c] - q[c] + along * m[c]
+                change += fabsf(z[c])
+                q[c] += z[c]
+                z[c] *= -weight[i] / strength
+            moved[i] = change
+            for k in range(ends[i], ends[i + 1]):
+                row = &weights[indices[k], 0]
+                value = data[k]
+                for c in range(0, width, LANE):
+                    for w in range(LANE):
+                        row[c + w] += value * z[c + w]

@@ -72,3 +72,78 @@ def score_cells(
         np.add.at(sums[0], cell, wrong[known])
         np.add.at(sums[1], cell, chance[known])
         out[s] = ((sums[0] ** 2 - sums[1]) / (1.0 + sums[1])).sum(axis=0)
+
+
+def count_entries(
+    ends: np.ndarray, indices: np.ndarray, group: np.ndarray, weight: np.ndarray, counts: np.ndarray
+) -> None:
+    """Add the weight of each row to ``counts`` (columns, classes), at all its columns and its class."""
+    row = np.repeat(np.arange(len(group)), np.diff(ends))
+    np.add.at(counts, (indices, group[row]), weight[row])
+
+
+def score_left_out(
+    ends: np.ndarray,
+    indices: np.ndarray,
+    group: np.ndarray,
+    weight: np.ndarray,
+    smoothing: float,
+    counts: np.ndarray,
+    totals: np.ndarray,
+    logs: np.ndarray,
+    scores: np.ndarray,
+    remaining: np.ndarray,
+    start: int,
+    stop: int,
+) -> None:
+    """Add ``Σ log(count + smoothing)`` over the columns of rows ``start .. stop-1`` to ``scores`` (rows, classes).
+
+    Each row is left out: in its own class the counts are smaller by its weight. Columns that no other row shows are
+    left out too; how many are not is added to ``remaining``. ``totals`` are the counts of all classes, and ``logs`` the
+    logarithms of the smoothed counts.
+    """
+    for i in range(start, stop):
+        columns = indices[ends[i] : ends[i + 1]]
+        columns = columns[totals[columns] > weight[i]]
+        seen = counts[columns, group[i]]
+        remaining[i] += len(columns)
+        scores[i] += logs[columns].sum(axis=0)
+        fewer = np.log(np.maximum(seen - weight[i], 0.0) + smoothing) - np.log(seen + smoothing)
+        scores[i, group[i]] += fewer.sum()
+
+
+def ascend_rows(
+    ends: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    squares: np.ndarray,
+    offset: np.ndarray,
+    group: np.ndarray,
+    weight: np.ndarray,
+    strength: float,
+    order: np.ndarray,
+    n_logits: int,
+    answers: np.ndarray,
+    weights: np.ndarray,
+    moved: np.ndarray,
+) -> None:
+    """Dual coordinate ascent: for each row in ``order``, a Newton step towards the answer that agrees with its logits.
+
+    The weights (features, at least ``n_logits``) are ``Σ_i weight_i x_i (own class - answers_i) / strength`` before and
+    after each step. ``squares`` are the squared lengths of the rows, and ``moved`` is how far each answer moved.
+    """
+    for i in order:
+        entries = slice(ends[i], ends[i + 1])
+        features, x = indices[entries], data[entries]
+        z = offset[i, :n_logits] + x @ weights[features, :n_logits]
+        if n_logits == 1:
+            z = np.append(0.0, z)
+        p = np.exp(z - z.max())
+        p = (p / p.sum())[-n_logits:]
+        curvature = weight[i] * squares[i] / strength  # how much the row's own answer moves its own logits
+        middle = (p + answers[i]) / 2  # steps stay short of too far
+        slope = np.diag(middle) - np.outer(middle, middle)
+        step = np.linalg.solve(np.eye(n_logits) + curvature * slope, p - answers[i])
+        answers[i] += step
+        moved[i] = np.abs(step).sum()
+        np.add.at(weights[:, :n_logits], features, -weight[i] / strength * np.outer(x, step))

@@ -74,6 +74,35 @@ cdef class TokenHasher:
         raised(r, k, i)
         return np.asarray(scores)
 
+    def list_buckets(self, documents, Rule rule):
+        """Where each document's buckets end, and the bucket of every token, one after the other."""
+        cdef Reader r = Reader(rule, documents)
+        cdef int64_t i = 0, k = 0, used = 0, room = 1024
+        cdef int64_t[::1] ends = np.zeros(r.count + 1, dtype=np.int64)
+        buckets = np.empty(room, dtype=np.int64)
+        cdef int64_t[::1] bucket = buckets
+        with nogil:
+            for i in range(r.count):
+                opened(r)
+                while r.at < r.documents[i].n:
+                    k = block(r, &r.documents[i])
+                    if k < 0:
+                        break
+                    k = bucketed(r, self, k)
+                    if used + k > room:
+                        room = 2 * (used + k)
+                        with gil:
+                            buckets = grown(buckets, room)
+                            bucket = buckets
+                    if k:
+                        memcpy(&bucket[used], r.nodes, k * sizeof(int64_t))
+                    used += k
+                if k < 0:
+                    break
+                ends[i + 1] = used
+        raised(r, k, i)
+        return np.asarray(ends), buckets[:used].copy()
+
 
 cdef int64_t bucketed(Reader r, TokenHasher b, int64_t k) noexcept nogil:
     """The buckets of all tokens of a block, in `r.nodes`; an n-gram is hashed from its beginning and its last word."""

@@ -257,6 +257,11 @@ class TokenHasher:
                 scores[i] += table[bucket] * (1 if once else times)
         return scores
 
+    def list_buckets(self, documents: Sequence[StrOrBytes], rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+        """Where each document's buckets end, and the bucket of every token, one after the other."""
+        rows = [[self.find_bucket(t, rule) for t in list_tokens(d, rule, i)] for i, d in enumerate(documents)]
+        return np.cumsum([0, *map(len, rows)], dtype=np.int64), np.array([b for row in rows for b in row], np.int64)
+
 
 def decode_tokens(arena: np.ndarray, ends: np.ndarray) -> list[str]:
     """The tokens as strings."""

@@ -7,20 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy
 
 from priory._kernel import text as kernel
-from priory._kernel import text_reference as reference
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_classes_and_weights, check_document_count
-from priory.bag_of_words.tokenizer import (
-    TokenCounter,
-    TokenIndex,
-    Tokenizer,
-    decode_vocabulary,
-    encode_documents,
-    map_document_shards,
-)
+from priory.bag_of_words.tokenizer import Tokenizer, map_document_shards
 from priory.core.machine import total_memory_bytes
 from priory.core.registration import register_record
 from priory.core.typing import Array
@@ -101,16 +92,13 @@ def score_hashed_tokens(
 def encode_hashed_documents(
     documents: DocumentBatch, tokenizer: Tokenizer, buckets: int, salt: int
 ) -> tuple[Array, Array, Array]:
-    """The documents as sparse rows of their buckets: ``(indptr, buckets, occurrences)``.
-
-    Every distinct token is hashed once, however many documents show it.
-    """
-    counter = TokenCounter(1, tokenizer)
-    counter.add(documents, np.zeros(len(documents), dtype=np.int32))
-    arena, ends, _, _ = counter.result()
-    indptr, ids, occurrences = encode_documents(documents, TokenIndex(arena, ends, tokenizer.analyzer), tokenizer)
-    hasher, rule = reference.TokenHasher(buckets, salt), tokenizer.build_reference_rule()
-    bucket = np.array([hasher.find_bucket(token, rule) for token in decode_vocabulary(arena, ends)], dtype=np.int64)
-    rows = scipy.sparse.csr_array((occurrences, bucket[ids], indptr), shape=(len(documents), buckets))
-    rows.sum_duplicates()  # tokens of one document that share a bucket are one
-    return rows.indptr, rows.indices, rows.data
+    """The documents as sparse rows of their buckets, in order: ``(indptr, buckets, occurrences)``."""
+    hasher = kernel.TokenHasher(buckets, salt)
+    parts = list(map_document_shards(documents, tokenizer, lambda rule, _, part, __: hasher.list_buckets(part, rule)))
+    sizes = np.concatenate([np.zeros(0, np.int64), *(np.diff(ends) for ends, _ in parts)])
+    numbers = np.concatenate([np.zeros(0, np.int64), *(numbers for _, numbers in parts)])
+    keys = np.sort(np.repeat(np.arange(len(sizes)) * buckets, sizes) + numbers)  # by document, then by bucket
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
+    row, bucket = np.divmod(keys[first], buckets)
+    indptr = np.append(0, np.cumsum(np.bincount(row, minlength=len(documents))))
+    return indptr, bucket, np.diff(first, append=len(keys)).astype(float)

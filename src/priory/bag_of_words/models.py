@@ -44,7 +44,9 @@ class DocumentRows:
         row = np.repeat(np.arange(len(group)), np.diff(indptr))  # the document of each entry
         x = np.minimum(x, words.counts[ids, group[row]])  # less only where tokens were dropped while learning
         kept = x > 0
-        self.row, self.ids, self.x, self.group, self.tokens_vanish = row[kept], ids[kept], x[kept], group, tokens_vanish
+        if not kept.all():
+            row, ids, x = row[kept], ids[kept], x[kept]
+        self.row, self.ids, self.x, self.group, self.tokens_vanish = row, ids, x, group, tokens_vanish
         self.own_class = group[self.row]
         # (documents, tokens), sparse
         ends = np.append(0, np.cumsum(np.bincount(self.row, minlength=len(group))))

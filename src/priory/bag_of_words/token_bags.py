@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from zlib import crc32
 
 import numpy as np
@@ -15,6 +16,7 @@ from priory.bag_of_words.documents import (
     drop_empty_documents,
     find_nonempty_documents,
 )
+from priory.bag_of_words.token_order import find_token_order, is_sorted_vocabulary
 from priory.core.content_hash import scramble_bits
 from priory.core.registration import register_record
 from priory.core.typing import Array
@@ -40,8 +42,13 @@ class TokenBags:
     ids: Array  # (entries,): tokens, or buckets
     occurrences: Array  # (entries,)
     letters: Array  # (documents,): the number of code points of each text
+    pairs: TokenBags | None = None  # neighbouring words of the same documents, hashed; None if they were not read
 
     def find_fault(self) -> str | None:
+        if self.pairs is not None and (
+            len(self.pairs) != len(self) or len(self.pairs.ends) or self.pairs.pairs is not None
+        ):
+            return "the pairs are not those of the same documents"
         sizes = np.diff(self.indptr)
         if len(self.indptr) != len(self.letters) + 1 or (sizes < 0).any() or self.letters.min(initial=0) < 0:
             return "the documents do not follow one another"
@@ -69,45 +76,60 @@ class TokenBags:
             ids=self.ids[entries],
             occurrences=self.occurrences[entries],
             letters=self.letters[chosen],
+            pairs=None if self.pairs is None else self.pairs[chosen],
         )
 
     def append(self, other: TokenBags) -> TokenBags:
-        """The documents of both, over the tokens of both."""
-        mine, theirs = np.arange(len(self.ends)), np.arange(len(other.ends))
-        arena, ends = self.arena, self.ends
+        """The documents of both, over the tokens of both; those that only the other has come last."""
+        arena, ends, place = self.arena, self.ends, np.arange(len(other.ends))
         if not (np.array_equal(self.ends, other.ends) and np.array_equal(self.arena, other.arena)):
-            names = [
-                *reading.decode_vocabulary(self.arena, self.ends),
-                *reading.decode_vocabulary(other.arena, other.ends),
-            ]
-            distinct, place = np.unique(np.array(names, dtype=object), return_inverse=True)
-            arena, ends = reading.encode_vocabulary(distinct.tolist())
-            mine, theirs = place[: len(mine)], place[len(mine) :]
-        named = len(ends) > 0
+            place = reading.TokenIndex(self.arena, self.ends, "whole").find_columns(other.arena, other.ends)
+            new = np.flatnonzero(place < 0)
+            more, more_ends = reading.take_tokens(other.arena, other.ends, new)
+            place[new] = len(self.ends) + np.arange(len(new))
+            arena, ends = np.append(self.arena, more), np.append(self.ends, len(self.arena) + more_ends)
         return TokenBags(
             arena,
             ends,
             np.append(self.indptr, self.indptr[-1] + other.indptr[1:]),
-            np.concatenate([mine[self.ids], theirs[other.ids]] if named else [self.ids, other.ids]),
+            np.append(self.ids, place[other.ids] if len(ends) else other.ids),
             np.append(self.occurrences, other.occurrences),
             np.append(self.letters, other.letters),
+            self._append_pairs(other),
+        )
+
+    def _append_pairs(self, other: TokenBags) -> TokenBags | None:
+        """The pairs of both, if both have them; no documents have any pairs."""
+        if not len(self) or not len(other):
+            return other.pairs if len(other) else self.pairs
+        return None if self.pairs is None or other.pairs is None else self.pairs.append(other.pairs)
+
+    def without_tokens(self) -> TokenBags:
+        """The same documents, as if they showed nothing."""
+        none = np.zeros(0, np.int64)
+        return TokenBags(
+            np.zeros(0, np.uint8), none, np.zeros(len(self) + 1, np.int64), none, np.zeros(0), self.letters
         )
 
     def drop_absent_tokens(self) -> TokenBags:
         """The same documents over the tokens that they show, sorted; the tokens of a document are sorted too."""
         bags = self
-        if len(self.ends):
-            shown = np.unique(self.ids)
-            names = np.array(
-                reading.decode_vocabulary(*reading.take_tokens(self.arena, self.ends, shown)), dtype=object
-            )
-            order = np.argsort(names)
+        shown = np.flatnonzero(np.bincount(self.ids, minlength=len(self.ends)) if len(self.ends) else ())
+        if len(shown) < len(self.ends) or not is_sorted_vocabulary(self.arena, self.ends):
+            arena, ends = reading.take_tokens(self.arena, self.ends, shown)
+            order = find_token_order(arena, ends)
             place = np.empty(len(self.ends), dtype=np.int64)
             place[shown[order]] = np.arange(len(shown))
-            arena, ends = reading.encode_vocabulary(names[order].tolist())
+            arena, ends = reading.take_tokens(arena, ends, order)
             bags = replace(self, arena=arena, ends=ends, ids=place[self.ids])
-        order = np.lexsort((bags.ids, np.repeat(np.arange(len(bags)), np.diff(bags.indptr))))
-        return replace(bags, ids=bags.ids[order], occurrences=bags.occurrences[order])
+        rows = scipy.sparse.csr_array(
+            (bags.occurrences, bags.ids, bags.indptr), shape=(len(bags), bags.ids.max(initial=0) + 1)
+        )
+        if not rows.has_sorted_indices:
+            rows = rows.copy()
+            rows.sort_indices()
+        pairs = None if self.pairs is None else self.pairs.drop_absent_tokens()
+        return replace(bags, ids=rows.indices.astype(np.int64), occurrences=rows.data, pairs=pairs)
 
     def place_tokens(self, place: Array) -> tuple[Array, Array, Array]:
         """Sparse rows ``(indptr, columns, occurrences)``, given the column of each token; negative to leave it out."""
@@ -127,6 +149,10 @@ class TokenBags:
 
     def hash_documents(self) -> Array:
         """(documents,): a 64-bit hash of each, the same on every machine."""
+        return self._hashes
+
+    @cached_property
+    def _hashes(self) -> Array:
         tokens = self.ids.astype(np.uint64)
         if len(self.ends):
             names = reading.decode_vocabulary(self.arena, self.ends)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -13,62 +13,98 @@ from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import TokenIndex
 from priory.bag_of_words.vocabulary import Vocabulary
+from priory.bag_of_words.word_pairs import PAIR_BUCKETS, take_word_pairs
 from priory.core.registration import register_record
 from priory.core.typing import Array
 
+MIN_PAIRS_FOR_A_TABLE = 1 << 17  # with fewer, bisection is quicker than a table of all buckets
 MIN_FEATURE_COUNT = 2  # a token that one document shows says nothing about others
 
 
 @register_record(
     "TokenFeatures",
-    axes={"arena": "k", "ends": "v", "buckets": "b"},
-    dtypes={"arena": "u1", "ends": "i8", "buckets": "i8"},
+    axes={"arena": "k", "ends": "v", "buckets": "b", "pairs": "t"},
+    dtypes={"arena": "u1", "ends": "i8", "buckets": "i8", "pairs": "i8"},
     reveals="words that at least two training texts had",
+    upgrade=lambda fields: {"pairs": np.zeros(0, np.int64), **fields},
 )
 @dataclass(frozen=True, eq=False)
 class TokenFeatures:
-    """Tokens spelt out (``arena`` and ``ends``, sorted), or the numbers of ``buckets`` where tokens are hashed."""
+    """Tokens spelt out (``arena`` and ``ends``, sorted), or the numbers of ``buckets`` where tokens are hashed.
+
+    ``pairs`` are the buckets of pairs of words that have weights too.
+    """
 
     arena: Array  # uint8
     ends: Array  # (tokens,)
     buckets: Array  # (buckets,)
+    pairs: Array  # (pairs,)
 
     def find_fault(self) -> str | None:
         if not reading.is_valid_vocabulary(self.arena, self.ends) or (len(self.ends) and len(self.buckets)):
             return "the tokens are not UTF-8, do not follow one another, or one of them is there twice"
-        return None if (np.diff(self.buckets, prepend=-1) > 0).all() else "the buckets are not sorted"
+        if self.pairs.max(initial=-1) >= PAIR_BUCKETS:
+            return "a pair has a bucket that is not there"
+        is_sorted = [(np.diff(numbers, prepend=-1) > 0).all() for numbers in (self.buckets, self.pairs)]
+        return None if all(is_sorted) else "the buckets are not sorted"
 
     @classmethod
     def of(cls, counts: BagCounts) -> TokenFeatures:
         """The tokens (or buckets) that at least two documents show."""
-        common = counts.counts.sum(axis=1) >= MIN_FEATURE_COUNT
+        common, none = counts.counts.sum(axis=1) >= MIN_FEATURE_COUNT, np.zeros(0, np.int64)
         if not isinstance(counts, TokenCounts):
-            return cls(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.flatnonzero(common).astype(np.int64))
+            return cls(np.zeros(0, np.uint8), none, np.flatnonzero(common).astype(np.int64), none)
         chosen = counts.take_tokens(common).sort_tokens()
-        return cls(chosen.arena, chosen.ends, np.zeros(0, np.int64))
+        return cls(chosen.arena, chosen.ends, none, none)
+
+    def add_pairs(self, pairs: TokenBags) -> TokenFeatures:
+        """These tokens, and the pairs that at least two of some documents show."""
+        times = np.bincount(pairs.ids, minlength=PAIR_BUCKETS)
+        return replace(self, pairs=np.flatnonzero(times >= MIN_FEATURE_COUNT))
 
     def __len__(self) -> int:
+        return self.n_tokens + len(self.pairs)
+
+    @property
+    def n_tokens(self) -> int:
+        """The number of tokens that are not pairs."""
         return len(self.ends) + len(self.buckets)
 
     def encode(self, documents: AnyDocuments, vocabulary: Vocabulary) -> scipy.sparse.csr_array:
-        """(documents, tokens): sparse rows of unit length, with equal weights for all tokens that a document shows."""
-        if len(self.buckets):
-            bags = vocabulary.read_bags(documents)
-            indptr, ids = bags.indptr, bags.ids
-            place = np.searchsorted(self.buckets, ids)
-            place[place == len(self.buckets)] = 0
-            columns = np.where(self.buckets[place] == ids, place, -1)
-        elif isinstance(documents, TokenBags):
-            known = self._find_index("whole").find_columns(documents.arena, documents.ends)
-            indptr, columns = documents.indptr, known[documents.ids]
-        else:
-            index = self._find_index(vocabulary.tokenizer.analyzer)
-            indptr, columns, _ = reading.encode_documents(documents, index, vocabulary.tokenizer)
+        """(documents, features): sparse rows of unit length, with equal weights for all that a document shows."""
+        indptr, columns = self._find_tokens(documents, vocabulary)
+        if len(self.pairs):
+            bags = take_word_pairs(documents, vocabulary.tokenizer)
+            indptr, columns = _join_rows(indptr, columns, bags.indptr, self._find_pairs(bags.ids))
         kept = columns >= 0
         sizes = np.diff(np.append(0, np.cumsum(kept))[indptr])  # (documents,): features of each
         values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes)
         ends = np.append(0, np.cumsum(sizes))
         return scipy.sparse.csr_array((values, columns[kept], ends), shape=(len(documents), len(self)))
+
+    def _find_tokens(self, documents: AnyDocuments, vocabulary: Vocabulary) -> tuple[Array, Array]:
+        """Sparse rows of the columns of all tokens, -1 where one has no weight."""
+        if len(self.buckets):
+            bags = vocabulary.read_bags(documents)
+            place = np.searchsorted(self.buckets, bags.ids)
+            place[place == len(self.buckets)] = 0
+            return bags.indptr, np.where(self.buckets[place] == bags.ids, place, -1)
+        if isinstance(documents, TokenBags):
+            known = self._find_index("whole").find_columns(documents.arena, documents.ends)
+            return documents.indptr, known[documents.ids]
+        index = self._find_index(vocabulary.tokenizer.analyzer)
+        indptr, columns, _ = reading.encode_documents(documents, index, vocabulary.tokenizer)
+        return indptr, columns
+
+    def _find_pairs(self, buckets: Array) -> Array:
+        """The columns of the buckets of pairs, -1 where one has no weight."""
+        if len(buckets) < MIN_PAIRS_FOR_A_TABLE:
+            place = np.searchsorted(self.pairs, buckets)
+            place[place == len(self.pairs)] = 0
+            return np.where(self.pairs[place] == buckets, self.n_tokens + place, -1)
+        columns = np.full(PAIR_BUCKETS, -1, dtype=np.int32)
+        columns[self.pairs] = self.n_tokens + np.arange(len(self.pairs))
+        return columns[buckets]
 
     def _find_index(self, analyzer: str) -> TokenIndex:
         """An index of the tokens, made once."""
@@ -79,3 +115,12 @@ class TokenFeatures:
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_indexes"}
+
+
+def _join_rows(indptr: Array, columns: Array, more_indptr: Array, more: Array) -> tuple[Array, Array]:
+    """The entries of two tables with the same rows, row by row."""
+    ends = indptr + more_indptr
+    joined = np.empty(ends[-1], dtype=np.int64)
+    joined[np.arange(len(columns)) + np.repeat(more_indptr[:-1], np.diff(indptr))] = columns
+    joined[np.arange(len(more)) + np.repeat(indptr[1:], np.diff(more_indptr))] = more
+    return ends, joined

@@ -23,6 +23,7 @@ from priory.calibration.members import CorrectionRows
 from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding
 from priory.calibration.tempered_centre import FitRows, weigh_texts
 from priory.calibration.tempering import Tempering, fit_tempering
+from priory.calibration.text_refinement import PairChoice, refine_texts
 from priory.calibration.text_terms import collect_text_terms
 from priory.core.blas_threads import limit_blas_threads
 from priory.core.logspace import log_normalise
@@ -114,6 +115,7 @@ class Calibrator:
 
     max_rows: int
     plan: FitPlan
+    pairs: PairChoice = False  # of neighbouring words, in a model of texts alone
 
     def fit(
         self, model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array | None
@@ -130,13 +132,17 @@ class Calibrator:
         order, judged = _assign_folds(some, own, counts, model.n_parts)
         with limit_blas_threads():  # many small problems: threads would only wait for each other
             corrections = self._fit_ordered(model, take_rows(some, order.rows), own[order.rows], order, judged)
-        return replace(corrections, tokens=model.choose_token_features()) if corrections.reads_tokens else corrections
+        if corrections.reads_tokens and not corrections.tokens:
+            return replace(corrections, tokens=model.choose_token_features())
+        return corrections
 
     def _fit_ordered(
         self, model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array
     ) -> Corrections:
         """Corrections fitted to rows in their canonical order."""
-        if not self.plan.refine and all(len(parts) == 0 for parts in _find_column_parts(model)):
+        if all(len(parts) == 0 for parts in _find_column_parts(model)) and model.n_parts == 1:
+            if self.plan.refine:
+                return refine_texts(model, cells, group, order, judged, self.pairs)
             return _fit_tempering_alone(model, cells, group, order)
         return fit_corrections(_collect_rows(model, cells, group, order.weight, order.fold, judged), self.plan)
 

@@ -61,10 +61,10 @@ def fit_pool(answers: Sequence[Array], group: Array, weight: Array) -> MemberPoo
     exponents = fit_tempering(terms, group, weight, with_information=False).weights
     exponents[1:][exponents[1:] < MIN_EXPONENT] = 0.0
     pooled = MemberPool(exponents, 1.0).mix_answers(answers)
-    return MemberPool(exponents, _fit_share(pooled[rows, group], answers[0][rows, group], weight))
+    return MemberPool(exponents, fit_share(pooled[rows, group], answers[0][rows, group], weight))
 
 
-def _fit_share(pooled: Array, base: Array, weight: Array) -> float:
+def fit_share(pooled: Array, base: Array, weight: Array) -> float:
     """The share of the pool by expectation maximisation, from log probabilities of the rows' own classes."""
     gain = np.exp(np.clip(pooled - base, -700, 700))
     base_rows = PRIOR_ROWS

@@ -28,6 +28,7 @@ MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above anything that is fitted; a we
 PRECISION_ABOUT_MEAN = 1.0  # of weights about their common mean
 PRECISION_OF_PRIOR_WEIGHT = 1.0  # of the weight of the class prior about one
 WEIGHT_COST = 0.25  # nats for each unit of weight: the prior of a weight falls as exp(-weight / 4)
+USUAL_EXPONENT = 0.5  # of texts: the search starts there, because long texts say far too much at first
 MAX_TEMPERING_STEPS = 60
 
 
@@ -98,6 +99,7 @@ def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array, with_inform
         return float(cost), slope
 
     start = np.concatenate([[1.0], np.full(parts - 1, 1 / np.sqrt(max(parts - 1, 1))), np.zeros(parts)])
+    start[parts + evidence.texts] = USUAL_EXPONENT
     theta = evidence.minimise(penalty, start)
     precision = np.repeat([PRECISION_ABOUT_MEAN, 1.0], parts)
     if with_information:

@@ -11,6 +11,8 @@ from priory.core.typing import Array
 from priory.models.cells import Cells, take_rows
 from priory.models.evidence_terms import EvidenceTerms
 
+MIN_SHARE_ONE_BY_ONE = 0.9  # of the rows: if all others are left out at once, little is missing
+
 
 class TextTermsModel(Protocol):
     """A model of texts that can forget rows."""
@@ -32,20 +34,24 @@ class TextTermsModel(Protocol):
 def collect_text_terms(
     model: TextTermsModel, cells: Sequence[Cells], group: Array, weight: Array, fold: Array, models: Sequence[int]
 ) -> list[EvidenceTerms]:
-    """For each fold in ``models`` (-1 for none) what texts say without that fold, and without the row."""
-    one_by_one = model.can_leave_one_out and bool((weight == 1).all())
+    """For each fold in ``models`` (-1 for none) what texts say without that fold, and without the row.
+
+    Rows are left out one by one where that is quick; others fold by fold, or all at once if they are few.
+    """
+    one_by_one = (weight == 1) & model.can_leave_one_out
+    together = np.where(one_by_one.mean() >= MIN_SHARE_ONE_BY_ONE, 0, fold)  # (rows,): what is left out together
     found = []
     for k in models:
-        out, rest = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+        out, rest = np.flatnonzero(fold == k), np.flatnonzero((fold != k) & ~one_by_one)
         without = model.forget(take_rows(cells, out), group[out], weight[out]) if len(out) else model
         pieces = [(out, without.evidence_terms(take_rows(cells, out)))] if len(out) else []
-        if one_by_one:
-            pieces.append((rest, without.leave_one_out_evidence(take_rows(cells, rest), group[rest])))
-        else:
-            for other in np.unique(fold[rest]):
-                rows = np.flatnonzero(fold == other)
-                some = take_rows(cells, rows)
-                pieces.append((rows, without.forget(some, group[rows], weight[rows]).evidence_terms(some)))
+        single = np.flatnonzero((fold != k) & one_by_one)
+        if len(single):
+            pieces.append((single, without.leave_one_out_evidence(take_rows(cells, single), group[single])))
+        for other in np.unique(together[rest]):
+            rows = rest[together[rest] == other]
+            some = take_rows(cells, rows)
+            pieces.append((rows, without.forget(some, group[rows], weight[rows]).evidence_terms(some)))
         found.append(_put_together(pieces, len(group)))
     return found
 

@@ -94,7 +94,7 @@ add_learning_options = make_section(
     define_option(
         "--refine/--no-refine",
         default=None,
-        help="Correct naive Bayes with a logistic regression. By default for tables where it helps.",
+        help="Correct naive Bayes with a logistic regression. By default where it helps.",
     ),
     define_option(
         "--average",

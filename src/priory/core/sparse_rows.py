@@ -18,6 +18,7 @@ from priory.core.sharding import N_THREADS, map_threads
 from priory.core.typing import Array
 
 LANE = 8  # the width of a dense table is a multiple of this
+MAX_LOGITS = 1024  # of one row, in dual ascent
 MIN_PRODUCTS_PER_THREAD = 1 << 23  # a thread takes as long to start as two million products
 
 
@@ -69,23 +70,74 @@ class SparseRows:
         ends = np.append(0, np.cumsum(kept))[self.ends]
         return SparseRows(ends, indices[kept], None if self.data is None else self.data[kept], len(columns))
 
+    @cached_property
+    def values(self) -> Array:
+        """(entries,): the values of all entries."""
+        return np.ones(len(self.indices), np.float32) if self.data is None else self.data
+
+    @cached_property
+    def squared_lengths(self) -> Array:
+        """(rows,): the sum of the squares of each row."""
+        sums = np.append(0.0, np.cumsum(self.values.astype(float) ** 2))
+        return np.diff(sums[self.ends]).astype(np.float32)
+
+    def take_rows(self, rows: Array) -> SparseRows:
+        """Some of the rows."""
+        sizes = np.diff(self.ends)[rows]
+        ends = np.append(0, np.cumsum(sizes))
+        entries = np.repeat(self.ends[rows] - ends[:-1], sizes) + np.arange(ends[-1])
+        data = None if self.data is None else self.data[entries]
+        return SparseRows(ends, self.indices[entries], data, self.width)
+
+    def multiply_columns(self, dense: Array) -> Array:
+        """`multiply` with a table of any width."""
+        if dense.shape[1] == 1:
+            return np.asarray(self.csr @ dense)
+        wide = np.zeros((len(dense), pad_to_lane(dense.shape[1])), dtype=np.float32)
+        wide[:, : dense.shape[1]] = dense
+        return self.multiply(wide)[:, : dense.shape[1]]
+
     def multiply(self, dense: Array) -> Array:
         """(rows, width of ``dense``): the product, in float32; the width of ``dense`` is a multiple of the lane."""
         assert dense.shape[0] == self.width
         assert dense.shape[1] % LANE == 0
         table = np.ascontiguousarray(dense, dtype=np.float32)
         out = np.empty((self.n_rows, table.shape[1]), dtype=np.float32)
-        parts = min(N_THREADS, 1 + len(self.indices) * table.shape[1] // MIN_PRODUCTS_PER_THREAD)
-        # threads get about the same number of entries
-        bounds = np.searchsorted(self.ends, np.linspace(0, len(self.indices), parts + 1))
-        bounds[0], bounds[-1] = 0, self.n_rows
-        spans = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
 
         def multiply_span(span: tuple[int, int]) -> None:
             kernel.multiply_rows(self.ends, self.indices, self.data, table, out, *span)
 
-        list(map_threads(multiply_span, spans))
+        list(map_threads(multiply_span, self._split_rows(table.shape[1])))
         return out
+
+    def _split_rows(self, columns: int) -> list[tuple[int, int]]:
+        """The first and the last row, plus one, for each thread: about the same number of entries for all."""
+        parts = min(N_THREADS, 1 + len(self.indices) * columns // MIN_PRODUCTS_PER_THREAD)
+        bounds = np.searchsorted(self.ends, np.linspace(0, len(self.indices), parts + 1))
+        bounds[0], bounds[-1] = 0, self.n_rows
+        return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+
+    def count_by_class(self, group: Array, weight: Array, classes: int) -> Array:
+        """(columns, classes): the weight of the rows of each class that show each column."""
+        counts = np.zeros((self.width, classes))
+        kernel.count_entries(self.ends, self.indices, group.astype(np.int32), weight.astype(float), counts)
+        return counts
+
+    def score_left_out(self, counts: Array, group: Array, weight: Array, smoothing: float) -> tuple[Array, Array]:
+        """``Σ log(count + smoothing)`` over the columns of each row (rows, classes), and how many these are (rows,).
+
+        Rows of positive weight were counted, and each is left out: its own class has shown its columns less often, and
+        columns that no other row shows say nothing.
+        """
+        scores, remaining = np.zeros((self.n_rows, counts.shape[1])), np.zeros(self.n_rows, np.int64)
+        given = group.astype(np.int32), weight.astype(float), smoothing
+        tables = counts, counts.sum(axis=1), np.log(counts + smoothing)
+
+        def score_span(span: tuple[int, int]) -> None:
+            kernel.score_left_out(self.ends, self.indices, *given, *tables, scores, remaining, *span)
+
+        list(map_threads(score_span, self._split_rows(LANE * counts.shape[1])))
+        return scores, remaining
 
 
 def compute_log_losses(logits: Array, group: Array, weight: Array, n_logits: int) -> tuple[Array, Array]:
@@ -119,6 +171,39 @@ def score_column_sets(levels: Array, sets: Array, n_levels: int, wrong: Array, c
     bounds = np.linspace(0, len(sets), parts + 1).astype(int).tolist()
     list(map_threads(score_span, [range(a, b) for a, b in pairwise(bounds)]))
     return out
+
+
+def ascend_answers(
+    rows: SparseRows,
+    offset: Array,
+    group: Array,
+    weight: Array,
+    strength: float,
+    order: Array,
+    answers: Array,
+    weights: Array,
+    moved: Array,
+) -> None:
+    """A pass of dual coordinate ascent over the rows in ``order``: answers, weights and ``moved`` change in place.
+
+    See `priory.calibration.dual_ascent`.
+    """
+    assert offset.shape[1] <= MAX_LOGITS
+    kernel.ascend_rows(
+        rows.ends,
+        rows.indices,
+        rows.values,
+        rows.squared_lengths,
+        offset,
+        group.astype(np.int32),
+        weight.astype(np.float32),
+        strength,
+        order,
+        offset.shape[1],
+        answers,
+        weights,
+        moved,
+    )
 
 
 def join_columns(parts: list[SparseRows]) -> SparseRows:

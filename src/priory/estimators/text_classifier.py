@@ -16,7 +16,7 @@ from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
 from priory.bag_of_words.languages import load_stop_words
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
-from priory.bag_of_words.token_bags import TokenBags
+from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Analyzer, Tokenizer
 from priory.bag_of_words.vocabulary import (
@@ -26,6 +26,7 @@ from priory.bag_of_words.vocabulary import (
     check_words_kept,
     find_unmatched_entries,
 )
+from priory.bag_of_words.word_pairs import read_kept_bags
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.fitting import FitPlan
 from priory.calibration.smoothing_search import choose_smoothing
@@ -53,7 +54,7 @@ from priory.models.probability_tables import (
     tabulate_texts,
     tabulate_words,
 )
-from priory.models.row_sample import TEXT_COLUMN_NAMES
+from priory.models.row_sample import TEXT_COLUMN_NAMES, choose_text_memory
 from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
 
@@ -148,11 +149,16 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         The class probabilities before a text is read.
     calibrate : "loo" or False
         Correct the probabilities by the model's own answers to texts left out, or leave them as naive Bayes has them.
-    refine : bool
-        Let a logistic regression over the tokens, centred on naive Bayes, correct it. Takes longer.
+    refine : "auto", True or False
+        Let a logistic regression over the tokens, centred on naive Bayes, correct it as far as that helps texts left
+        out: with the texts that are kept (``memory``), which are more if it is true.
+    pairs : "auto", True or False
+        Whether the refinement weighs pairs of neighbouring words too: if that helps and there are not too many
+        ("auto"), always, or never. Only where tokens are single words.
     memory : int, optional
         The number of texts that the model keeps a fair sample of, as bags of tokens, to derive corrections from
-        whenever it has learned, forgotten or merged; 5,000 by default (50,000 with ``refine``). With 0 it keeps none.
+        whenever it has learned, forgotten or merged. By default 20,000, 50,000 if ``refine`` is true, and 5,000 if it
+        is false. With 0 it keeps none.
     refresh_after : float
         Derive the corrections anew when ``partial_fit`` has changed this share of the kept texts.
 
@@ -237,7 +243,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         max_tokens: int | None = None,
         class_prior: ClassPrior = "estimated",
         calibrate: Literal["loo", False] = "loo",
-        refine: bool = False,
+        refine: bool | Literal["auto"] = "auto",
+        pairs: bool | Literal["auto"] = "auto",
         memory: int | None = None,
         refresh_after: float = 0.1,
     ) -> None:
@@ -263,6 +270,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.class_prior = class_prior
         self.calibrate = calibrate
         self.refine = refine
+        self.pairs = pairs
         self.memory = memory
         self.refresh_after = refresh_after
 
@@ -326,6 +334,9 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     def _check_parameters(self) -> None:
         if not is_valid_alpha(self.alpha) and self.alpha not in ("evidence", "loo"):
             raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
+        for name, value in (("refine", self.refine), ("pairs", self.pairs)):
+            if value not in ("auto", True, False):
+                raise DataError(f"{name} is {value!r}; use 'auto', True or False.")
         self._build_text_model()
 
     # -- learning ------------------------------------------------------------------------------------------------
@@ -529,15 +540,18 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return [TEXT_COLUMN_NAMES]
 
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
-        return [
-            TextCells(self._build_text_model().read_bags(column.data))
-            for column in cells
-            if isinstance(column, TextCells)
-        ]
+        return [TextCells(self._read_bags(column.data)) for column in cells if isinstance(column, TextCells)]
+
+    def _read_bags(self, documents: AnyDocuments) -> TokenBags:
+        """Documents as the sample keeps them: with their pairs of words, if these may be weighed."""
+        return read_kept_bags(self._build_vocabulary(), documents, bool(self.refine and self.pairs))
+
+    def _memory(self) -> int:
+        return choose_text_memory(self.memory, self.refine)
 
     def _calibrator(self) -> Calibrator:
-        plan = FitPlan(refine=self.refine, together=False)
-        return Calibrator(sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE, plan)
+        plan = FitPlan(refine=bool(self.refine), together=False)
+        return Calibrator(sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE, plan, self.pairs)
 
     # -- explaining ----------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from priory.errors import NotLearnedError
 from priory.models.cells import Cells, hash_bytes, hash_value, take_rows
 
 DEFAULT_MEMORY = 5000  # rows that are kept
+MEMORY_OF_TEXTS = 20_000  # texts that are kept where they are refined as far as it helps
 MEMORY_TO_REFINE = 50_000  # rows that are kept where a refinement was asked for
 NO_LIMIT = (1 << 64) - 1  # above every hash: no row was dropped
 TEXT_COLUMN_NAMES = ("text",)  # the column of a model of texts, as hashes know it
@@ -175,6 +176,11 @@ class RowSample(Statistics):
 def choose_memory(declared: int | None, refine: bool) -> int:
     """The number of rows to keep: as declared, or the default."""
     return declared if declared is not None else MEMORY_TO_REFINE if refine else DEFAULT_MEMORY
+
+
+def choose_text_memory(declared: int | None, refine: bool | Literal["auto"]) -> int:
+    """The number of texts to keep: as declared, or the default."""
+    return MEMORY_OF_TEXTS if declared is None and refine == "auto" else choose_memory(declared, bool(refine))
 
 
 def hash_labelled_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], classes: Array, group: Array) -> Array:

@@ -21,13 +21,15 @@ import numpy as np
 import pyarrow as pa
 
 from priory.bag_of_words.documents import PackedDocuments
+from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import TokenCounter, Tokenizer
 from priory.bag_of_words.vocabulary import GrowingVocabulary
+from priory.bag_of_words.word_pairs import read_kept_bags
 from priory.core import sharding
 from priory.core.typing import Array
-from priory.models.cells import Cells, TextCells
-from priory.models.row_sample import TEXT_COLUMN_NAMES, RowSample
+from priory.models.cells import Cells, TextCells, take_rows
+from priory.models.row_sample import TEXT_COLUMN_NAMES, RowSample, hash_labelled_rows
 from priory.sources.prefetch import peek_first
 
 if TYPE_CHECKING:
@@ -110,9 +112,12 @@ class TableWorker(CountingWorker):
 class TextWorker(CountingWorker):
     """Counts the tokens of documents, in one table of counts until a class appears that does not fit into it."""
 
-    def __init__(self, tokenizer: Tokenizer, binary: bool, max_tokens: int | None, memory: int) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, binary: bool, max_tokens: int | None, memory: int, with_pairs: bool = False
+    ) -> None:
         self.tokenizer, self.binary, self.max_tokens, self.memory = tokenizer, binary, max_tokens, memory
-        self.sample: RowSample | None = None
+        self.with_pairs = with_pairs  # of neighbouring words, in the sample
+        self.samples: list[RowSample] = []  # of batches; added up when together they are as many as are kept
         self.counter: TokenCounter | None = None
         self.n = np.zeros(0)  # documents of each class in the counter
         self.classes = np.zeros(0, dtype=object)
@@ -130,18 +135,25 @@ class TextWorker(CountingWorker):
         self.counter.add(documents, batch.group, threads=1)
         self.n += np.bincount(batch.group, minlength=len(self.n))
         if self.memory:
-            sample = self._sample_texts(documents, batch)
-            self.sample = sample if self.sample is None else self.sample + sample
+            self.samples.append(self._sample_texts(documents, batch))
+            if sum(map(len, self.samples[1:])) > self.memory:
+                self.samples = [_add_samples(self.samples)]
 
     def _sample_texts(self, documents: PackedDocuments, batch: LabelledBatch) -> RowSample:
-        cells = [TextCells(documents)]
-        return RowSample.of(
-            [TEXT_COLUMN_NAMES], cells, batch.classes, batch.group, None, self.memory, self._keep_cells
-        )[0]
+        cells: list[Cells] = [TextCells(documents)]
+        group = batch.group
+        if self.samples and not self.samples[0].is_complete:  # the others would be dropped anyway
+            hashes = hash_labelled_rows([TEXT_COLUMN_NAMES], cells, batch.classes, group)
+            below = np.flatnonzero(hashes < np.uint64(self.samples[0].limit))
+            cells, group = take_rows(cells, below), group[below]
+        names = [TEXT_COLUMN_NAMES]
+        return RowSample.of(names, cells, batch.classes, group, None, self.memory, self._keep_cells)[0]
 
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
-        vocabulary = GrowingVocabulary(self.tokenizer)
-        return [TextCells(vocabulary.read_bags(column.data)) for column in cells if isinstance(column, TextCells)]
+        return [TextCells(self._read_bags(column.data)) for column in cells if isinstance(column, TextCells)]
+
+    def _read_bags(self, documents: AnyDocuments) -> TokenBags:
+        return read_kept_bags(GrowingVocabulary(self.tokenizer), documents, self.with_pairs)
 
     def collect_statistics(self) -> ModelStatistics | None:
         if self.counter is None:
@@ -153,10 +165,18 @@ class TextWorker(CountingWorker):
         n, order = self.n[: len(rank)], np.argsort(rank)
         tokens = TokenCounts(n[order], arena, ends, np.ascontiguousarray(counts[:, order]), missed).sort_tokens()
         # the sample is that of all batches so far, so it belongs to one part only
-        sample = None if self.sample is None else self.sample.regroup_classes(rank, len(rank))
+        sample = _add_samples(self.samples).regroup_classes(rank, len(rank)) if self.samples else None
         part = ModelStatistics(classes, n[order], (tokens,), sample)
-        self.counter, self.sample = None, None
+        self.counter, self.samples = None, []
         return part if self.earlier_statistics is None else self.earlier_statistics + part
+
+
+def _add_samples(samples: Sequence[RowSample]) -> RowSample:
+    """The sample of all batches; added in pairs, so that no row is copied often."""
+    while len(samples) > 1:
+        pairs = zip(samples[::2], samples[1::2], strict=False)
+        samples = [*(a + b for a, b in pairs), *(samples[-1:] if len(samples) % 2 else ())]
+    return samples[0]
 
 
 def sort_classes(classes: Array) -> tuple[Array, Array]:

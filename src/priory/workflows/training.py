@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.errors import DataError
-from priory.models.row_sample import choose_memory
+from priory.models.row_sample import choose_text_memory
 from priory.sources import FileRows, ReadOptions, RowChunk
 from priory.sources.byte_streams import format_path
 from priory.sources.column_types import (
@@ -157,8 +157,9 @@ def _learn_model(
         return model
     first, batches = peek_first(batches)
     tokenizer = Tokenizer(ngram_range=(1, options.ngrams), cjk=True)
-    memory = 0 if options.plain else choose_memory(options.memory, bool(options.refine))
-    make_worker = partial(TextWorker, tokenizer, _counts_words_once(options), options.max_tokens, memory)
+    memory = 0 if options.plain else choose_text_memory(options.memory, _choose_refinement(options))
+    with_pairs = options.refine is not False and options.ngrams == 1
+    make_worker = partial(TextWorker, tokenizer, _counts_words_once(options), options.max_tokens, memory, with_pairs)
     importing = threading.Thread(target=import_module, args=("priory.estimators.text_classifier",))
     importing.start()
     try:
@@ -168,6 +169,11 @@ def _learn_model(
     model = _make_model(columns, column_options, options)
     set_statistics(model, first.rows, add_worker_statistics(workers))
     return model
+
+
+def _choose_refinement(options: TrainingOptions) -> bool | Literal["auto"]:
+    """As declared, or as far as it helps."""
+    return "auto" if options.refine is None else options.refine
 
 
 def _counts_words_once(options: TrainingOptions) -> bool:
@@ -195,7 +201,7 @@ def _make_model(
             cjk=True,
             max_tokens=options.max_tokens,
             calibrate=False if options.plain else "loo",
-            refine=bool(options.refine),
+            refine=_choose_refinement(options),
             memory=options.memory,
         )
     for name, value in (("model", options.text_model), ("max-words", options.max_tokens)):
@@ -209,7 +215,7 @@ def _make_model(
         alpha=options.alpha,
         calibrate=False if options.plain else "loo",
         memory=options.memory,
-        refine="auto" if options.refine is None else options.refine,
+        refine=_choose_refinement(options),
         structure="naive" if options.refine is False else "auto",
     )
 

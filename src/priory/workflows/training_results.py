@@ -36,7 +36,7 @@ class TrainingOptions:
     audit : bool
         Look for leakage in the sample.
     refine : bool, optional
-        Correct naive Bayes with a logistic regression. By default tables are corrected where that helps, texts are not.
+        Correct naive Bayes with a logistic regression. By default where that helps.
     average : bool
         Average over all sets of columns or words, so that each counts as much as it matters.
     alpha : float, optional
@@ -48,8 +48,8 @@ class TrainingOptions:
     max_tokens : int, optional
         The number of different words to keep while learning, where the only column is a text.
     memory : int, optional
-        The number of rows that the model keeps a fair sample of, to derive its corrections from; 5,000 by default, and
-        none with 0.
+        The number of rows that the model keeps a fair sample of, to derive its corrections from; by default 5,000, and
+        20,000 texts. With 0 it keeps none.
     textbook : bool
         Naive Bayes as the book has it: nothing is chosen by the data, and nothing is corrected.
     m : float or "laplace"

@@ -1,0 +1,44 @@
+"""Pairs of neighbouring words, hashed: what a refinement can weigh besides the words themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from priory.bag_of_words import hashed_counts as hashing
+from priory.bag_of_words.documents import DocumentBatch
+from priory.bag_of_words.token_bags import AnyDocuments, TokenBags, count_letters
+from priory.bag_of_words.tokenizer import Tokenizer
+from priory.bag_of_words.vocabulary import Vocabulary
+
+PAIR_BUCKETS = 1 << 24  # so many that few pairs share one
+PAIR_SALT = 0
+
+
+def has_word_pairs(tokenizer: Tokenizer) -> bool:
+    """Whether tokens are single words, so that pairs of them would be new."""
+    return tokenizer.analyzer == "word" and tokenizer.ngram_range == (1, 1)
+
+
+def read_word_pairs(documents: DocumentBatch, tokenizer: Tokenizer) -> TokenBags:
+    """The documents as bags of the buckets of their pairs of words."""
+    pairs = replace(tokenizer, ngram_range=(2, 2))
+    indptr, buckets, occurrences = hashing.encode_hashed_documents(documents, pairs, PAIR_BUCKETS, PAIR_SALT)
+    rows = indptr.astype(np.int64), buckets.astype(np.int64), occurrences
+    return TokenBags(np.zeros(0, np.uint8), np.zeros(0, np.int64), *rows, count_letters(documents))
+
+
+def read_kept_bags(vocabulary: Vocabulary, documents: AnyDocuments, with_pairs: bool) -> TokenBags:
+    """Documents as a sample of rows keeps them: bags of tokens, with their pairs if tokens are words."""
+    bags = vocabulary.read_bags(documents)
+    if isinstance(documents, TokenBags) or not with_pairs or not has_word_pairs(vocabulary.tokenizer):
+        return bags
+    return replace(bags, pairs=read_word_pairs(documents, vocabulary.tokenizer))
+
+
+def take_word_pairs(documents: AnyDocuments, tokenizer: Tokenizer) -> TokenBags:
+    """The pairs that were read with the documents, or those that are read now; none if they were not kept."""
+    if not isinstance(documents, TokenBags):
+        return read_word_pairs(documents, tokenizer)
+    return documents.without_tokens() if documents.pairs is None else documents.pairs

@@ -1,0 +1,169 @@
+"""Logistic regression on sparse rows by dual coordinate ascent.
+
+    log p(c | x)  =  offset(x)  +  x W  -  log Z,      W ~ N(0, 1 / strength)
+
+At the optimum ``strength W = Σ_i weight_i x_i (own class_i - p_i)``: the weights are a sum over the rows, each with the
+answer that it has found so far. A pass takes the rows one by one, and moves each answer to where it agrees with its own
+logits. Rows that have come to rest are left alone. The order of the rows is given, so equal rows give equal weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from priory.calibration.lockstep import TOLERATED_RISE
+from priory.core.logspace import log_normalise
+from priory.core.sharding import map_threads
+from priory.core.sparse_rows import SparseRows, ascend_answers, compute_log_losses, pad_to_lane
+from priory.core.special_functions import expit
+from priory.core.typing import Array
+
+SEARCH_PASSES, FINAL_PASSES = 4, 12
+SEARCH_REST, FINAL_REST = 1e-2, 1e-3  # answers that move less than this are left alone
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRegression:
+    """Rows with their classes, and the logits that they start from."""
+
+    rows: SparseRows
+    group: Array  # (rows,)
+    weight: Array  # (rows,)
+    offset: Array  # (rows, logits), float32
+    learned: Array  # (rows learned,): positions; the others are judged
+
+    @property
+    def n_logits(self) -> int:
+        """One for each class; two classes need that of the second only."""
+        return self.offset.shape[1]
+
+    @property
+    def width(self) -> int:
+        """The number of columns of the weights."""
+        return 1 if self.n_logits == 1 else pad_to_lane(self.n_logits)
+
+    @cached_property
+    def own_class(self) -> Array:
+        """(rows, logits): one for the row's own class."""
+        if self.n_logits == 1:
+            return (self.group == 1).astype(np.float32)[:, None]
+        return np.eye(self.n_logits, dtype=np.float32)[self.group]
+
+    def logits(self, weights: Array, rows: Array) -> Array:
+        """(rows, logits) of some rows."""
+        return np.asarray(self.rows.take_rows(rows).multiply_columns(weights)[:, : self.n_logits] + self.offset[rows])
+
+    def judge(self, logits: Array, rows: Array) -> Array:
+        """(rows,): the log loss of some rows."""
+        alone = np.ones((len(rows), 1), np.float32)
+        return compute_log_losses(np.ascontiguousarray(logits), self.group[rows], alone, self.n_logits)[0][:, 0]
+
+
+class DualAscent:
+    """The weights of a regression, and the answers that they are made of."""
+
+    def __init__(self, problem: TokenRegression) -> None:
+        self.problem, self.strength = problem, np.inf
+        self.answers = problem.own_class.copy()
+        self.weights: Array = np.zeros((problem.rows.width, problem.width), np.float32)
+
+    def start_from(self, answers: Array, strength: float) -> None:
+        """Begin with these answers (rows, logits), and the weights that follow from them."""
+        learned = np.zeros((len(answers), 1), np.float32)
+        learned[self.problem.learned, 0] = self.problem.weight[self.problem.learned]
+        self.answers, self.strength = np.ascontiguousarray(answers, dtype=np.float32), strength
+        pull = (self.problem.own_class - self.answers) * (learned / np.float32(strength))
+        self.weights[:, : self.problem.n_logits] = self.problem.rows.csr.T @ pull
+
+    def ascend(self, strength: float, passes: int, rest: float) -> None:
+        """Some passes with this strength, from where the last ones ended.
+
+        Rows that have come to rest are left out, until all have; then all are looked at once more.
+        """
+        self._change_strength(strength)
+        every, moved = self.problem.learned.astype(np.int32), np.ones(len(self.answers), np.float32)
+        moving = every
+        for _ in range(passes):
+            ascend_answers(
+                self.problem.rows,
+                self.problem.offset,
+                self.problem.group,
+                self.problem.weight,
+                strength,
+                moving,
+                self.answers,
+                self.weights,
+                moved,
+            )
+            left = moving[moved[moving] > rest]
+            if not len(left) and len(moving) == len(every):
+                break
+            moving = left if len(left) else every
+
+    def _change_strength(self, strength: float) -> None:
+        """Weights for another strength: both they and the answers move half of the way, in logarithms."""
+        if np.isfinite(self.strength):
+            half = np.float32(np.sqrt(strength / self.strength))
+            own = self.problem.own_class
+            self.answers = own - half * (own - self.answers)
+            self.weights /= half
+        self.strength = strength
+
+
+class StrengthSearch(NamedTuple):
+    """The best strength, and the answers to rows left out under it."""
+
+    strength: float  # infinite if the offset alone was best
+    left_out: Array  # (rows, logits): zero for rows that were never left out
+    losses: Array  # (rows,): of the rows left out
+    answers: Array  # (rows, logits): where a regression of all rows may start
+
+
+def search_strength(
+    problems: Sequence[TokenRegression], judged: Sequence[Array], strengths: Sequence[float]
+) -> StrengthSearch:
+    """The strength under which rows left out are judged best; each problem leaves out the rows ``judged``."""
+    searches = [DualAscent(problem) for problem in problems]
+
+    def judge(logits: list[Array]) -> StrengthSearch:
+        left_out, answers = np.zeros(problems[0].offset.shape, np.float32), searches[0].answers.copy()
+        losses = np.zeros(len(left_out))
+        for problem, rows, values in zip(problems, judged, logits, strict=True):
+            left_out[rows], losses[rows] = values, problem.judge(values, rows)
+        answers[judged[0]] = compute_probabilities(logits[0])
+        return StrengthSearch(np.inf, left_out, losses, answers)
+
+    def step(k: int) -> Array:
+        searches[k].ascend(strength, SEARCH_PASSES, SEARCH_REST)
+        return problems[k].logits(searches[k].weights, judged[k])
+
+    weight = problems[0].weight
+    best = judge([problem.offset[rows] for problem, rows in zip(problems, judged, strict=True)])
+    for strength in strengths:
+        found = judge(list(map_threads(step, range(len(problems)))))._replace(strength=strength)
+        if weight @ found.losses < weight @ best.losses:
+            best = found
+        elif weight @ found.losses > TOLERATED_RISE * (weight @ best.losses):
+            break
+    return best
+
+
+def solve_regression(problem: TokenRegression, found: StrengthSearch) -> Array:
+    """(features, logits): the weights for the strength that was found; zero for an infinite one."""
+    search = DualAscent(problem)
+    if np.isfinite(found.strength):
+        search.start_from(found.answers, found.strength)
+        search.ascend(found.strength, FINAL_PASSES, FINAL_REST)
+    return search.weights[:, : problem.n_logits]
+
+
+def compute_probabilities(logits: Array) -> Array:
+    """(rows, logits): the probability of each class, or of the second of two."""
+    if logits.shape[1] == 1:
+        return np.asarray(expit(logits))
+    return np.exp(log_normalise(logits.astype(float)))

@@ -1,0 +1,211 @@
+"""Refine a model of texts: a logistic regression over words, and pairs of words if they help, centred on naive Bayes.
+
+    log p(c | text)  =  tempered naive Bayes  +  x W  -  log Z
+
+Naive Bayes is that of the words of all texts learned and, with pairs, that of words and pairs of the texts kept, each
+by its weight. Every text is answered by a model that has not learned it: one by one for the regression, and whole
+folds to judge what was fitted. Whether there are pairs, and how far the weights may go from naive Bayes, is what texts
+left out are answered best with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple, Protocol, Self
+
+import numpy as np
+import scipy
+
+from priory.bag_of_words.token_bags import TokenBags
+from priory.bag_of_words.token_features import TokenFeatures
+from priory.calibration.corrections import Corrections
+from priory.calibration.dual_ascent import StrengthSearch, TokenRegression, search_strength, solve_regression
+from priory.calibration.folds import RowFolds
+from priory.calibration.members import NO_PAIRS, BaseRateMember, LinearMember
+from priory.calibration.pooling import MemberPool, fit_share
+from priory.calibration.table_encoding import TableEncoding
+from priory.calibration.tempered_centre import MAX_ROWS_TO_TEMPER, to_classes, to_logits
+from priory.calibration.tempering import Tempering, fit_tempering
+from priory.calibration.text_terms import TextTermsModel, collect_text_terms
+from priory.core.logspace import log_normalise
+from priory.core.sparse_rows import SparseRows
+from priory.core.typing import Array
+from priory.models.cells import Cells, TextCells
+from priory.models.evidence_terms import EvidenceTerms
+
+TOKEN_STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(7))
+"""From 100 to 0.1. Weaker ones win among texts of one collection, and lose on texts of another year or place."""
+
+PairChoice = Literal["auto"] | bool
+MAX_PAIR_WEIGHTS = 1 << 21  # pairs times classes; with more, words alone are weighed unless pairs were asked for
+MIN_ERRORS_TO_GAIN = 2.0  # standard errors by which pairs have to be better than words alone
+KEPT_SMOOTHING = 1.0
+
+
+class RefinableModel(TextTermsModel, Protocol):
+    """A model of texts whose tokens can have weights of their own."""
+
+    def estimated_log_prior(self) -> Array:
+        """log p(c), by the rows learned of each class."""
+
+    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
+        """For each text the tokens that can have a weight of their own."""
+
+    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[scipy.sparse.csr_array]:
+        """Texts as sparse rows of these tokens."""
+
+    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
+        """The model without these rows."""
+
+
+def refine_texts(
+    model: RefinableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array, pairs: PairChoice
+) -> Corrections:
+    """Corrections fitted to texts that the model has learned; the folds ``judged`` are left out in turn."""
+    [column] = cells
+    assert isinstance(column, TextCells)
+    assert isinstance(column.data, TokenBags)
+    bags = [TextCells(replace(column.data, pairs=None))]
+    terms = collect_text_terms(model, bags, group, order.weight, order.fold, [*judged.tolist(), -1])
+    texts = LeftOutTexts(group, order.weight, [np.flatnonzero(order.fold == k) for k in judged], terms)
+    [words] = model.choose_token_features()
+    both = words if column.data.pairs is None else words.add_pairs(column.data.pairs)
+    is_small = len(both.pairs) * texts.n_classes <= MAX_PAIR_WEIGHTS
+    if len(both.pairs) and (pairs is True or (pairs and is_small)):
+        chosen = RefinedTexts.of(texts, model, cells, both)
+        if pairs == "auto":
+            alone = RefinedTexts.of(texts, model, cells, words)
+            chosen = chosen if _gains_clearly(chosen, alone, texts) else alone
+    else:
+        chosen = RefinedTexts.of(texts, model, cells, words)
+    own = texts.judged, group[texts.judged]
+    refined, base = log_normalise(to_classes(chosen.search.left_out))[own], log_normalise(texts.base_logits)[own]
+    pool = MemberPool(np.array([0.0, 1.0]), fit_share(refined, base, order.weight[texts.judged]))
+    members = BaseRateMember(model.estimated_log_prior()), chosen.make_member(model.estimated_log_prior())
+    tokens = (chosen.features,) if chosen.is_refined else ()
+    no_codes = TableEncoding.of(cells, order.weight)
+    return Corrections(chosen.temperings[-1], no_codes, members, pool, tokens)
+
+
+def _gains_clearly(rich: RefinedTexts, simple: RefinedTexts, texts: LeftOutTexts) -> bool:
+    """Whether texts left out are answered better, by more than chance explains."""
+    weight = texts.weight[texts.judged]
+    gain = (simple.search.losses - rich.search.losses)[texts.judged]
+    mean = np.average(gain, weights=weight)
+    error = np.sqrt(np.average((gain - mean) ** 2, weights=weight) / weight.sum())
+    return bool(mean > MIN_ERRORS_TO_GAIN * error)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutTexts:
+    """Texts with their classes, and what naive Bayes of their words says about them had it not learned them."""
+
+    group: Array  # (rows,)
+    weight: Array  # (rows,)
+    folds: list[Array]  # the rows of each fold that is judged
+    terms: list[EvidenceTerms]  # without each of these folds, and without none
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.terms[0].values.shape[1])
+
+    @cached_property
+    def judged(self) -> Array:
+        """The rows of all folds that are judged."""
+        return np.concatenate(self.folds)
+
+    @cached_property
+    def base_logits(self) -> Array:
+        """(rows, classes): the share of each class, without the row's fold."""
+        logits = self.terms[-1].values[:, :, 0].copy()
+        for rows, terms in zip(self.folds, self.terms, strict=False):
+            logits[rows] = terms.values[rows, :, 0]
+        return logits
+
+    def list_learned(self) -> list[Array]:
+        """The rows that each model has learned."""
+        everything = np.arange(len(self.group))
+        return [*(np.setdiff1d(everything, rows, assume_unique=True) for rows in self.folds), everything]
+
+
+@dataclass(frozen=True, eq=False)
+class RefinedTexts:
+    """A regression over some tokens, judged."""
+
+    features: TokenFeatures
+    temperings: list[Tempering]  # of each model: the class prior and the words
+    kept_weights: Array | None  # (features, classes): the tempered evidence of each in the texts kept, if it counts
+    problem: TokenRegression  # that of all rows
+    search: StrengthSearch
+
+    @classmethod
+    def of(
+        cls, texts: LeftOutTexts, model: RefinableModel, cells: Sequence[Cells], features: TokenFeatures
+    ) -> RefinedTexts:
+        [encoded] = model.encode_tokens((features,), cells)
+        rows, temperings, problems = SparseRows.from_csr(encoded), [], []
+        for terms, learned in zip(texts.terms, texts.list_learned(), strict=True):
+            kept = KeptEvidence.of(rows, texts, learned) if len(features.pairs) else None
+            some = terms if kept is None else _append_part(terms, kept.left_out)
+            fitted = learned[:MAX_ROWS_TO_TEMPER]
+            tempering = fit_tempering(some[fitted], texts.group[fitted], texts.weight[fitted])
+            offset = np.ascontiguousarray(to_logits(tempering.logits(some)), dtype=np.float32)
+            problems.append(TokenRegression(rows, texts.group, texts.weight, offset, learned))
+            temperings.append(_take_parts(tempering, 2))
+        table = None if kept is None else tempering.weights[2] * kept.table
+        search = search_strength(problems[:-1], texts.folds, TOKEN_STRENGTHS)
+        return cls(features, temperings, table, problems[-1], search)
+
+    @property
+    def is_refined(self) -> bool:
+        """Whether tokens have weights of their own."""
+        return bool(np.isfinite(self.search.strength)) or self.kept_weights is not None
+
+    def make_member(self, log_prior: Array) -> LinearMember:
+        """What votes: the regression of all rows."""
+        weights = self.temperings[-1].weights[0] * log_prior[None]
+        if self.is_refined:
+            added = to_classes(solve_regression(self.problem, self.search))
+            added += 0.0 if self.kept_weights is None else self.kept_weights
+            weights = np.concatenate([weights, added])
+        return LinearMember(weights, NO_PAIRS, self.is_refined, self.is_refined)
+
+
+class KeptEvidence(NamedTuple):
+    """Naive Bayes of words and pairs, counted in the texts that are kept."""
+
+    table: Array  # (features, classes): log p(feature | c)
+    left_out: Array  # (rows, classes): what the features of each row say, without the row
+
+    @classmethod
+    def of(cls, rows: SparseRows, texts: LeftOutTexts, learned: Array) -> KeptEvidence:
+        """From rows of which some were learned."""
+        weight = np.zeros(rows.n_rows)
+        weight[learned] = texts.weight[learned]
+        counts = rows.count_by_class(texts.group, weight, texts.n_classes)
+        scores, remaining = rows.score_left_out(counts, texts.group, weight, KEPT_SMOOTHING)
+        total, sizes = counts.sum(axis=0) + KEPT_SMOOTHING * len(counts), np.diff(rows.ends)
+        mass = np.tile(np.log(total), (len(weight), 1))
+        own = np.arange(len(weight)), texts.group  # a class is smaller without its row
+        mass[own] = np.log(np.maximum(total[texts.group] - weight * sizes, KEPT_SMOOTHING))
+        left_out = (scores - remaining[:, None] * mass) / np.sqrt(np.maximum(sizes, 1))[:, None]
+        return cls(np.log(counts + KEPT_SMOOTHING) - np.log(total), left_out)
+
+
+def _append_part(terms: EvidenceTerms, values: Array) -> EvidenceTerms:
+    """The terms with one more part, without a length."""
+    return EvidenceTerms(
+        np.concatenate([terms.values, values[:, :, None]], axis=2),
+        np.column_stack([terms.lengths, np.ones(len(values))]),
+    )
+
+
+def _take_parts(tempering: Tempering, parts: int) -> Tempering:
+    """The belief about the first parts."""
+    every = len(tempering.weights)
+    precision = np.concatenate([tempering.precision[:parts], tempering.precision[every : every + parts]])
+    return replace(
+        tempering, weights=tempering.weights[:parts], exponents=tempering.exponents[:parts], precision=precision
+    )
