@@ -17,10 +17,10 @@ from typing import Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from priory.core.atomic_state import copy_state, read_state, replace_state
+from priory.core.atomic_state import copy_state, read_state, replace_state, settle_state
 from priory.core.display_table import join_html
 from priory.core.logspace import log_normalise, normalise
 from priory.core.machine import total_memory_bytes
@@ -32,19 +32,31 @@ from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.estimators.labels import convert_to_numpy, encode_labels, sort_labels
 from priory.estimators.model_summary import summarise_model
+from priory.estimators.single_rows import SingleRowMethods
 from priory.models.model_statistics import ModelStatistics
 
 DECLARED_ATTRIBUTES = ("target_", "missing_", "notes")  # what a model has besides its parameters and what it learned
 TableT = TypeVar("TableT")  # what a classifier reads its input into
 
 
-class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
+class BaseClassifier(ClassifierMixin, SingleRowMethods, Generic[TableT]):
     """The methods of every Priory classifier. ``statistics_`` is all it has learned.
 
     A classifier may be used by several threads at once: see `priory.core.atomic_state`.
     """
 
-    statistics_: ModelStatistics
+    @property
+    def statistics_(self) -> ModelStatistics:
+        """Everything that was learned: it adds, subtracts and scales."""
+        settle_state(self)
+        if "statistics_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has learned nothing yet; call fit first.")
+        learned: ModelStatistics = vars(self)["statistics_"]
+        return learned
+
+    @statistics_.setter
+    def statistics_(self, statistics: ModelStatistics) -> None:
+        vars(self)["statistics_"] = statistics
 
     # -- what a classifier provides -------------------------------------------------------------------------------
 
@@ -87,14 +99,22 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         self, X: object, y: ArrayLike | None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn from more rows: the result of all calls together is that of one ``fit``."""
+        self._learn_rows(X, y, classes, sample_weight, strict=self._requires_all_classes)
+        return self
+
+    def _learn_rows(
+        self, X: object, y: ArrayLike | None, classes: ArrayLike | None, sample_weight: ArrayLike | None, strict: bool
+    ) -> None:
+        """Learn from more rows; ``strict`` if all classes have to be declared before their first row."""
         is_first = not hasattr(self, "statistics_")
         if is_first and isinstance(alpha := getattr(self, "alpha", None), str) and alpha == "loo":
             raise DataError("alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.")
         table = self._read(X, reset=is_first)
-        known = self._resolve_classes(classes, is_first)
-        labels, group = (
-            encode_labels(y) if known is None else encode_labels(y, known, strict=self._requires_all_classes)
-        )
+        if strict or classes is not None:
+            known = self._resolve_classes(classes, is_first)
+        else:
+            known = None if is_first else self.classes_
+        labels, group = encode_labels(y) if known is None else encode_labels(y, known, strict)
         more = self._compute_statistics(table, labels, group, sample_weight)
         if not is_first:
             self._prepare_partial_fit(
@@ -103,7 +123,16 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         total = more if is_first else self.statistics_ + more
         declared = labels if self._has_declared_class_prior() else classes
         self._replace_statistics(total if declared is None else total.declare_classes(sort_labels(declared)))
-        return self
+
+    @replace_state
+    def _learn_table(self, X: object, y: ArrayLike | None) -> None:
+        self._learn_rows(X, y, None, None, strict=False)
+
+    def _forget_table(self, X: object, y: ArrayLike | None) -> None:
+        self.forget(X, y)
+
+    def _answer_table(self, X: object) -> Array:
+        return np.asarray(self.predict_proba(X))
 
     def _has_declared_class_prior(self) -> bool:
         """Whether probabilities of classes are declared, and with them the classes."""
@@ -300,8 +329,6 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         return join_html(summarise_model(repr(self), self.classes_, self.class_count_, self.class_prior_, families))
 
     def _fitted_statistics(self) -> ModelStatistics:
-        if "statistics_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__!r} object has learned nothing yet; call fit first.")
         return self.statistics_
 
     @read_state

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from priory.bag_of_words.tokenizer import Tokenizer
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.fitting import FitPlan
 from priory.calibration.smoothing_search import choose_smoothing
@@ -38,6 +39,7 @@ from priory.models.model_statistics import (
     rearrange_blocks,
 )
 from priory.models.naive_bayes import Model
+from priory.models.open_table import OpenTable
 from priory.models.parameter_count import ParameterCount, count_model_parameters
 from priory.models.probability_tables import ProbabilityTables, tabulate_model
 from priory.models.schema import ColumnBlock, FamiliesLike, Schema, instantiate_family
@@ -165,6 +167,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         alpha: float | Literal["loo"] | None = None,
         class_prior: ClassPrior = "estimated",
         missing: str = "ignore",
+        new_columns: str = "learn",
         calibrate: Literal["loo", False] = "loo",
         refine: bool | Literal["auto"] = "auto",
         structure: str = "auto",
@@ -177,6 +180,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         self.alpha = alpha
         self.class_prior = class_prior
         self.missing = missing
+        self.new_columns = new_columns
         self.calibrate = calibrate
         self.refine = refine
         self.structure = structure
@@ -316,6 +320,17 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     def _column_names(self) -> list[tuple[str, ...]]:
         return [block.names for block in self._schema.blocks]
+
+    def _wrap_row(self, x: object) -> list[object]:
+        return [x]
+
+    def _open_model(self) -> OpenTable | None:
+        model = self._model()
+        return OpenTable(model, self.new_columns, self.missing == "error") if OpenTable.can_open(model) else None
+
+    def _list_tokenizers(self) -> list[Tokenizer]:
+        families = (instantiate_family(block.candidates[0]) for block in self._schema.blocks)
+        return [family.build_model().vocabulary.tokenizer for family in families if isinstance(family, Text)]
 
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
         return [block.keep_cells(x) for block, x in zip(self._schema.blocks, cells, strict=False)]
