@@ -8,15 +8,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isnan
+from typing import Any
 
 import numpy as np
 
-from priory.calibration.corrections import BaseRateMember, Corrections, GaussianMember, LinearMember
+from priory.calibration.corrections import BaseRateMember, Corrections, GaussianMember, LinearMember, Member
 from priory.calibration.table_encoding import MISSING_LEVEL, N_LEVELS, VALUE_BITS, ColumnCodes
 from priory.calibration.tempering import MAX_EXPONENT, MAX_WEIGHT, Tempering
 from priory.core.column_kernels import round_number_to_bits
-from priory.core.logspace import log_normalise_row, log_sum_exp
+from priory.core.logspace import log, log_normalise_row
 from priory.core.typing import Array
 from priory.models.evidence_terms import MIN_RELATIVE_LOG_LIKELIHOOD
 from priory.models.open_model import RowEvidence
@@ -31,20 +31,26 @@ class RowCodes:
         self.code_of_label = {} if codes.is_number else {v: k for k, v in enumerate(codes.edges_or_labels.tolist())}
         self.is_number = codes.is_number
         self.levels = [*codes.levels.tolist(), MISSING_LEVEL, -1]  # the last is that of code -1
-        self.knots, self.scores = codes.knots, codes.scores
+        self.knots, self.scores = codes.knots.tolist(), codes.scores.tolist()
 
-    def encode(self, cell: object) -> int:
-        """The code of a cell, as `ColumnCodes.encode_column` has it."""
-        if cell is None:
+    def encode(self, cell: Any) -> int:
+        """The code of a cell, as `ColumnCodes.encode_column` has it; None and NaN are missing."""
+        if cell is None or cell != cell:
             return self.missing
         if not self.is_number:
             return self.code_of_label.get(cell, -1)
-        assert isinstance(cell, float)
-        return self.missing if isnan(cell) else bisect_right(self.edges, round_number_to_bits(cell, VALUE_BITS))
+        return bisect_right(self.edges, round_number_to_bits(cell, VALUE_BITS))
 
     def normal_score(self, cell: float) -> float:
         """A number as a quantile of a standard normal distribution; a missing one is in the middle."""
-        return 0.0 if len(self.knots) < 2 or isnan(cell) else float(np.interp(cell, self.knots, self.scores))
+        knots, scores = self.knots, self.scores
+        if len(knots) < 2 or cell != cell:
+            return 0.0
+        place = bisect_right(knots, cell)
+        if place == 0 or place == len(knots):
+            return scores[0] if place == 0 else scores[-1]
+        share = (cell - knots[place - 1]) / (knots[place] - knots[place - 1])
+        return scores[place - 1] + share * (scores[place] - scores[place - 1])
 
 
 class RowCorrections:
@@ -53,78 +59,76 @@ class RowCorrections:
     def __init__(self, corrections: Corrections) -> None:
         self.corrections = corrections
         self.columns = [RowCodes(column) for column in corrections.encoding.columns]
-        self.starts = corrections.encoding.starts.tolist()
-        self.n_codes, self.n_tokens = corrections.encoding.n_codes, sum(map(len, corrections.tokens))
-        self.has_gaussian = any(isinstance(member, GaussianMember) for member in corrections.members)
-        if corrections.shares is not None:
-            with np.errstate(divide="ignore"):
-                self.log_shares = np.log(corrections.shares)[:, None]
+        self.starts = (1 + corrections.encoding.starts[:-1]).tolist()
+        self.n_codes = corrections.encoding.n_codes
+        if corrections.members:
+            self.code_weights = np.stack([self._weigh_codes(member) for member in corrections.members], axis=1)
+            self.gaussians = [
+                (m, member) for m, member in enumerate(corrections.members) if isinstance(member, GaussianMember)
+            ]
+            self.linear = [(m, member) for m, member in enumerate(corrections.members) if _has_more_features(member)]
+            self.has_text = np.array([[not isinstance(m, BaseRateMember)] for m in corrections.members], dtype=float)
+
+    def _weigh_codes(self, member: Member) -> Array:
+        """(1 + codes, classes): what a member adds for every row, and for each code."""
+        match member:
+            case BaseRateMember():
+                return np.concatenate([member.log_share[None], np.zeros((self.n_codes, len(member.log_share)))])
+            case LinearMember():
+                return member.weights[: 1 + self.n_codes]
+            case GaussianMember():
+                return member.labels.T
 
     def update_tempering(self, tempering: Tempering) -> None:
         """Use another tempering."""
         self.corrections = replace(self.corrections, tempering=tempering)
 
-    def log_probabilities(self, cells: Sequence[object], evidence: RowEvidence, tokens: Sequence[Array]) -> Array:
+    def log_probabilities(self, cells: Sequence[Any], evidence: RowEvidence | None, tokens: Sequence[Array]) -> Array:
         """(classes,): log p(c | x), given the cells that have codes, column by column.
 
-        ``tokens`` are the numbers of the tokens of each text that corrections give a weight to.
+        ``evidence`` is what the class prior and the texts say, needed where there are texts; ``tokens`` are the numbers
+        of the tokens of each text that corrections give a weight to.
         """
-        tempering = self.corrections.tempering
-        if not self.corrections.members:
+        tempering, shares = self.corrections.tempering, self.corrections.shares
+        if shares is None:
+            assert evidence is not None
             return log_normalise_row(weigh_evidence(tempering, evidence))
         codes = [column.encode(cell) for column, cell in zip(self.columns, cells, strict=True)]
-        text_logits = weigh_evidence(tempering, evidence.take_texts())
-        features, values = self._list_features(codes, tokens)
-        answers = []
-        for member in self.corrections.members:
-            match member:
-                case BaseRateMember():
-                    logits = member.log_share
-                case LinearMember():
-                    logits = self._score_linear(member, codes, features, values) + text_logits
-                case GaussianMember():
-                    logits = self._score_gaussian(member, features, cells) + text_logits
-            answers.append(log_normalise_row(logits))
-        return answers[0] if len(answers) == 1 else log_sum_exp(np.stack(answers) + self.log_shares, axis=0)
+        features = [0, *(start + code for start, code in zip(self.starts, codes, strict=True) if code >= 0)]
+        logits = self.code_weights[features].sum(axis=0)  # (members, classes)
+        for m, member in self.linear:
+            logits[m] += self._score_tokens_and_pairs(member, codes, tokens)
+        for m, gaussian in self.gaussians:
+            logits[m] += self._score_gaussian(gaussian, cells)
+        if evidence is not None:
+            logits += self.has_text * weigh_evidence(tempering, evidence.take_texts())
+        answers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return log(shares @ (answers / answers.sum(axis=1, keepdims=True)))
 
-    def _list_features(self, codes: list[int], tokens: Sequence[Array]) -> tuple[Array, Array]:
-        """The features of a row before those of pairs, the codes first, and their values."""
-        numbers = [0, *(1 + start + code for start, code in zip(self.starts, codes, strict=False) if code >= 0)]
-        features, values = np.array(numbers), np.ones(len(numbers))
-        start = 1 + self.n_codes
-        for chosen, known in zip(tokens, self.corrections.tokens, strict=False):
-            features = np.append(features, start + chosen)
-            values = np.append(values, np.full(len(chosen), 1 / np.sqrt(max(len(chosen), 1))))
+    def _score_tokens_and_pairs(self, member: LinearMember, codes: list[int], tokens: Sequence[Array]) -> Array:
+        """(classes,): what the tokens of texts and the cells of pairs add."""
+        start, logits = 1 + self.n_codes, np.zeros(member.weights.shape[1])
+        for chosen, known in zip(tokens, self.corrections.tokens, strict=False) if member.with_tokens else ():
+            logits += member.weights[start + chosen].sum(axis=0) / np.sqrt(max(len(chosen), 1))
             start += len(known)
-        return features, values
-
-    def _score_linear(self, member: LinearMember, codes: list[int], features: Array, values: Array) -> Array:
-        known = slice(None) if member.with_tokens else slice(self._count_codes(codes))
-        logits = values[known] @ member.weights[features[known]]
         if len(member.pairs):
             levels = np.array([column.levels[code] for column, code in zip(self.columns, codes, strict=True)])
             first, second = levels[member.pairs[:, 0]], levels[member.pairs[:, 1]]
-            start = 1 + self.n_codes + (self.n_tokens if member.with_tokens else 0)
             places = start + np.arange(len(first)) * N_LEVELS**2 + first * N_LEVELS + second
-            logits = logits + member.weights[places[(first >= 0) & (second >= 0)]].sum(axis=0)
-        return np.asarray(logits)
+            logits += member.weights[places[(first >= 0) & (second >= 0)]].sum(axis=0)
+        return logits
 
-    def _score_gaussian(self, member: GaussianMember, features: Array, cells: Sequence[object]) -> Array:
-        coded = features[features <= self.n_codes]  # (the constant is the class prior, and each code its evidence)
-        numbers = [
-            column.normal_score(cell if isinstance(cell, float) else np.nan)
-            for column, cell in zip(self.columns, cells, strict=True)
-            if column.is_number
-        ]
+    def _score_gaussian(self, member: GaussianMember, cells: Sequence[Any]) -> Array:
+        """(classes,): what the numbers say together."""
+        scores = [column.normal_score(cell) for column, cell in zip(self.columns, cells, strict=True) if column.is_number]
         gaussian = member.gaussian
-        away = (gaussian.roots @ (np.array(numbers) - gaussian.means)[:, :, None])[:, :, 0]
-        density = gaussian.constants - 0.5 * (away * away).sum(axis=1)
-        return np.asarray(member.labels[:, coded].sum(axis=1) + member.temperature * density)
+        away = (gaussian.roots @ (np.array(scores) - gaussian.means)[:, :, None])[:, :, 0]
+        return np.asarray(member.temperature * (gaussian.constants - 0.5 * (away * away).sum(axis=1)))
 
-    @staticmethod
-    def _count_codes(codes: list[int]) -> int:
-        """The number of features that are the constant or a code."""
-        return 1 + sum(code >= 0 for code in codes)
+
+def _has_more_features(member: Member) -> bool:
+    """Whether a member reads tokens or pairs."""
+    return isinstance(member, LinearMember) and (member.with_tokens or len(member.pairs) > 0)
 
 
 def weigh_evidence(tempering: Tempering, evidence: RowEvidence) -> Array:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,6 +90,10 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         rows; it then stays fixed until the next ``fit``.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
     missing : "ignore" or "error"
+    new_columns : "learn", "ignore" or "error"
+        What ``partial_fit`` and ``learn_one`` do with named columns that the model does not know yet. With "learn" and
+        "ignore" a column that is absent there is missing in all rows. ``predict`` has its own rule: a column that is
+        absent is an error, and one that is unknown a warning. ``predict_one`` takes rows as they come.
     calibrate : "loo" or False
         Correct the probabilities by the model's answers to rows left out, or leave them as naive Bayes has them.
     refine : "auto", True or False
@@ -252,6 +256,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def _check_parameters(self) -> None:
         if self.estimate not in ESTIMATES:
             raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(ESTIMATES)}.")
+        if self.new_columns not in ("learn", "ignore", "error"):
+            raise DataError(f"new_columns is {self.new_columns!r}; use 'learn', 'ignore' or 'error'.")
         if self.missing not in ("ignore", "error"):
             raise DataError(f"missing is {self.missing!r}; use 'ignore' or 'error'.")
         if isinstance(self.alpha, str) and self.alpha != "loo":
@@ -286,11 +292,59 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             self._schema = Schema.of(table, self.families, self._effective_alpha())
         return table
 
+    def _read_more(self, X: object) -> Table:
+        """More rows to learn: a column that they lack is missing in all of them, and a new one is as declared."""
+        self._check_parameters()
+        table = read_table(X)
+        if self.new_columns == "error" or not (table.has_names and hasattr(self, "feature_names_in_")):
+            self._check_no_new_columns(table)
+            return self._read(table, reset=False)
+        if self.new_columns == "learn":
+            self._add_columns(table)
+        return self._read(table.add_missing_columns(self._schema.names), reset=False)
+
+    def _check_no_new_columns(self, table: Table) -> None:
+        new = self._list_new_columns(table)
+        if new:
+            raise DataError(f"column {new[0]!r} is new; set new_columns to 'learn' or 'ignore', or leave it out.")
+
+    def _list_new_columns(self, table: Table) -> list[str]:
+        if not (table.has_names and hasattr(self, "feature_names_in_")):
+            return []
+        return [name for name in table.names if name not in self._schema.names]
+
+    def _add_columns(self, table: Table) -> None:
+        """Know the new columns of a table."""
+        new = self._list_new_columns(table)
+        if not new:
+            return
+        if table.rows > 1:  # of a stream of single rows this is expected
+            warnings.warn(f"learning columns the model did not know: {new[:10]}", PrioryWarning, stacklevel=6)
+        self.__dict__.setdefault("first_columns_", len(self._schema.names))
+        self._know_columns((*self._schema.names, *new))
+
+    def _know_columns(self, names: tuple[str, ...]) -> None:
+        self._schema = replace(self._schema, names=names)
+        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+
+    def _drop_new_columns(self) -> None:
+        """Columns that rows brought leave with their last cell; those of the first table stay."""
+        first, filled = vars(self).get("first_columns_"), {n for block in self._schema.blocks for n in block.names}
+        if first is None:
+            return
+        names = self._schema.names
+        kept = (*names[:first], *(name for name in names[first:] if name in filled))
+        if len(kept) == first:
+            del self.__dict__["first_columns_"]
+        if kept != names:
+            self._know_columns(kept)
+
     def _check_columns(self, table: Table, reset: bool) -> None:
         """Remember the columns, or compare with them: by number where the table has no names."""
         if reset:
             self.n_features_in_ = len(table.names)
-            self.__dict__.pop("feature_names_in_", None)
+            for name in ("feature_names_in_", "first_columns_"):
+                self.__dict__.pop(name, None)
             if table.has_names:
                 self.feature_names_in_ = np.array(table.names, dtype=object)
         elif not table.has_names and len(table.names) != self.n_features_in_:
@@ -321,8 +375,14 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def _column_names(self) -> list[tuple[str, ...]]:
         return [block.names for block in self._schema.blocks]
 
-    def _wrap_row(self, x: object) -> list[object]:
-        return [x]
+    def _wrap_row(self, x: Any, learns: bool) -> list[object]:
+        """A dict as a table of one row; where it is not learned, with the columns of the model."""
+        if not isinstance(x, Mapping):
+            raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
+        if hasattr(self, "statistics_"):
+            return [x if learns else {name: x.get(name) for name in self._schema.names}]
+        declared = self.families if isinstance(self.families, Mapping) else {}
+        return [{**dict.fromkeys(declared), **x}]
 
     def _open_model(self) -> OpenTable | None:
         model = self._model()
@@ -353,6 +413,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         known = self._schema.keep_columns(Model(self._schema, statistics).find_filled_columns())
         left = rearrange_blocks(statistics, self._schema, known)
         self._schema = known
+        self._drop_new_columns()
         super()._set_statistics(left)
 
     def _finish_fit(self, table: Table, group: Array, weight: Array | None) -> None:

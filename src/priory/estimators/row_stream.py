@@ -69,7 +69,9 @@ class RowStream(Generic[RowT]):
         return self._group.get(plain) if type(plain) is self._label_type else None
 
     def hash_row(self, row: RowT, group: int) -> int:
-        """The hash of a row and its class: that of `priory.models.row_sample`."""
+        """The hash of a row and its class: that of `priory.models.row_sample`, if there is a sample."""
+        if self.sample is None:
+            return hash((row, group))
         return finish_row_hash(self._label_hashes[group], self.model.hash_row(row))
 
     def learn(self, row: RowT, group: int) -> None:
@@ -171,7 +173,8 @@ class StreamCorrections:
             return None
         texts = model.list_texts(row) if self.finders else ()
         tokens = [finder.find(text) for finder, text in zip(self.finders, texts, strict=False)]
-        return self.rows.log_probabilities(model.list_coded_cells(row), model.evidence(row), tokens)
+        evidence = model.evidence(row) if self.tempers else None
+        return self.rows.log_probabilities(model.list_coded_cells(row), evidence, tokens)
 
 
 class TokenFinder:

@@ -236,9 +236,12 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             changes += rows if before is None else statistics.sample.count_changes(before.sample)
         if not self._has_fitting_corrections() or changes > self.refresh_after * rows:
             self._drop_derived()
-            self._use_corrections(self._derive_corrections(statistics))
         elif changes:
             self.__dict__["sample_changes_"] = changes
+
+    def _finish_partial_fit(self) -> None:
+        if self._kept_corrections() is None:
+            self._use_corrections(self._derive_corrections(self.statistics_))
 
     def _drop_derived(self) -> None:
         """Derive corrections anew when they are needed; name them if they cannot be."""

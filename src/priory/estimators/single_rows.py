@@ -24,8 +24,8 @@ class SingleRowMethods(BaseEstimator):
     # -- what a classifier provides -------------------------------------------------------------------------------
 
     @abstractmethod
-    def _wrap_row(self, x: Any) -> object:
-        """One row as a table that ``partial_fit`` accepts; the columns are those of the model, if it has any."""
+    def _wrap_row(self, x: Any, learns: bool) -> object:
+        """One row as a table, to be learned or to be asked about."""
 
     @abstractmethod
     def _learn_table(self, X: object, y: ArrayLike | None) -> None:
@@ -67,7 +67,7 @@ class SingleRowMethods(BaseEstimator):
                     if stream.is_full:
                         self._settle()
                     return self
-            self._learn_table(self._wrap_row(x), [y])
+            self._learn_table(self._wrap_row(x, learns=True), [y])
         return self
 
     def forget_one(self, x: Any, y: Label) -> Self:
@@ -81,7 +81,7 @@ class SingleRowMethods(BaseEstimator):
                     if stream.is_full:
                         self._settle()
                     return self
-            self._forget_table(self._wrap_row(x), [y])
+            self._forget_table(self._wrap_row(x, learns=False), [y])
         return self
 
     def predict_proba_one(self, x: Any) -> dict[Label, float]:
@@ -99,7 +99,7 @@ class SingleRowMethods(BaseEstimator):
             if "statistics_" not in vars(self):
                 return {}
             labels: Array = self.classes_  # type: ignore[attr-defined]
-            return dict(zip(labels.tolist(), self._answer_table(self._wrap_row(x))[0].tolist(), strict=True))
+            return dict(zip(labels.tolist(), self._answer_table(self._wrap_row(x, learns=False))[0].tolist(), strict=True))
 
     def predict_one(self, x: Any) -> Label | None:
         """The most probable class of one row; None as long as nothing was learned."""

@@ -519,7 +519,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     def _column_names(self) -> list[tuple[str, ...]]:
         return [TEXT_COLUMN_NAMES]
 
-    def _wrap_row(self, x: Document) -> list[Document]:
+    def _wrap_row(self, x: Document, learns: bool) -> list[Document]:
         return [x]
 
     def _open_model(self) -> OpenTexts | None:

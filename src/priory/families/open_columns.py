@@ -38,6 +38,15 @@ class OpenColumns(Protocol):
         """(classes,): log p(cells | class), up to what all classes share; None if a cell is not for this family."""
 
 
+class LabelCounts:
+    """How often each class showed a label."""
+
+    __slots__ = ("by_class", "total")
+
+    def __init__(self, by_class: Array) -> None:
+        self.by_class, self.total = by_class, float(by_class.sum())
+
+
 class OpenLabels:
     """Columns of labels: (count + alpha) / (n + alpha values)."""
 
@@ -46,39 +55,40 @@ class OpenLabels:
         self.n = np.array([record.n for record in records])  # (columns, classes)
         self.n_values = np.array([float(len(record.values)) for record in records])
         self.alpha = np.array([float(np.asarray(family.take_column(j).alpha)) for j in range(len(records))])
-        self._counts: list[dict[object, Array]] = [{} for _ in records]  # of the values met so far
+        self._counts: list[dict[object, LabelCounts]] = [{} for _ in records]  # of the labels met so far
 
-    def find_counts(self, column: int, value: object) -> Array | None:
-        """(classes,): the counts of a value, to be changed in place; None if the record has none."""
-        known = self._counts[column].get(value)
+    def find_counts(self, column: int, label: object) -> LabelCounts | None:
+        """The counts of a label, to be changed in place; None if it was never counted."""
+        known = self._counts[column].get(label)
         if known is None:
             record = self.records[column]
-            place = int(np.searchsorted(record.values, value))  # type: ignore[call-overload]
-            if place == len(record.values) or record.values[place] != value:
+            place = int(np.searchsorted(record.values, label))  # type: ignore[call-overload]
+            if place == len(record.values) or record.values[place] != label:
                 return None
-            known = self._counts[column][value] = record.counts[:, place].copy()
+            known = self._counts[column][label] = LabelCounts(record.counts[:, place].copy())
         return known
 
     def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
-        for column, value in enumerate(cells):
-            if value is None:
+        for column, label in enumerate(cells):
+            if label is None:
                 continue
-            counts = self.find_counts(column, value)
+            counts = self.find_counts(column, label)
             if counts is None:
-                counts = self._counts[column][value] = np.zeros(self.n.shape[1])
-            self.n_values[column] -= counts.any()
-            counts[group] += rows
-            self.n_values[column] += counts.any()
+                counts = self._counts[column][label] = LabelCounts(np.zeros(self.n.shape[1]))
+            before, after = counts.total, counts.total + rows
+            counts.by_class[group] += rows
+            counts.total = after
+            self.n_values[column] += (after > 0) - (before > 0)
             self.n[column, group] += rows
         return True
 
     def score(self, cells: Sequence[Any]) -> Array | float:
-        found = [(j, self.find_counts(j, value)) for j, value in enumerate(cells) if value is not None]
-        columns = [j for j, counts in found if counts is not None and counts.any()]
-        if not columns:
+        found = [(j, self.find_counts(j, label)) for j, label in enumerate(cells) if label is not None]
+        shown = [(j, counts.by_class) for j, counts in found if counts is not None and counts.total > 0]
+        if not shown:
             return 0.0
-        counts = np.array([counts for _, counts in found if counts is not None and counts.any()])
-        alpha = self.alpha[columns, None]
+        columns, alpha = [j for j, _ in shown], self.alpha[[j for j, _ in shown], None]
+        counts = np.array([counts for _, counts in shown])
         return np.log((counts + alpha) / (self.n[columns] + alpha * self.n_values[columns, None])).sum(axis=0)
 
 

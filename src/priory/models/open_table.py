@@ -15,7 +15,7 @@ import numpy as np
 
 from priory.bag_of_words.documents import Document
 from priory.bag_of_words.open_counts import OpenCounts
-from priory.core.content_hash import scramble_bits
+from priory.core.content_hash import UINT64_MAX, scramble_number
 from priory.core.typing import Array
 from priory.families import Text
 from priory.families.open_columns import OpenColumns, open_columns
@@ -66,10 +66,10 @@ class OpenTable:
         self.texts = list(_open_texts(model))
         self.families: list[tuple[list[int], OpenColumns]] | None = None  # and where their cells are
         self.rows_left = 0.0  # how many rows may come before families are chosen again
-        names = [name for name, _ in self.columns]
-        self._keys = np.array([hash_column_name(name) for name in names], dtype=np.uint64)
-        self._hashes: dict[str, int] = {}
+        self._hashes: dict[tuple[int, str], int] = {}  # of labels
         self._numbers = [j for j, (_, kind) in enumerate(self.columns) if kind == "number"]
+        self._others = [(j, kind) for j, (_, kind) in enumerate(self.columns) if kind != "number"]
+        self._keys = [hash_column_name(name) ^ (int(ZERO_HASH) if kind == "number" else 0) for name, kind in self.columns]
         self._doubles, self._words = Struct(f"<{len(self._numbers)}d"), Struct(f"<{len(self._numbers)}Q")
 
     @property
@@ -121,28 +121,28 @@ class OpenTable:
         return True
 
     def hash_row(self, row: Row) -> int:
-        found = np.zeros(len(row), dtype=np.uint64)
+        total = 0
         numbers = [row[j] for j in self._numbers]
-        if numbers:
-            bits = self._words.unpack(self._doubles.pack(*(v + 0.0 for v in numbers)))  # type: ignore[operator]
-            found[self._numbers] = [0 if v != v else b for v, b in zip(numbers, bits, strict=True)]
-            found[self._numbers] ^= np.where(np.isnan(np.array(numbers, dtype=float)), np.uint64(0), ZERO_HASH)
-        for j, (_, kind) in enumerate(self.columns):
-            if kind != "number" and row[j] not in (None, ""):
-                found[j] = self._hash_text(row[j], kind)  # type: ignore[arg-type]
-            elif kind == "label" and row[j] == "":
-                found[j] = self._hash_text("", kind)
-        mixed = np.where(found == 0, np.uint64(0), scramble_bits(found ^ self._keys))
-        return int(mixed.sum(dtype=np.uint64))
+        bits = self._words.unpack(self._doubles.pack(*(number + 0.0 for number in numbers)))  # type: ignore[operator]
+        for j, number, word in zip(self._numbers, numbers, bits, strict=True):
+            if number == number:
+                total += scramble_number(word ^ self._keys[j])
+        for j, kind in self._others:
+            value = row[j]
+            if value is not None and (value or kind == "label"):
+                assert isinstance(value, str)
+                total += self._hash_string(j, value, kind)
+        return total & UINT64_MAX
 
-    def _hash_text(self, value: str, kind: str) -> int:
+    def _hash_string(self, column: int, value: str, kind: str) -> int:
+        """What a label or a text adds to the hash of its row."""
         if kind == "text":
-            return hash_bytes(value.encode())
-        known = self._hashes.get(value)
+            return scramble_number(hash_bytes(value.encode()) ^ self._keys[column])
+        known = self._hashes.get((column, value))
         if known is None:
             if len(self._hashes) >= MAX_LABEL_HASHES:
                 self._hashes.clear()
-            known = self._hashes[value] = hash_value(value)
+            known = self._hashes[column, value] = scramble_number(hash_value(value) ^ self._keys[column])
         return known
 
     def make_cells(self, rows: Sequence[Row]) -> list[Cells]:
@@ -256,7 +256,7 @@ def _read_cell(value: object, kind: str) -> object:
         if value is None:
             return nan
         if isinstance(value, float):
-            return _UNREADABLE if isinf(value) else value
+            return nan if value != value else _UNREADABLE if isinf(value) else value
         return float(value) if isinstance(value, int) and abs(value) <= MAX_EXACT_INTEGER else _UNREADABLE
     if value is None or (isinstance(value, float) and isnan(value)):
         return "" if kind == "text" else None
