@@ -66,7 +66,11 @@ class RowCorrections:
             self.gaussians = [
                 (m, member) for m, member in enumerate(corrections.members) if isinstance(member, GaussianMember)
             ]
-            self.linear = [(m, member) for m, member in enumerate(corrections.members) if _has_more_features(member)]
+            self.linear = [
+                (m, member)
+                for m, member in enumerate(corrections.members)
+                if isinstance(member, LinearMember) and (member.with_tokens or len(member.pairs))
+            ]
             self.has_text = np.array([[not isinstance(m, BaseRateMember)] for m in corrections.members], dtype=float)
 
     def _weigh_codes(self, member: Member) -> Array:
@@ -120,15 +124,12 @@ class RowCorrections:
 
     def _score_gaussian(self, member: GaussianMember, cells: Sequence[Any]) -> Array:
         """(classes,): what the numbers say together."""
-        scores = [column.normal_score(cell) for column, cell in zip(self.columns, cells, strict=True) if column.is_number]
+        scores = [
+            column.normal_score(cell) for column, cell in zip(self.columns, cells, strict=True) if column.is_number
+        ]
         gaussian = member.gaussian
         away = (gaussian.roots @ (np.array(scores) - gaussian.means)[:, :, None])[:, :, 0]
         return np.asarray(member.temperature * (gaussian.constants - 0.5 * (away * away).sum(axis=1)))
-
-
-def _has_more_features(member: Member) -> bool:
-    """Whether a member reads tokens or pairs."""
-    return isinstance(member, LinearMember) and (member.with_tokens or len(member.pairs) > 0)
 
 
 def weigh_evidence(tempering: Tempering, evidence: RowEvidence) -> Array:
@@ -166,6 +167,4 @@ def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int) -> T
     weights[parts] -= slope / precision[parts]
     exponents[parts] -= slope * logs / precision[size + parts]
     lowest = np.where(np.arange(size) == 0, -MAX_WEIGHT, 0.0)  # the class prior alone may have any weight
-    return Tempering(
-        np.clip(weights, lowest, MAX_WEIGHT), np.clip(exponents, -MAX_EXPONENT, MAX_EXPONENT), precision
-    )
+    return Tempering(np.clip(weights, lowest, MAX_WEIGHT), np.clip(exponents, -MAX_EXPONENT, MAX_EXPONENT), precision)

@@ -17,7 +17,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from priory.core.atomic_state import copy_state, read_state, replace_state, settle_state
@@ -39,7 +39,7 @@ DECLARED_ATTRIBUTES = ("target_", "missing_", "notes")  # what a model has besid
 TableT = TypeVar("TableT")  # what a classifier reads its input into
 
 
-class BaseClassifier(ClassifierMixin, SingleRowMethods, Generic[TableT]):
+class BaseClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator, Generic[TableT]):
     """The methods of every Priory classifier. ``statistics_`` is all it has learned.
 
     A classifier may be used by several threads at once: see `priory.core.atomic_state`.
@@ -56,7 +56,7 @@ class BaseClassifier(ClassifierMixin, SingleRowMethods, Generic[TableT]):
 
     @statistics_.setter
     def statistics_(self, statistics: ModelStatistics) -> None:
-        vars(self)["statistics_"] = statistics
+        self.__dict__["statistics_"] = statistics
 
     # -- what a classifier provides -------------------------------------------------------------------------------
 
@@ -158,7 +158,9 @@ class BaseClassifier(ClassifierMixin, SingleRowMethods, Generic[TableT]):
         names = list(vars(self).get("feature_names_in_", x))
         if set(names) != x.keys():
             name = next(iter(set(names) ^ x.keys()))
-            raise DataError(f"the row {'lacks' if name in names else 'has'} column {name!r}; the model knows {names[:10]}.")
+            raise DataError(
+                f"the row {'lacks' if name in names else 'has'} column {name!r}; the model knows {names[:10]}."
+            )
         if "feature_names_in_" not in vars(self) and hasattr(self, "statistics_"):
             return np.array([list(x.values())])
         import pyarrow as pa  # of all tables the one with names that every installation has

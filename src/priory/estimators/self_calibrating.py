@@ -338,7 +338,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         return stream
 
     def _are_derived(self, corrections: Corrections) -> bool:
-        """Whether corrections are as they were derived from the record: they have seen the rows it keeps, and no other."""
+        """Whether corrections are as they were derived from the record: they have seen the rows it keeps only."""
         return self.statistics_.sample is not None and self.statistics_.find_derived("corrections") is corrections
 
     def _follow_corrections(self, corrections: Corrections | None, is_fresh: bool) -> StreamCorrections:
@@ -361,7 +361,9 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     def _settle(self) -> None:
         guard = find_guard(self)
-        stream: RowStream[Any] = guard.stream
+        stream: RowStream[Any] | None = guard.stream
+        if stream is None:
+            return
         guard.stream = None  # from here on the record is read as it is
         draft = copy_state(self)
         try:

@@ -1,7 +1,7 @@
 """`learn_one`, `forget_one`, `predict_one` and `predict_proba_one`: a classifier row by row, by river's convention.
 
-A classifier that can be opened for single rows has a `RowStream`; a row that the stream cannot take (a class or a column
-that is new, a cell of another kind) goes the ordinary way, as a table of one row. Both ways lead to the same record.
+A classifier that can be opened for single rows has a `RowStream`. A row that the stream cannot take (a new class, a new
+column, a cell of another kind) goes the ordinary way, as a table of one row. Both ways lead to the same record.
 """
 
 from __future__ import annotations
@@ -11,17 +11,21 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from priory.core.atomic_state import Guard, close_stream, find_guard, settle_state
 from priory.core.typing import Array, Label
 from priory.estimators.row_stream import RowStream, find_best_label
 
 
-class SingleRowMethods(BaseEstimator):
+class SingleRowMethods:
     """Methods for one row at a time, which is a dict of column to cell, or a text."""
 
     # -- what a classifier provides -------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def classes_(self) -> Array:
+        """The labels, sorted."""
 
     @abstractmethod
     def _wrap_row(self, x: Any, learns: bool) -> object:
@@ -98,8 +102,8 @@ class SingleRowMethods(BaseEstimator):
                         return dict(zip(stream.labels, np.exp(answer).tolist(), strict=True))
             if "statistics_" not in vars(self):
                 return {}
-            labels: Array = self.classes_  # type: ignore[attr-defined]
-            return dict(zip(labels.tolist(), self._answer_table(self._wrap_row(x, learns=False))[0].tolist(), strict=True))
+            probabilities = self._answer_table(self._wrap_row(x, learns=False))[0]
+            return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     def predict_one(self, x: Any) -> Label | None:
         """The most probable class of one row; None as long as nothing was learned."""
@@ -118,8 +122,6 @@ class SingleRowMethods(BaseEstimator):
         close_stream(self)
         super().__setattr__(name, value)
 
-    def __getstate__(self) -> dict[str, object]:
+    def __getstate__(self) -> object:
         settle_state(self)
-        state: dict[str, object] = super().__getstate__()
-        return state
-
+        return super().__getstate__()

@@ -185,7 +185,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         return _find_variance_floor(statistics)
 
     def _find_student_t_tables(self, floor: Array) -> tuple[Array, ...]:
-        """Centre, precision, power and constant of the log predictive of this belief, its variance at least ``floor``."""
+        """Centre, precision, power and constant of the log predictive, its variance at least ``floor``."""
         belief = replace(self, scale=np.maximum(self.scale, np.asarray(self.shape) * floor))
         *rest, constant = belief._student_t_parameters()
         return *rest, constant - (constant != 0) * np.log(self.unit)

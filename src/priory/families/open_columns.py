@@ -194,7 +194,8 @@ class OpenGaussians:
                 away = x - self.mean[group, column]
                 self.n[group, column] = n
                 self.mean[group, column] += rows * away / n if n > 0 else -self.mean[group, column]
-                self.spread[group, column] = max(self.spread[group, column] + rows * away**2 * before / n, 0) if n else 0
+                spread = self.spread[group, column] + rows * away**2 * before / n if n else 0.0
+                self.spread[group, column] = max(spread, 0.0)
         return True
 
     def score(self, cells: Sequence[Any]) -> Array | float:

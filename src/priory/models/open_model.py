@@ -78,9 +78,8 @@ class OpenModel(Protocol[RowT]):
     def list_coded_cells(self, row: RowT) -> Sequence[object]:
         """The cells that corrections read as codes, block by block."""
 
-    def list_texts(self, row: RowT) -> Sequence[object]:
+    def list_texts(self, row: RowT) -> Sequence[str | bytes]:
         """The texts of a row."""
-
 
 
 class OpenPrior:

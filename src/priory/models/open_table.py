@@ -69,7 +69,9 @@ class OpenTable:
         self._hashes: dict[tuple[int, str], int] = {}  # of labels
         self._numbers = [j for j, (_, kind) in enumerate(self.columns) if kind == "number"]
         self._others = [(j, kind) for j, (_, kind) in enumerate(self.columns) if kind != "number"]
-        self._keys = [hash_column_name(name) ^ (int(ZERO_HASH) if kind == "number" else 0) for name, kind in self.columns]
+        self._keys = [
+            hash_column_name(name) ^ (int(ZERO_HASH) if kind == "number" else 0) for name, kind in self.columns
+        ]
         self._doubles, self._words = Struct(f"<{len(self._numbers)}d"), Struct(f"<{len(self._numbers)}Q")
 
     @property
@@ -154,7 +156,8 @@ class OpenTable:
         return cells
 
     def measure_row(self, row: Row) -> int:
-        return BYTES_PER_CELL * len(row) + sum(len(row[text.position] or "") for text in self.texts)  # type: ignore[arg-type]
+        texts = [row[text.position] for text in self.texts]
+        return BYTES_PER_CELL * len(row) + sum(len(text) for text in texts if isinstance(text, str))
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -241,8 +244,8 @@ class OpenTable:
     def list_coded_cells(self, row: Row) -> Sequence[object]:
         return [cell for cell, (_, kind) in zip(row, self.columns, strict=True) if kind != "text"]
 
-    def list_texts(self, row: Row) -> Sequence[object]:
-        return [row[text.position] for text in self.texts]
+    def list_texts(self, row: Row) -> Sequence[str]:
+        return [text for text in (row[column.position] for column in self.texts) if isinstance(text, str)]
 
 
 _UNREADABLE = object()
