@@ -33,7 +33,7 @@ class Sums(Protocol):
         """(classes,): the counts of all tokens."""
 
 
-class DocumentReader:
+class SingleTextReader:
     """One document at a time, as the kernel reads it."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -65,7 +65,7 @@ class OpenCounts:
         assert isinstance(counts, TokenCounts)
         tokenizer = model.vocabulary.tokenizer
         self.bag = model.build_bag(records)
-        self.reader = DocumentReader(tokenizer)
+        self.reader = SingleTextReader(tokenizer)
         self.kernel = open_kernel(counts.arena, counts.ends, counts.counts, tokenizer)
         self.finish = FINISH[next(kind for kind in FINISH if isinstance(self.bag, kind))]
 

@@ -76,8 +76,8 @@ class BaseClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator, Generic[T
     def _log_prior(self) -> Array:
         """log p(c): the answer where every class is ruled out."""
 
-    def _read_more(self, X: object) -> TableT:
-        """More rows to learn, after the first."""
+    def _read_more(self, X: object, learns: bool) -> TableT:
+        """More rows to learn after the first, or rows to forget."""
         return self._read(X, reset=False)
 
     # -- learning ------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class BaseClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator, Generic[T
         is_first = not hasattr(self, "statistics_")
         if is_first and isinstance(alpha := getattr(self, "alpha", None), str) and alpha == "loo":
             raise DataError("alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.")
-        table = self._read(X, reset=True) if is_first else self._read_more(X)
+        table = self._read(X, reset=True) if is_first else self._read_more(X, learns=True)
         if strict or classes is not None:
             known = self._resolve_classes(classes, is_first)
         else:
@@ -220,7 +220,7 @@ class BaseClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator, Generic[T
         time.
         """
         check_is_fitted(self, "statistics_")
-        table = self._read(X, reset=False)
+        table = self._read_more(X, learns=False)
         labels, group = encode_labels(y, self.classes_, strict=False)
         weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
         unknown = np.setdiff1d(labels[group if weight is None else group[weight > 0]], self.classes_)

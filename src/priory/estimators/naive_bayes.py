@@ -92,8 +92,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     missing : "ignore" or "error"
     new_columns : "learn", "ignore" or "error"
         What ``partial_fit`` and ``learn_one`` do with named columns that the model does not know yet. With "learn" and
-        "ignore" a column that is absent there is missing in all rows. ``predict`` has its own rule: a column that is
-        absent is an error, and one that is unknown a warning. ``predict_one`` takes rows as they come.
+        "ignore" a column that is absent there, or in ``forget``, is missing in all rows. ``predict`` has its own rule: an
+        absent column is an error, and an unknown one a warning. ``predict_one`` takes rows as they come.
     calibrate : "loo" or False
         Correct the probabilities by the model's answers to rows left out, or leave them as naive Bayes has them.
     refine : "auto", True or False
@@ -159,6 +159,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     """
 
     alpha_: float
+    first_columns_: int  # how many columns the first table had, where later rows have brought more
     _schema: Schema
     _requires_all_classes = False
 
@@ -231,6 +232,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         widths = [len(block.names) for block in schema.blocks]
         return (
             len(schema.names) == self.n_features_in_
+            and 0 < vars(self).get("first_columns_", 1) <= len(schema.names)
             and (not hasattr(self, "feature_names_in_") or tuple(self.feature_names_in_) == schema.names)
             and list_record_types(empty.parts) == list_record_types(parts)
             and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
@@ -292,14 +294,15 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             self._schema = Schema.of(table, self.families, self._effective_alpha())
         return table
 
-    def _read_more(self, X: object) -> Table:
-        """More rows to learn: a column that they lack is missing in all of them, and a new one is as declared."""
+    def _read_more(self, X: object, learns: bool) -> Table:
+        """More rows: a column that they lack is missing in all of them, and a new one is learned as declared."""
         self._check_parameters()
         table = read_table(X)
         if self.new_columns == "error" or not (table.has_names and hasattr(self, "feature_names_in_")):
-            self._check_no_new_columns(table)
+            if learns:
+                self._check_no_new_columns(table)
             return self._read(table, reset=False)
-        if self.new_columns == "learn":
+        if self.new_columns == "learn" and learns:
             self._add_columns(table)
         return self._read(table.add_missing_columns(self._schema.names), reset=False)
 
@@ -382,7 +385,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         if hasattr(self, "statistics_"):
             return [x if learns else {name: x.get(name) for name in self._schema.names}]
         declared = self.families if isinstance(self.families, Mapping) else {}
-        return [{**dict.fromkeys(declared), **x}]
+        return [{**x, **{name: None for name in declared if name not in x}}]
 
     def _open_model(self) -> OpenTable | None:
         model = self._model()

@@ -15,7 +15,7 @@ from typing import Generic
 
 import numpy as np
 
-from priory.bag_of_words.open_counts import DocumentReader, open_kernel
+from priory.bag_of_words.open_counts import SingleTextReader, open_kernel
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.calibration.corrections import Corrections
@@ -181,7 +181,7 @@ class TokenFinder:
     """The tokens of one text at a time that corrections give a weight to."""
 
     def __init__(self, tokens: TokenFeatures, tokenizer: Tokenizer) -> None:
-        self.reader = DocumentReader(tokenizer)
+        self.reader = SingleTextReader(tokenizer)
         self.kernel = open_kernel(tokens.arena, tokens.ends, np.zeros((len(tokens.ends), 1)), tokenizer)
         nodes = self.kernel.first_nodes
         self.column = np.full(max(2 * len(nodes), int(nodes.max(initial=0)) + 1), -1)

@@ -22,10 +22,8 @@ from priory.families.categorical import Categorical
 from priory.families.gaussian import Gaussian
 from priory.families.histogram import Histogram
 from priory.families.moments import Moments
-from priory.families.poisson import Poisson
+from priory.families.poisson import MAX_EXACT_COUNT, Poisson
 from priory.families.value_counts import ValueCounts
-
-MAX_COUNT = 1 << 53  # whole numbers beyond are not counts
 
 
 class OpenColumns(Protocol):
@@ -227,4 +225,4 @@ def open_columns(family: AnyFamily, record: Any) -> OpenColumns | None:
 
 
 def _is_count(cell: float) -> bool:
-    return 0 <= cell <= MAX_COUNT and cell == int(cell)
+    return 0 <= cell <= MAX_EXACT_COUNT and cell == int(cell)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from typing import Generic, TypeVar
+from typing import Generic
 
 import numpy as np
 
 from priory.core.statistics import ROUNDING_TOLERANCE
 from priory.core.typing import Array
+from priory.models.open_model import RowT
 from priory.models.row_sample import RowSample
 
-RowT = TypeVar("RowT")  # a row as its model keeps it
 
 
 class OpenSample(Generic[RowT]):

@@ -15,7 +15,7 @@ import numpy as np
 
 from priory.bag_of_words.documents import Document
 from priory.bag_of_words.open_counts import OpenCounts
-from priory.core.content_hash import UINT64_MAX, scramble_number
+from priory.core.content_hash import WORD_MASK, scramble_number
 from priory.core.typing import Array
 from priory.families import Text
 from priory.families.open_columns import OpenColumns, open_columns
@@ -134,7 +134,7 @@ class OpenTable:
             if value is not None and (value or kind == "label"):
                 assert isinstance(value, str)
                 total += self._hash_string(j, value, kind)
-        return total & UINT64_MAX
+        return total & WORD_MASK
 
     def _hash_string(self, column: int, value: str, kind: str) -> int:
         """What a label or a text adds to the hash of its row."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from priory.core.content_hash import UINT64_MAX, scramble_bits, scramble_number
+from priory.core.content_hash import WORD_MASK, scramble_bits, scramble_number
 from priory.core.registration import register_record
 from priory.core.sharding import map_shards
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
@@ -203,7 +203,7 @@ def hash_column_name(name: str) -> int:
 
 def finish_row_hash(label_hash: int, cells_hash: int) -> int:
     """The hash of a row with a label, from the sum of the hashes of its cells; see `hash_labelled_rows`."""
-    return min(scramble_number((label_hash + cells_hash) & UINT64_MAX), NO_LIMIT - 1)
+    return min(scramble_number((label_hash + cells_hash) & WORD_MASK), NO_LIMIT - 1)
 
 
 def split_weights(sample: RowSample, folds: int) -> Array:
