@@ -142,7 +142,9 @@ def weigh_evidence(tempering: Tempering, evidence: RowEvidence) -> Array:
 def subtract_best(values: Array) -> Array:
     """(classes, parts): each part less its value for its best class, bounded below."""
     best = values.max(axis=0)
-    return np.maximum(values - np.where(np.isfinite(best), best, 0.0), MIN_RELATIVE_LOG_LIKELIHOOD)
+    if not np.isfinite(best).all():
+        best = np.where(np.isfinite(best), best, 0.0)
+    return np.maximum(values - best, MIN_RELATIVE_LOG_LIKELIHOOD)
 
 
 def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int) -> Tempering:
@@ -151,20 +153,24 @@ def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int) -> T
     What a row says about the weights and exponents is added to the precision of the belief, and the step is the slope
     of the row's log loss divided by it: the more rows a belief rests on, the less one of them moves it.
     """
-    parts, values = evidence.parts, subtract_best(evidence.values)
-    shrink = evidence.lengths ** -tempering.exponents[parts]
-    answer = np.exp(log_normalise_row(values @ (tempering.weights[parts] * shrink)))  # (classes,)
-    values = values * shrink
-    logs = -np.log(evidence.lengths) * tempering.weights[parts]  # of a value with respect to its exponent
+    parts, size = evidence.parts, len(tempering.weights)
+    weights, exponents, precision = tempering.weights.copy(), tempering.exponents.copy(), tempering.precision.copy()
+    own_weights = weights[parts]
+    values = subtract_best(evidence.values) * evidence.lengths ** -exponents[parts]  # (classes, parts)
+    logits = values @ own_weights
+    answer = np.exp(logits - logits.max())
+    answer /= answer.sum()
+    logs = -np.log(evidence.lengths) * own_weights  # the slope of a weighted value along its exponent, by the value
     expected = answer @ values
     slope = expected - values[group]
     spread = answer @ (values * values) - expected * expected
-    size = len(tempering.weights)
-    precision = tempering.precision.copy()
     precision[parts] += spread
     precision[size + parts] += spread * logs**2
-    weights, exponents = tempering.weights.copy(), tempering.exponents.copy()
-    weights[parts] -= slope / precision[parts]
+    weights[parts] = own_weights - slope / precision[parts]
     exponents[parts] -= slope * logs / precision[size + parts]
-    lowest = np.where(np.arange(size) == 0, -MAX_WEIGHT, 0.0)  # the class prior alone may have any weight
-    return Tempering(np.clip(weights, lowest, MAX_WEIGHT), np.clip(exponents, -MAX_EXPONENT, MAX_EXPONENT), precision)
+    weights[1:] = np.maximum(weights[1:], 0.0)  # the class prior alone may have any weight
+    return Tempering(
+        np.minimum(np.maximum(weights, -MAX_WEIGHT), MAX_WEIGHT),
+        np.minimum(np.maximum(exponents, -MAX_EXPONENT), MAX_EXPONENT),
+        precision,
+    )

@@ -92,8 +92,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     missing : "ignore" or "error"
     new_columns : "learn", "ignore" or "error"
         What ``partial_fit`` and ``learn_one`` do with named columns that the model does not know yet. With "learn" and
-        "ignore" a column that is absent there, or in ``forget``, is missing in all rows. ``predict`` has its own rule: an
-        absent column is an error, and an unknown one a warning. ``predict_one`` takes rows as they come.
+        "ignore" a column that is absent there, or in ``forget``, is missing in all rows. ``predict`` has its own rule:
+        an absent column is an error, and an unknown one a warning. ``predict_one`` takes rows as they come.
     calibrate : "loo" or False
         Correct the probabilities by the model's answers to rows left out, or leave them as naive Bayes has them.
     refine : "auto", True or False

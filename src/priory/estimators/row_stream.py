@@ -165,7 +165,7 @@ class StreamCorrections:
 
     def has_seen(self, row_hash: int) -> bool:
         """Whether the corrections may depend on a row."""
-        return self.rows is None or self.seen is None or row_hash in self.seen
+        return self.rows is not None and (self.seen is None or row_hash in self.seen)
 
     def log_probabilities(self, model: OpenModel[RowT], row: RowT) -> Array | None:
         """(classes,): log p(c | x) with the estimated class prior; None without corrections."""

@@ -333,11 +333,11 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             return None
         stream = RowStream(model, self.statistics_)
         kept = self._kept_corrections()
-        if kept is not None:
+        if kept is not None or not self.calibrate:
             stream.corrections = self._follow_corrections(kept, is_fresh=self._are_derived(kept))
         return stream
 
-    def _are_derived(self, corrections: Corrections) -> bool:
+    def _are_derived(self, corrections: Corrections | None) -> bool:
         """Whether corrections are as they were derived from the record: they have seen the rows it keeps only."""
         return self.statistics_.sample is not None and self.statistics_.find_derived("corrections") is corrections
 

@@ -20,6 +20,8 @@ from priory.estimators.row_stream import RowStream, find_best_label
 class SingleRowMethods:
     """Methods for one row at a time, which is a dict of column to cell, or a text."""
 
+    _supervised = _multiclass = True  # what river's pipelines and evaluators ask of a classifier
+
     # -- what a classifier provides -------------------------------------------------------------------------------
 
     @property

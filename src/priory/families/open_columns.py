@@ -15,10 +15,12 @@ import numpy as np
 from scipy.special import gammaln
 
 from priory.core.column_kernels import round_number_to_bits
+from priory.core.logspace import log_sum_exp
 from priory.core.typing import Array
 from priory.families.base import AnyFamily
 from priory.families.bernoulli import Bernoulli
 from priory.families.categorical import Categorical
+from priory.families.gamma import Gamma
 from priory.families.gaussian import Gaussian
 from priory.families.histogram import Histogram
 from priory.families.moments import Moments
@@ -171,6 +173,48 @@ class OpenPoisson:
         return np.asarray(terms.sum(axis=1))
 
 
+class OpenGammas:
+    """Columns of positive numbers: the belief about the shape is one about the shapes that were likely at first."""
+
+    def __init__(self, family: Gamma, record: Any) -> None:
+        # (classes, columns, shapes) each: the shapes, their log probabilities, and the belief about the rate
+        self.shape, self.mass, self.a, self.b = (family + record).shape_posterior()
+
+    def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
+        fits = True
+        for column, cell in enumerate(cells):
+            if cell == cell and cell > 0:
+                place = group, column
+                if rows < 0:
+                    self.a[place] -= self.shape[place]
+                    self.b[place] -= cell
+                self.mass[place] += rows * self._log_predictive(cell, place)
+                if rows > 0:
+                    self.a[place] += self.shape[place]
+                    self.b[place] += cell
+            else:
+                fits = fits and cell != cell
+        return fits and bool((self.b > 0).all())
+
+    def _log_predictive(self, cell: float, place: tuple[Any, int]) -> Array:
+        """The log density of a number for each shape."""
+        k, a, b = self.shape[place], self.a[place], self.b[place]
+        constant = gammaln(a + k) - gammaln(a) - gammaln(k) - k * np.log(b)
+        return np.asarray(constant + (k - 1) * np.log(cell) - (a + k) * np.log1p(cell / b))
+
+    def score(self, cells: Sequence[Any]) -> Array | float | None:
+        total: Array | float = 0.0
+        for column, cell in enumerate(cells):
+            if cell == cell:
+                if cell <= 0:
+                    return None
+                mass = self.mass[:, column]
+                total = (
+                    total + log_sum_exp(mass + self._log_predictive(cell, (slice(None), column))) - log_sum_exp(mass)
+                )
+        return total
+
+
 class OpenGaussians:
     """Columns of real numbers: Student's t, mean and variance integrated out."""
 
@@ -221,6 +265,8 @@ def open_columns(family: AnyFamily, record: Any) -> OpenColumns | None:
             return OpenPoisson(family, record)
         case Gaussian():
             return OpenGaussians(family, record)
+        case Gamma():
+            return OpenGammas(family, record)
     return None
 
 

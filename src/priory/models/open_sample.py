@@ -15,7 +15,6 @@ from priory.models.open_model import RowT
 from priory.models.row_sample import RowSample
 
 
-
 class OpenSample(Generic[RowT]):
     """The weights of the kept rows by their hashes, and the rows that are not in the sample it was opened from."""
 
