@@ -400,7 +400,7 @@ def test_it_lives_in_scikit_learn():
         ),
         (lambda m: m.partial_fit(FRAME.assign(size="big"), LABELS), KindError, "row 0, column 'size' holds 'big'"),
         (lambda m: m.partial_fit(FRAME, LABELS, sample_weight=-np.ones(60)), DataError, "sample_weight of row 0 is -1"),
-        (lambda m: m.partial_fit(FRAME.drop(columns="size"), LABELS), DataError, "the table has no column 'size'"),
+        (lambda m: m.refresh(FRAME.drop(columns="size"), LABELS), DataError, "the table has no column 'size'"),
         (lambda m: m.fit(FRAME.assign(size=np.inf), LABELS), DataError, "row 0, column 'size' is infinity"),
         (lambda m: m.decay(1.5), DataError, "factor is 1.5; it must be greater than 0 and at most 1"),
         (

@@ -263,6 +263,61 @@ class TokenHasher:
         return np.cumsum([0, *map(len, rows)], dtype=np.int64), np.array([b for row in rows for b in row], np.int64)
 
 
+class OpenCounter:
+    """Counts of tokens (tokens, classes) that go on changing, and scores from them as they are."""
+
+    def __init__(self, groups: int, arena: np.ndarray, ends: np.ndarray, counts: np.ndarray, split: bool) -> None:
+        self.groups = groups
+        self.counts = {token: row.copy() for token, row in zip(decode_tokens(arena, ends), counts, strict=True)}
+        self.numbers = {token: number for number, token in enumerate(self.counts)}
+        self.first_nodes = np.arange(len(self.counts))  # the numbers of the tokens that were there from the start
+
+    @property
+    def n_used(self) -> int:
+        """The number of tokens that some class has a count of."""
+        return sum(bool(row.any()) for row in self.counts.values())
+
+    @property
+    def totals(self) -> np.ndarray:
+        """(classes,): the counts of all tokens."""
+        return np.asarray(sum(self.counts.values(), np.zeros(self.groups)))
+
+    def learn(self, document: StrOrBytes, rule: Rule, group: int, once: bool) -> None:
+        """Add the tokens of a document to the counts of its class."""
+        for token, times in Tally(list_tokens(document, rule)).items():
+            self.numbers.setdefault(token, len(self.numbers))
+            self.counts.setdefault(token, np.zeros(self.groups))[group] += 1 if once else times
+
+    def forget(self, document: StrOrBytes, rule: Rule, group: int, once: bool) -> bool:
+        """Take the tokens of a document away, and return True; False, and nothing changed, if they are not there."""
+        left = {}
+        for token, times in Tally(list_tokens(document, rule)).items():
+            if token not in self.counts or self.counts[token][group] < (1 if once else times):
+                return False
+            left[token] = self.counts[token][group] - (1 if once else times)
+        for token, count in left.items():
+            self.counts[token][group] = count
+        return True
+
+    def score(
+        self, document: StrOrBytes, rule: Rule, once: bool, alpha: float, complement: bool
+    ) -> tuple[np.ndarray, float]:
+        """The sum of log(count + alpha) over the tokens in use, for each class, and the number of tokens in the sum."""
+        scores, length = np.zeros(self.groups), 0.0
+        for token, times in Tally(list_tokens(document, rule)).items():
+            row = self.counts.get(token, np.zeros(self.groups))
+            if row.any():
+                x = 1 if once else times
+                scores += x * np.log((row.sum() - row if complement else row) + alpha)
+                length += x
+        return scores, length
+
+    def find(self, document: StrOrBytes, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of the tokens of a document that are known, each once, and how often it shows them."""
+        known = {t: n for t, n in Tally(list_tokens(document, rule)).items() if t in self.numbers}
+        return np.array([self.numbers[t] for t in known], dtype=np.int64), np.array([*known.values()], dtype=float)
+
+
 def decode_tokens(arena: np.ndarray, ends: np.ndarray) -> list[str]:
     """The tokens as strings."""
     text = arena.tobytes()

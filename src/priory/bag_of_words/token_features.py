@@ -75,7 +75,7 @@ class TokenFeatures:
         indptr, columns = self._find_tokens(documents, vocabulary)
         if len(self.pairs):
             bags = take_word_pairs(documents, vocabulary.tokenizer)
-            indptr, columns = _join_rows(indptr, columns, bags.indptr, self._find_pairs(bags.ids))
+            indptr, columns = _join_rows(indptr, columns, bags.indptr, self.find_pairs(bags.ids))
         kept = columns >= 0
         sizes = np.diff(np.append(0, np.cumsum(kept))[indptr])  # (documents,): features of each
         values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes)
@@ -96,7 +96,7 @@ class TokenFeatures:
         indptr, columns, _ = reading.encode_documents(documents, index, vocabulary.tokenizer)
         return indptr, columns
 
-    def _find_pairs(self, buckets: Array) -> Array:
+    def find_pairs(self, buckets: Array) -> Array:
         """The columns of the buckets of pairs, -1 where one has no weight."""
         if len(buckets) < MIN_PAIRS_FOR_A_TABLE:
             place = np.searchsorted(self.pairs, buckets)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from priory._kernel import text as kernel
 from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words.documents import DocumentBatch
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags, count_letters
@@ -14,6 +15,11 @@ from priory.bag_of_words.vocabulary import Vocabulary
 
 PAIR_BUCKETS = 1 << 24  # so many that few pairs share one
 PAIR_SALT = 0
+
+
+def make_pair_hasher() -> kernel.TokenHasher:
+    """What puts pairs into buckets."""
+    return kernel.TokenHasher(PAIR_BUCKETS, PAIR_SALT)
 
 
 def has_word_pairs(tokenizer: Tokenizer) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.calibration.tempering import MAX_WEIGHT, fit_tempering
-from priory.core.logspace import log_normalise, log_sum_exp
+from priory.core.logspace import log, log_normalise, log_sum_exp
 from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.models.evidence_terms import EvidenceTerms
@@ -48,6 +48,12 @@ class MemberPool:
         with np.errstate(divide="ignore"):
             logs = np.log([self.share, 1 - self.share])
         return np.asarray(log_sum_exp(np.stack([pooled + logs[0], answers[0] + logs[1]]), axis=0))
+
+    def mix_row(self, answers: Array) -> Array:
+        """(classes,): `mix_answers` for one row, from the log probabilities (members, classes)."""
+        pooled = self.exponents @ answers
+        pooled = np.exp(pooled - pooled.max())
+        return log(self.share * pooled / pooled.sum() + (1 - self.share) * np.exp(answers[0]))
 
 
 def fit_pool(answers: Sequence[Array], group: Array, weight: Array) -> MemberPool:

@@ -5,6 +5,9 @@ it raises, nothing has happened. Changes of one estimator wait for each other, s
 reads works on the state as it was when it was called, so an answer is that of the model before a change or after it,
 never of something between.
 
+Methods for single rows are the exception: a copy for every row would cost more than the row. They hold the lock, change
+what `Guard.stream` refers to in place, and put off what the state needs. Whoever looks at the state settles that first.
+
 >>> class Counter:
 ...     total = 0
 ...     @replace_state
@@ -28,19 +31,66 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from priory.core.typing import P, ReturnT
 
 ObjectT = TypeVar("ObjectT")
 
-_locks: WeakKeyDictionary[object, threading.RLock] = WeakKeyDictionary()
-_locks_guard = threading.Lock()
+StreamT = TypeVar("StreamT", bound="Stream")
+
+
+class Stream(Protocol):
+    """What single rows have changed."""
+
+    @property
+    def has_pending_rows(self) -> bool:
+        """Whether the state of the object lacks rows."""
+
+
+class Guard(Generic[StreamT]):
+    """The lock of one object, and what single rows have changed. It holds no reference to the object."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.stream: StreamT | None = None
+
+
+_guards: WeakKeyDictionary[object, Guard[Any]] = WeakKeyDictionary()
+_guards_lock = threading.Lock()
+
+
+def find_guard(instance: object) -> Guard[Any]:
+    """The guard of an object; there is one for each."""
+    guard = _guards.get(instance)
+    if guard is None:
+        with _guards_lock:
+            guard = _guards.setdefault(instance, Guard())
+    return guard
+
+
+def settle_state(instance: Any) -> None:
+    """Bring the state of an object up to date with the rows that were put off: its ``_settle`` does that."""
+    guard = _guards.get(instance)
+    if guard is not None and guard.stream is not None and guard.stream.has_pending_rows:
+        with guard.lock:
+            if guard.stream is not None and guard.stream.has_pending_rows:
+                instance._settle()
+
+
+def close_stream(instance: object) -> None:
+    """Settle the state, and go on without a stream: what it was made for is about to change."""
+    guard = _guards.get(instance)
+    if guard is not None and guard.stream is not None:
+        with guard.lock:
+            settle_state(instance)
+            guard.stream = None
 
 
 def copy_state(instance: ObjectT) -> ObjectT:
     """A copy with the same attributes, as they are at this moment."""
+    settle_state(instance)
     twin = object.__new__(type(instance))
     vars(twin).update(vars(instance))
     return twin
@@ -52,10 +102,12 @@ def replace_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
         instance: Any = args[0]
-        with _find_lock(instance):
+        guard = find_guard(instance)
+        with guard.lock:
             draft = copy_state(instance)
             result: Any = method(draft, *args[1:], **kwargs)  # type: ignore[arg-type]
             instance.__dict__ = draft.__dict__
+            guard.stream = None
         return instance if result is draft else result
 
     return call
@@ -69,8 +121,3 @@ def read_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
         return method(copy_state(args[0]), *args[1:], **kwargs)  # type: ignore[arg-type]
 
     return call
-
-
-def _find_lock(instance: object) -> threading.RLock:
-    with _locks_guard:
-        return _locks.setdefault(instance, threading.RLock())

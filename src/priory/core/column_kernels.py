@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
@@ -161,6 +162,16 @@ def round_to_bits(x: Array, bits: int) -> Array:
     """Round to ``bits`` significant bits, exactly as `count_values` does."""
     mantissa, exponent = np.frexp(x)
     return np.asarray(np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits) + 0.0)
+
+
+def round_number_to_bits(x: float, bits: int) -> float:
+    """`round_to_bits` of one finite number.
+
+    >>> round_number_to_bits(1234.5, 10) == float(round_to_bits(np.array(1234.5), 10))
+    True
+    """
+    mantissa, exponent = math.frexp(x)
+    return math.ldexp(round(math.ldexp(mantissa, bits)), exponent - bits)
 
 
 def score_gaussian(x: Array | ColumnSubset, unit: Array, centre: Array, precision: Array, constant: Array) -> Array:

@@ -12,6 +12,7 @@ from priory.core.typing import Array
 
 MIX_ONE, MIX_TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # odd, with about as many ones as zeros
 HALF = np.uint64(32)
+WORD_MASK = (1 << 64) - 1
 
 
 def hash_content(value: object) -> str:
@@ -52,3 +53,14 @@ def scramble_bits(x: Array) -> Array:
     mixed *= MIX_TWO
     mixed ^= mixed >> HALF
     return mixed
+
+
+def scramble_number(x: int) -> int:
+    """`scramble_bits` of one number.
+
+    >>> scramble_number(5) == int(scramble_bits(np.array([5], dtype=np.uint64))[0])
+    True
+    """
+    x = (x ^ (x >> 32)) * 0xBF58476D1CE4E5B9 & WORD_MASK
+    x = (x ^ (x >> 32)) * 0x94D049BB133111EB & WORD_MASK
+    return x ^ (x >> 32)

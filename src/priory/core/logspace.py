@@ -5,6 +5,9 @@ Bayes' rule is an addition in log space, so everything is computed there and nor
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -55,6 +58,20 @@ def normalise(log_joint: ArrayLike, fallback: ArrayLike | None = None) -> Array:
     np.exp(joint, out=joint)
     joint /= joint.sum(axis=0)
     return np.moveaxis(joint, 0, -1)
+
+
+def log_normalise_row(log_joint: Array, fallback: Callable[[], Array] | None = None) -> Array:
+    """`log_normalise` of one row (classes,); ``fallback`` makes the answer where every class is impossible.
+
+    >>> np.exp(log_normalise_row(np.array([-120.0, -121.0]))).round(4).tolist()
+    [0.7311, 0.2689]
+    """
+    top = log_joint.max()
+    if top == -np.inf:
+        log_joint = np.zeros(len(log_joint)) if fallback is None else fallback()
+        top = log_joint.max()
+    relative = log_joint - top
+    return np.asarray(relative - math.log(np.exp(relative).sum()))
 
 
 def _subtract_row_max(log_joint: ArrayLike, fallback: ArrayLike | None) -> Array:

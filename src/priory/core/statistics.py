@@ -171,6 +171,11 @@ class Statistics:
         value: DerivedT = known[1]
         return value
 
+    def find_derived(self, name: str) -> object:
+        """What was derived under this name the last time; None if nothing was."""
+        known = self.__dict__.get("_memo", {}).get(name)
+        return None if known is None else known[1]
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_memo"}
 

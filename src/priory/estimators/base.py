@@ -12,13 +12,13 @@ A classifier defines how to read a table, the statistics of its rows, and log p(
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Generic, Self, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.atomic_state import copy_state, read_state, replace_state
+from priory.core.atomic_state import copy_state, read_state, replace_state, settle_state
 from priory.core.display_table import join_html
 from priory.core.logspace import log_normalise, normalise
 from priory.core.machine import total_memory_bytes
@@ -27,23 +27,35 @@ from priory.core.optional_attribute import optional_attribute
 from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
 from priory.core.typing import Array
-from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
+from priory.errors import DataError, KindError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.estimators.labels import convert_to_numpy, encode_labels, sort_labels
 from priory.estimators.model_summary import summarise_model
 from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, flatten_labels
+from priory.estimators.single_rows import SingleRowMethods
 from priory.models.model_statistics import ModelStatistics
 
 DECLARED_ATTRIBUTES = ("target_", "missing_", "notes")  # what a model has besides its parameters and what it learned
 TableT = TypeVar("TableT")  # what a classifier reads its input into
 
 
-class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
+class BaseClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator, Generic[TableT]):
     """The methods of every Priory classifier. ``statistics_`` is all it has learned.
 
     A classifier may be used by several threads at once: see `priory.core.atomic_state`.
     """
 
-    statistics_: ModelStatistics
+    @property
+    def statistics_(self) -> ModelStatistics:
+        """Everything that was learned: it adds, subtracts and scales."""
+        settle_state(self)
+        if "statistics_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has learned nothing yet; call fit first.")
+        learned: ModelStatistics = vars(self)["statistics_"]
+        return learned
+
+    @statistics_.setter
+    def statistics_(self, statistics: ModelStatistics) -> None:
+        self.__dict__["statistics_"] = statistics
 
     # -- what a classifier provides -------------------------------------------------------------------------------
 
@@ -62,6 +74,10 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
     @abstractmethod
     def _log_prior(self) -> Array:
         """log p(c): the answer where every class is ruled out."""
+
+    def _read_more(self, X: object, learns: bool) -> TableT:
+        """More rows to learn after the first, or rows to forget."""
+        return self._read(X, reset=False)
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -86,23 +102,69 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         self, X: object, y: ArrayLike | None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn from more rows: the result of all calls together is that of one ``fit``."""
+        strict, is_first = self._requires_all_classes, not hasattr(self, "statistics_")
+        table, labels, group = self._read_labelled_rows(X, y, classes, strict)
+        if not is_first:
+            weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+            self._prepare_partial_fit(table, labels, group, weight)
+        self._learn_rows(table, labels, group, classes, sample_weight)
+        self._finish_partial_fit()
+        return self
+
+    def _read_labelled_rows(
+        self, X: object, y: ArrayLike | None, classes: ArrayLike | None, strict: bool
+    ) -> tuple[TableT, Array, Array]:
+        """Rows to learn, all labels, and the number of each row's; ``strict`` if all classes have to be declared."""
         is_first = not hasattr(self, "statistics_")
         if is_first and isinstance(alpha := getattr(self, "alpha", None), str) and alpha == "loo":
             raise DataError("alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.")
-        table = self._read(X, reset=is_first)
-        known = self._resolve_classes(classes, is_first)
-        labels, group = (
-            encode_labels(y) if known is None else encode_labels(y, known, strict=self._requires_all_classes)
-        )
+        table = self._read(X, reset=True) if is_first else self._read_more(X, learns=True)
+        if strict or classes is not None:
+            known = self._resolve_classes(classes, is_first)
+        else:
+            known = None if is_first else self.classes_
+        labels, group = encode_labels(y) if known is None else encode_labels(y, known, strict)
+        return table, labels, group
+
+    def _learn_rows(
+        self,
+        table: TableT,
+        labels: Array,
+        group: Array,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        """Learn from more rows; ``classes`` are declared with them."""
         more = self._compute_statistics(table, labels, group, sample_weight)
-        if not is_first:
-            self._prepare_partial_fit(
-                table, labels, group, check_sample_weight(convert_to_numpy(sample_weight), len(group))
-            )
-        total = more if is_first else self.statistics_ + more
+        total = self.statistics_ + more if hasattr(self, "statistics_") else more
         declared = labels if self._has_declared_class_prior() else classes
         self._replace_statistics(total if declared is None else total.declare_classes(sort_labels(declared)))
-        return self
+
+    @replace_state
+    def _learn_table(self, X: object, y: ArrayLike | None) -> None:
+        self._learn_rows(*self._read_labelled_rows(X, y, None, strict=False))
+
+    def _forget_table(self, X: object, y: ArrayLike | None) -> None:
+        self.forget(X, y)
+
+    def _answer_table(self, X: object) -> Array:
+        return np.asarray(self.predict_proba(X))
+
+    def _wrap_row(self, x: Any, learns: bool) -> object:
+        """A dict as a table of one row, its columns in the order in which they were learned first."""
+        if not isinstance(x, Mapping):
+            raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
+        names = list(vars(self).get("feature_names_in_", x))
+        if set(names) != x.keys():
+            name = next(iter(set(names) ^ x.keys()))
+            raise DataError(
+                f"the row {'lacks' if name in names else 'has'} column {name!r}; the model knows {names[:10]}."
+            )
+        if "feature_names_in_" not in vars(self) and hasattr(self, "statistics_"):
+            return np.array([list(x.values())])
+        import pyarrow as pa  # of all tables the one with names that every installation has
+
+        return pa.table({name: [x[name]] for name in names})
 
     def _has_declared_class_prior(self) -> bool:
         """Whether probabilities of classes are declared, and with them the classes."""
@@ -121,6 +183,9 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
 
     def _finish_fit(self, table: TableT, group: Array, weight: Array | None) -> None:
         """Further steps of ``fit``, after the rows are learned."""
+
+    def _finish_partial_fit(self) -> None:
+        """Further steps of ``partial_fit``, after the rows are learned."""
 
     def _prepare_partial_fit(self, table: TableT, labels: Array, group: Array, weight: Array | None) -> None:
         """Further steps of ``partial_fit``, before the rows are learned."""
@@ -154,7 +219,7 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         time.
         """
         check_is_fitted(self)
-        table = self._read(X, reset=False)
+        table = self._read_more(X, learns=False)
         labels, group = encode_labels(y, self.classes_, strict=False)
         weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
         unknown = np.setdiff1d(labels[group if weight is None else group[weight > 0]], self.classes_)
@@ -299,8 +364,6 @@ class BaseClassifier(ClassifierMixin, BaseEstimator, Generic[TableT]):
         return join_html(summarise_model(repr(self), self.classes_, self.class_count_, self.class_prior_, families))
 
     def _fitted_statistics(self) -> ModelStatistics:
-        if "statistics_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__!r} object has learned nothing yet; call fit first.")
         return self.statistics_
 
     @read_state

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.bag_of_words.tokenizer import Tokenizer
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.fitting import FitPlan
 from priory.calibration.smoothing_search import choose_smoothing
@@ -37,6 +38,7 @@ from priory.models.model_statistics import (
     rearrange_blocks,
 )
 from priory.models.naive_bayes import Model
+from priory.models.open_table import OpenTable
 from priory.models.parameter_count import ParameterCount, count_model_parameters
 from priory.models.probability_tables import ProbabilityTables, tabulate_model
 from priory.models.schema import ColumnBlock, FamiliesLike, Schema, instantiate_family
@@ -90,6 +92,10 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         rows; it then stays fixed until the next ``fit``.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
     missing : "ignore" or "error"
+    new_columns : "learn", "ignore" or "error"
+        What ``partial_fit`` and ``learn_one`` do with named columns that the model does not know yet. With "learn" and
+        "ignore" a column that is absent there, or in ``forget``, is missing in all rows. ``predict`` has its own rule:
+        an absent column is an error, and an unknown one a warning. ``predict_one`` takes rows as they come.
     calibrate : "loo" or False
         Correct the probabilities by the model's answers to rows left out, or leave them as naive Bayes has them.
     refine : "auto", True or False
@@ -155,6 +161,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     """
 
     alpha_: float
+    first_columns_: int  # how many columns the first table had, where later rows have brought more
     _schema: Schema
     _requires_all_classes = False
 
@@ -167,6 +174,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         alpha: float | Literal["loo"] | None = None,
         class_prior: ClassPrior = "estimated",
         missing: str = "ignore",
+        new_columns: str = "learn",
         calibrate: Literal["loo", False] = "loo",
         refine: bool | Literal["auto"] = "auto",
         structure: str = "auto",
@@ -179,6 +187,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         self.alpha = alpha
         self.class_prior = class_prior
         self.missing = missing
+        self.new_columns = new_columns
         self.calibrate = calibrate
         self.refine = refine
         self.structure = structure
@@ -225,6 +234,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         widths = [len(block.names) for block in schema.blocks]
         return (
             len(schema.names) == self.n_features_in_
+            and 0 < vars(self).get("first_columns_", 1) <= len(schema.names)
             and (not hasattr(self, "feature_names_in_") or tuple(self.feature_names_in_) == schema.names)
             and list_record_types(empty.parts) == list_record_types(parts)
             and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
@@ -251,6 +261,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def _check_parameters(self) -> None:
         if self.estimate not in ESTIMATES:
             raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(ESTIMATES)}.")
+        if self.new_columns not in ("learn", "ignore", "error"):
+            raise DataError(f"new_columns is {self.new_columns!r}; use 'learn', 'ignore' or 'error'.")
         if self.missing not in ("ignore", "error"):
             raise DataError(f"missing is {self.missing!r}; use 'ignore' or 'error'.")
         if isinstance(self.alpha, str) and self.alpha != "loo":
@@ -285,11 +297,60 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             self._schema = Schema.of(table, self.families, self._effective_alpha())
         return table
 
+    def _read_more(self, X: object, learns: bool) -> Table:
+        """More rows: a column that they lack is missing in all of them, and a new one is learned as declared."""
+        self._check_parameters()
+        table = read_table(X)
+        if self.new_columns == "error" or not (table.has_names and hasattr(self, "feature_names_in_")):
+            if learns:
+                self._check_no_new_columns(table)
+            return self._read(table, reset=False)
+        if self.new_columns == "learn" and learns:
+            self._add_columns(table)
+        return self._read(table.add_missing_columns(self._schema.names), reset=False)
+
+    def _check_no_new_columns(self, table: Table) -> None:
+        new = self._list_new_columns(table)
+        if new:
+            raise DataError(f"column {new[0]!r} is new; set new_columns to 'learn' or 'ignore', or leave it out.")
+
+    def _list_new_columns(self, table: Table) -> list[str]:
+        if not (table.has_names and hasattr(self, "feature_names_in_")):
+            return []
+        return [name for name in table.names if name not in self._schema.names]
+
+    def _add_columns(self, table: Table) -> None:
+        """Know the new columns of a table."""
+        new = self._list_new_columns(table)
+        if not new:
+            return
+        if table.rows > 1:  # of a stream of single rows this is expected
+            warnings.warn(f"learning columns the model did not know: {new[:10]}", PrioryWarning, stacklevel=6)
+        self.__dict__.setdefault("first_columns_", len(self._schema.names))
+        self._know_columns((*self._schema.names, *new))
+
+    def _know_columns(self, names: tuple[str, ...]) -> None:
+        self._schema = replace(self._schema, names=names)
+        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+
+    def _drop_new_columns(self) -> None:
+        """Columns that rows brought leave with their last cell; those of the first table stay."""
+        first, filled = vars(self).get("first_columns_"), {n for block in self._schema.blocks for n in block.names}
+        if first is None:
+            return
+        names = self._schema.names
+        kept = (*names[:first], *(name for name in names[first:] if name in filled))
+        if len(kept) == first:
+            del self.__dict__["first_columns_"]
+        if kept != names:
+            self._know_columns(kept)
+
     def _check_columns(self, table: Table, reset: bool) -> None:
         """Remember the columns, or compare with them: by number where the table has no names."""
         if reset:
             self.n_features_in_ = len(table.names)
-            self.__dict__.pop("feature_names_in_", None)
+            for name in ("feature_names_in_", "first_columns_"):
+                self.__dict__.pop(name, None)
             if table.has_names:
                 self.feature_names_in_ = np.array(table.names, dtype=object)
         elif not table.has_names and len(table.names) != self.n_features_in_:
@@ -320,6 +381,23 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def _column_names(self) -> list[tuple[str, ...]]:
         return [block.names for block in self._schema.blocks]
 
+    def _wrap_row(self, x: Any, learns: bool) -> list[object]:
+        """A dict as a table of one row; where it is not learned, with the columns of the model."""
+        if not isinstance(x, Mapping):
+            raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
+        if hasattr(self, "statistics_"):
+            return [x if learns else {name: x.get(name) for name in self._schema.names}]
+        declared = self.families if isinstance(self.families, Mapping) else {}
+        return [{**x, **{name: None for name in declared if name not in x}}]
+
+    def _open_model(self) -> OpenTable | None:
+        model = self._model()
+        return OpenTable(model, self.new_columns, self.missing == "error") if OpenTable.can_open(model) else None
+
+    def _list_tokenizers(self) -> list[Tokenizer]:
+        families = (instantiate_family(block.candidates[0]) for block in self._schema.blocks)
+        return [family.build_model().vocabulary.tokenizer for family in families if isinstance(family, Text)]
+
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
         return [block.keep_cells(x) for block, x in zip(self._schema.blocks, cells, strict=False)]
 
@@ -341,6 +419,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         known = self._schema.keep_columns(Model(self._schema, statistics).find_filled_columns())
         left = rearrange_blocks(statistics, self._schema, known)
         self._schema = known
+        self._drop_new_columns()
         super()._set_statistics(left)
 
     def _finish_fit(self, table: Table, group: Array, weight: Array | None) -> None:

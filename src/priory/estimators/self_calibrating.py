@@ -20,18 +20,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.bag_of_words.tokenizer import Tokenizer
 from priory.calibration.calibrator import (
     CalibratableModel,
     CalibratedModel,
     Calibrator,
 )
 from priory.calibration.corrections import Corrections
-from priory.core.atomic_state import copy_state, read_state, replace_state
+from priory.core.atomic_state import copy_state, find_guard, read_state, replace_state, settle_state
 from priory.core.content_hash import hash_content
 from priory.core.display_table import join_words
 from priory.core.logspace import log_normalise
@@ -41,10 +43,12 @@ from priory.core.typing import Array
 from priory.errors import DataError, NotAvailableError, StaleModelError
 from priory.estimators.base import BaseClassifier, TableT, check_row_counts
 from priory.estimators.labels import convert_to_numpy, encode_labels
+from priory.estimators.row_stream import RowStream, StreamCorrections
 from priory.estimators.scikit_learn import check_is_fitted
 from priory.evaluation.scores import Scores
 from priory.models.cells import Cells, take_rows
 from priory.models.model_statistics import ModelStatistics
+from priory.models.open_model import OpenModel
 from priory.models.row_sample import RowSample, choose_memory, split_weights
 
 if TYPE_CHECKING:
@@ -85,6 +89,14 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     @abstractmethod
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
         """Cells as a sample of rows keeps them: texts as bags of tokens."""
+
+    def _open_model(self) -> OpenModel[Any] | None:
+        """The model opened for single rows; None if a row would cost as much as all that was learned."""
+        return None
+
+    def _list_tokenizers(self) -> list[Tokenizer]:
+        """The tokenizers of the texts among the columns."""
+        return []
 
     def _log_joint(self, table: TableT) -> Array:
         return self._model().log_joint(self._read_cells(table))
@@ -157,8 +169,13 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     @property
     def _corrections(self) -> Corrections | None:
         """The corrections in use: those that were kept, or those that follow from the record."""
-        kept: Corrections | None = self.__dict__.get("corrections_")
+        kept = self._kept_corrections()
         return self._derive_corrections(self._fitted_statistics()) if kept is None else kept
+
+    def _kept_corrections(self) -> Corrections | None:
+        settle_state(self)
+        kept: Corrections | None = self.__dict__.get("corrections_")
+        return kept
 
     @property
     @optional_attribute
@@ -178,11 +195,13 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     @property
     def sample_changes_(self) -> int:
         """The number of kept rows that came or went since the corrections were derived."""
+        settle_state(self)
         return int(self.__dict__.get("sample_changes_", 0))
 
     @property
     def stale_(self) -> tuple[str, ...]:
         """The corrections that were dropped because no rows are kept to derive them from; see ``refresh``."""
+        settle_state(self)
         names: tuple[str, ...] = self.__dict__.get("stale_", ())
         return names
 
@@ -218,9 +237,12 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             changes += rows if before is None else statistics.sample.count_changes(before.sample)
         if not self._has_fitting_corrections() or changes > self.refresh_after * rows:
             self._drop_derived()
-            self._use_corrections(self._derive_corrections(statistics))
         elif changes:
             self.__dict__["sample_changes_"] = changes
+
+    def _finish_partial_fit(self) -> None:
+        if self._kept_corrections() is None:
+            self._use_corrections(self._derive_corrections(self.statistics_))
 
     def _drop_derived(self) -> None:
         """Derive corrections anew when they are needed; name them if they cannot be."""
@@ -275,7 +297,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         return () if self._corrections is None else self._corrections.names
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        kept: Corrections | None = self.__dict__.get("corrections_")  # a repr derives nothing
+        kept = self._kept_corrections()  # a repr derives nothing
         corrections = join_words(kept.names) if kept is not None else ""
         return super().__repr__(N_CHAR_MAX) + (f" corrected by {corrections}" if corrections else "")
 
@@ -298,11 +320,87 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     def _has_fitting_corrections(self) -> bool:
         """Whether the corrections in the model's own state, if there are any, are for this model."""
-        kept: Corrections | None = self.__dict__.get("corrections_")
+        kept = self._kept_corrections()
         if kept is None:
             return True
         model = self._model()
         return kept.fits_model(len(model.classes), model.n_parts, model.encoded_widths)
+
+    # -- rows one at a time --------------------------------------------------------------------------------------
+
+    def _make_stream(self) -> RowStream[Any] | None:
+        model = self._open_model()
+        if model is None:
+            return None
+        stream = RowStream(model, self.statistics_)
+        kept = self._kept_corrections()
+        if kept is not None or not self.calibrate:
+            stream.corrections = self._follow_corrections(kept, is_fresh=self._are_derived(kept))
+        return stream
+
+    def _are_derived(self, corrections: Corrections | None) -> bool:
+        """Whether corrections are as they were derived from the record: they have seen the rows it keeps only."""
+        return self.statistics_.sample is not None and self.statistics_.find_derived("corrections") is corrections
+
+    def _follow_corrections(self, corrections: Corrections | None, is_fresh: bool) -> StreamCorrections:
+        """Corrections for single rows; ``is_fresh`` if they were derived from the record as it is."""
+        sample = self.statistics_.sample
+        seen = set(sample.hashes.tolist()) if is_fresh and sample is not None else None
+        changes = 0 if is_fresh else self.sample_changes_
+        return StreamCorrections(corrections, self._list_tokenizers(), self.refresh_after, changes, seen)
+
+    def _prepare_answer(self, stream: RowStream[Any]) -> None:
+        """Derive anew what is not valid any more: the corrections or, where there are none, the choice of families."""
+        if stream.corrections is None:
+            settle_state(self)
+            corrections = self._derive_corrections(self.statistics_)
+            self._use_corrections(corrections)
+            stream.corrections = self._follow_corrections(corrections, is_fresh=True)
+        if stream.corrections.rows is None and stream.model.needs_record:
+            settle_state(self)
+            stream.model.follow_record(self._model(), self.refresh_after)
+
+    def _settle(self) -> None:
+        guard = find_guard(self)
+        stream: RowStream[Any] | None = guard.stream
+        if stream is None:
+            return
+        guard.stream = None  # from here on the record is read as it is
+        draft = copy_state(self)
+        try:
+            draft._count_rows(stream)
+        except BaseException:
+            guard.stream = stream
+            raise
+        same_columns = draft._column_names() == self._column_names()
+        self.__dict__ = draft.__dict__
+        if same_columns:
+            stream.restart(self.statistics_)
+            guard.stream = stream
+
+    def _count_rows(self, stream: RowStream[Any]) -> None:
+        """Count the rows of a stream into the record, and keep its sample and its corrections."""
+        total = replace(self.statistics_, sample=None)
+        if stream.learned:
+            total = total + self._observe_pending(stream, stream.learned)
+        if stream.forgotten:
+            total = total - self._observe_pending(stream, stream.forgotten)
+        if stream.sample is not None:
+            total = replace(total, sample=stream.sample.close(partial(self._sample_pending, stream)))
+        if stream.corrections is None:
+            self._drop_derived()
+        else:
+            self._use_corrections(stream.corrections.corrections)
+            if stream.corrections.changes:
+                self.__dict__["sample_changes_"] = stream.corrections.changes
+        self._set_statistics(total)
+
+    def _observe_pending(self, stream: RowStream[Any], pending: Sequence[tuple[Any, int]]) -> ModelStatistics:
+        rows, group = zip(*pending, strict=True)
+        return self._model().observe(stream.model.make_cells(rows), np.array(group, dtype=np.int32), None)
+
+    def _sample_pending(self, stream: RowStream[Any], rows: Sequence[Any], group: Array, memory: int) -> RowSample:
+        return self._sample_rows(stream.model.make_cells(rows), self.classes_, group, None, memory)[0]
 
     # -- judging -------------------------------------------------------------------------------------------------
 

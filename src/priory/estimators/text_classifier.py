@@ -47,6 +47,7 @@ from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
 from priory.models.model_statistics import ModelStatistics
+from priory.models.open_texts import OpenTexts
 from priory.models.parameter_count import ParameterCount, count_text_parameters
 from priory.models.probability_tables import (
     ProbabilityTables,
@@ -538,6 +539,16 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     def _column_names(self) -> list[tuple[str, ...]]:
         return [TEXT_COLUMN_NAMES]
+
+    def _wrap_row(self, x: Document, learns: bool) -> list[Document]:
+        return [x]
+
+    def _open_model(self) -> OpenTexts | None:
+        model = self._model()
+        return OpenTexts(model) if OpenTexts.can_open(model) else None
+
+    def _list_tokenizers(self) -> list[Tokenizer]:
+        return [self._build_vocabulary().tokenizer]
 
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
         return [TextCells(self._read_bags(column.data)) for column in cells if isinstance(column, TextCells)]

@@ -215,6 +215,12 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         p = np.exp(mass)
         return GammaParameters((p * k).sum(axis=-1), (p * a / b).sum(axis=-1))
 
+    def shape_posterior(self) -> tuple[Array, Array, Array, Array]:
+        """Shapes (last axis), their log probabilities, and the belief ``a``, ``b`` about the rate for each."""
+        k, mass, a, b = self._shape_posterior
+        cells = np.broadcast_shapes(k.shape, mass.shape, a.shape, b.shape)
+        return tuple(np.broadcast_to(v, cells).copy() for v in (k, mass, a, b))  # type: ignore[return-value]
+
     # -- probabilities -------------------------------------------------------------------------------------------
 
     def log_density(self, x: ArrayLike, parameters: GammaParameters) -> Array:

@@ -94,13 +94,17 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
     def posterior(self, statistics: Moments) -> Self:
         n, (mantissa, exponent) = statistics.n, np.frexp(self.unit)
         mean = np.where(n > 0, statistics.means(exponent) / mantissa, self.location)
+        return self._update(n, mean, n * np.maximum(statistics.variances(exponent), 0.0) / mantissa**2)
+
+    def _update(self, n: Array, mean: Array, spread: Array) -> Self:
+        """The belief after ``n`` rows with these means and sums of squares about them, in units."""
         strength = self.strength + n
         pull = n * self.strength / strength * (mean - self.location) ** 2
         return type(self)(
             (self.strength * np.asarray(self.location) + n * mean) / strength,
             strength,
             self.shape + n / 2,
-            self.scale + (n * np.maximum(statistics.variances(exponent), 0.0) / mantissa**2 + pull) / 2,
+            self.scale + (spread + pull) / 2,
             self.unit,
         )
 
@@ -170,20 +174,36 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
 
     # -- classes by columns, in units throughout, so that nothing overflows -------------------------------------------
 
+    def scale_to(self, unit: Array) -> Self:
+        """The same belief in other units (columns,)."""
+        ratio = np.asarray(self.unit) / unit
+        return replace(self, location=self.location * ratio, scale=self.scale * ratio**2, unit=unit)
+
+    @staticmethod
+    def find_variance_floor(statistics: Moments) -> Array:
+        """The least variance that a class of each column may have, in units squared."""
+        return _find_variance_floor(statistics)
+
+    def _find_student_t_tables(self, floor: Array) -> tuple[Array, ...]:
+        """Centre, precision, power and constant of the log predictive, its variance at least ``floor``."""
+        belief = replace(self, scale=np.maximum(self.scale, np.asarray(self.shape) * floor))
+        *rest, constant = belief._student_t_parameters()
+        return *rest, constant - (constant != 0) * np.log(self.unit)
+
+    def student_t_tables(self, n: Array, mean: Array, spread: Array, floor: Array) -> tuple[Array, ...]:
+        """The tables of the belief after ``n`` rows with these means and sums of squares about them, in units."""
+        return self._update(n, np.where(n > 0, mean, self.location), spread)._find_student_t_tables(floor)
+
     def _tables(self, statistics: Moments, estimate: str) -> tuple[Array, ...]:
         """Centre, precision, (power,) and constant of the log density, each (classes, columns).
 
         Centre and precision are in units of the column; a class without rows has a constant of zero and says nothing.
         """
         unit = statistics.units()
-        ratio = np.asarray(self.unit) / unit
-        prior = replace(self, location=self.location * ratio, scale=self.scale * ratio**2, unit=unit)
+        prior = self.scale_to(unit)
         floor = _find_variance_floor(statistics)
         if estimate == "predictive":
-            belief = prior + statistics
-            belief = replace(belief, scale=np.maximum(belief.scale, np.asarray(belief.shape) * floor))
-            *rest, constant = belief._student_t_parameters()
-            return *rest, constant - (constant != 0) * np.log(unit)
+            return (prior + statistics)._find_student_t_tables(floor)
         if estimate == "ml":
             exponent = statistics.find_exponents()
             mean, variance = statistics.means(exponent), np.where(statistics.n > 0, statistics.variances(exponent), 0.0)

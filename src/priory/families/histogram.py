@@ -95,7 +95,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
 
     # -- the bins ------------------------------------------------------------------------------------------------
 
-    def _get_bins(self, statistics: ValueCounts) -> tuple[Array, Array, float]:
+    def choose_bins(self, statistics: ValueCounts) -> tuple[Array, Array, float]:
         """Edges (bins + 1,), counts (…, bins) and alpha of the best histogram."""
         return statistics.derive("bins", self._choose_bins, self)
 
@@ -123,7 +123,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     # -- beliefs -------------------------------------------------------------------------------------------------
 
     def posterior(self, statistics: ValueCounts) -> Self:
-        edges, counts, alpha = self._get_bins(statistics)
+        edges, counts, alpha = self.choose_bins(statistics)
         return replace(self, alpha=alpha + counts, edges=edges)
 
     @classmethod
@@ -131,7 +131,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         return cls()
 
     def ml(self, statistics: ValueCounts) -> BinProbabilities:
-        edges, counts, _ = self._get_bins(statistics)
+        edges, counts, _ = self.choose_bins(statistics)
         return BinProbabilities(edges, counts / nan_where_zero(counts.sum(axis=-1, keepdims=True)))
 
     def mode(self) -> BinProbabilities:
@@ -151,7 +151,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         return dirichlet.log_normaliser(np.asarray(self.alpha))
 
     def log_evidence(self, statistics: ValueCounts) -> Array:
-        edges, counts, alpha = self._get_bins(statistics)
+        edges, counts, alpha = self.choose_bins(statistics)
         return np.asarray(dirichlet.log_evidence(np.asarray(alpha), counts) - counts @ _log_widths(edges))
 
     def draw(self, rng: np.random.Generator, size: int) -> BinProbabilities:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from priory.bag_of_words.documents import Document
 from priory.bag_of_words.token_bags import AnyDocuments, count_letters
 from priory.core.typing import Array
 
@@ -17,6 +18,12 @@ MIN_RELATIVE_LOG_LIKELIHOOD = -1e4  # what a model calls impossible may still be
 def measure_text_lengths(texts: AnyDocuments) -> Array:
     """(rows,): lengths in thousands of letters, so that the weight of a text of usual length stays near one."""
     return np.maximum(count_letters(texts), MIN_TEXT_LETTERS) / 1000
+
+
+def measure_text_length(text: Document) -> float:
+    """The length of one text, as `measure_text_lengths` has it."""
+    letters = len(text) if isinstance(text, str) or text.isascii() else len(text.decode("utf-8", "replace"))
+    return max(letters, MIN_TEXT_LETTERS) / 1000
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from priory.core.content_hash import scramble_bits
+from priory.core.content_hash import WORD_MASK, scramble_bits, scramble_number
 from priory.core.registration import register_record
 from priory.core.sharding import map_shards
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
@@ -189,7 +189,7 @@ def hash_labelled_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], c
     A missing cell adds nothing, and a column is known by its name: neither the order of the columns nor columns that
     are empty matter.
     """
-    keys = [[np.uint64(hash_bytes(b"column " + name.encode(errors="surrogatepass"))) for name in n] for n in names]
+    keys = [[np.uint64(hash_column_name(name)) for name in n] for n in names]
     labels = np.array([hash_value(label) for label in classes.tolist()], dtype=np.uint64)
     total = np.empty(len(group), dtype=np.uint64)
 
@@ -203,6 +203,16 @@ def hash_labelled_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], c
     for _ in map_shards(hash_shard, len(group)):
         pass
     return np.minimum(total, np.uint64(NO_LIMIT - 1))
+
+
+def hash_column_name(name: str) -> int:
+    """What the hashes of a column's cells are crossed with."""
+    return hash_bytes(b"column " + name.encode(errors="surrogatepass"))
+
+
+def finish_row_hash(label_hash: int, cells_hash: int) -> int:
+    """The hash of a row with a label, from the sum of the hashes of its cells; see `hash_labelled_rows`."""
+    return min(scramble_number((label_hash + cells_hash) & WORD_MASK), NO_LIMIT - 1)
 
 
 def split_weights(sample: RowSample, folds: int) -> Array:

@@ -59,6 +59,14 @@ class Table:
         matrix = None if self.matrix is None else self.matrix[rows]
         return replace(self, rows=len(rows), matrix=matrix, columns=tuple(c.take_rows(rows) for c in self.columns))
 
+    def add_missing_columns(self, names: Sequence[str]) -> Table:
+        """This table with those of the named columns that it lacks, all cells missing."""
+        absent = tuple(name for name in names if name not in self.names)
+        if not absent:
+            return self
+        columns = self.columns or tuple(Column("number", np.asarray(x, dtype=float)) for x in np.asarray(self.matrix).T)
+        return Table(self.rows, (*self.names, *absent), True, (*columns, *(Column("empty") for _ in absent)))
+
     def column_kinds(self) -> dict[str, ColumnKind]:
         """The kind of each column."""
         if self.matrix is not None:

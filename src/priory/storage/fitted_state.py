@@ -12,11 +12,13 @@ from priory.calibration.corrections import Corrections
 from priory.core.registration import EstimatorRegistration, count_columns, list_record_types
 from priory.core.typing import Array
 from priory.errors import ModelFileError
+from priory.models.model_statistics import ModelStatistics
 from priory.storage.registry import collect_learned_attributes, find_estimator
 from priory.storage.validation import TypeHint, check_value, matches_type_hint
 
 # Attributes that estimators have without declaring them in their class body: scikit-learn's own, and properties.
 COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
+    "statistics_": ModelStatistics,
     "n_features_in_": int,
     "feature_names_in_": Array,
     "clock_": float,

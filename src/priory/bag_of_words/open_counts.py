@@ -1,0 +1,130 @@
+"""Counts of tokens that change document by document: what a text model learns, forgets and says of one document.
+
+A record is a value: to add a document to it makes a new record, at the cost of its whole vocabulary. Here the counts
+are changed in place, so a document costs what it is, whatever was counted before. The answers are those of the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from priory._kernel import text as kernel
+from priory.bag_of_words.documents import Document, prepare_document
+from priory.bag_of_words.models import BagOfWords, ComplementBag, PoissonBag, TokenDrawBag
+from priory.bag_of_words.text_model import TextModel, TextRecords
+from priory.bag_of_words.token_counts import TokenCounts
+from priory.bag_of_words.tokenizer import Tokenizer
+from priory.bag_of_words.vocabulary import GrowingVocabulary
+from priory.core.typing import Array
+
+
+class Sums(Protocol):
+    """What the score of a document depends on besides its own tokens."""
+
+    @property
+    def n_used(self) -> int:
+        """The number of tokens in use."""
+
+    @property
+    def totals(self) -> Array:
+        """(classes,): the counts of all tokens."""
+
+
+class SingleTextReader:
+    """One document at a time, as the kernel reads it."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.rule = tokenizer.build_rule([""])
+        self.wide_rule = tokenizer.build_rule(["é"])
+
+    def prepare(self, document: Document) -> tuple[Document, kernel.Rule]:
+        """The document, and the rule to read it by."""
+        if document.isascii():
+            return document, self.rule
+        return prepare_document(document, 0, self.tokenizer.lowercase), self.wide_rule
+
+
+class OpenCounts:
+    """The counts of a text model, opened for single documents.
+
+    >>> from priory.bag_of_words.tokenizer import Tokenizer
+    >>> model = TextModel("binary", 1.0, False, GrowingVocabulary(Tokenizer()))
+    >>> texts, group = ["win cash", "lunch?"], np.array([0, 1])
+    >>> counts = OpenCounts(model, model.count(texts[:1], group[:1], 2))
+    >>> counts.learn("lunch?", 1)
+    >>> counts.log_likelihood("win lunch", np.ones(2)).round(3).tolist()  # as ``model.score`` has it
+    [-2.526, -2.079]
+    """
+
+    def __init__(self, model: TextModel, records: TextRecords) -> None:
+        counts = records[0]
+        assert isinstance(counts, TokenCounts)
+        tokenizer = model.vocabulary.tokenizer
+        self.bag = model.build_bag(records)
+        self.reader = SingleTextReader(tokenizer)
+        self.kernel = open_kernel(counts.arena, counts.ends, counts.counts, tokenizer)
+        self.finish = FINISH[next(kind for kind in FINISH if isinstance(self.bag, kind))]
+
+    @staticmethod
+    def can_open(model: TextModel, records: TextRecords) -> bool:
+        """Whether the score of a document depends on its own tokens and a few sums only, and no token was dropped."""
+        return (
+            isinstance(model.vocabulary, GrowingVocabulary)
+            and model.vocabulary.keeps_all_tokens
+            and model.vocabulary.max_tokens is None
+            and model.vocabulary.tokenizer.stem is None
+            and not model.average
+            and model.alpha != "evidence"
+            and model.alpha > 0
+            and isinstance(model.build_bag(records), tuple(FINISH))
+            and isinstance(records[0], TokenCounts)
+            and records[0].missed == 0
+        )
+
+    def learn(self, document: Document, group: int) -> None:
+        """Add a document of class ``group``."""
+        text, rule = self.reader.prepare(document)
+        self.kernel.learn(text, rule, group, self.bag.binary)
+
+    def forget(self, document: Document, group: int) -> bool:
+        """Take a document away and return True; False, and nothing has changed, if it cannot have been learned."""
+        text, rule = self.reader.prepare(document)
+        return self.kernel.forget(text, rule, group, self.bag.binary)
+
+    def log_likelihood(self, document: Document, n: Array) -> Array:
+        """(classes,): the score of a document, as `TextModel.score` has it; ``n`` are the documents of each class."""
+        text, rule = self.reader.prepare(document)
+        sums, length = self.kernel.score(text, rule, self.bag.binary, self.bag.alpha, self.finish is _finish_complement)
+        return self.finish(sums, length, self.bag, self.kernel, n)
+
+
+def open_kernel(arena: Array, ends: Array, counts: Array, tokenizer: Tokenizer) -> kernel.OpenCounter:
+    """Counts of tokens (tokens, classes) opened for single documents."""
+    table = np.ascontiguousarray(counts, dtype=float)
+    return kernel.OpenCounter(table.shape[1], arena, ends, table, tokenizer.analyzer == "word")
+
+
+def _finish_token_draws(sums: Array, length: float, bag: BagOfWords, counts: Sums, n: Array) -> Array:
+    return np.asarray(sums - length * np.log(counts.totals + bag.alpha * counts.n_used))
+
+
+def _finish_poisson(sums: Array, length: float, bag: BagOfWords, counts: Sums, n: Array) -> Array:
+    rates = (counts.totals + bag.alpha * counts.n_used) / (n + 1)
+    return np.asarray(sums - length * np.log(n + 1) - rates)
+
+
+def _finish_complement(sums: Array, length: float, bag: BagOfWords, counts: Sums, n: Array) -> Array:
+    others = counts.totals.sum() - counts.totals + bag.alpha * counts.n_used
+    return np.asarray(length * np.log(others) - sums)
+
+
+# log p(document | class) from the sum of log(count + alpha) over its tokens, by kind of bag
+FINISH: dict[type[BagOfWords], Callable[[Array, float, BagOfWords, Sums, Array], Array]] = {
+    TokenDrawBag: _finish_token_draws,
+    PoissonBag: _finish_poisson,
+    ComplementBag: _finish_complement,
+}

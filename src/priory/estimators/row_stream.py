@@ -1,0 +1,217 @@
+"""Rows one at a time: a record stays a value, and what single rows change is kept in front of it until somebody looks.
+
+    statistics_  =  the record  +  rows learned since  -  rows forgotten since
+
+A `RowStream` holds the rows that the record lacks, a model that has learned them in place (`priory.models.open_model`),
+and the sample of rows as it is now. Learning, forgetting and answering cost what the row is. The rows are counted into
+the record with ``+`` and ``-`` when the record is asked for, or when they take too much memory.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Generic
+
+import numpy as np
+
+from priory.bag_of_words.open_counts import SingleTextReader, open_kernel
+from priory.bag_of_words.token_features import TokenFeatures
+from priory.bag_of_words.tokenizer import Tokenizer
+from priory.bag_of_words.word_pairs import make_pair_hasher
+from priory.calibration.corrections import Corrections
+from priory.calibration.row_corrections import RowCorrections, step_tempering
+from priory.core.logspace import log_normalise_row
+from priory.core.typing import Array, Label
+from priory.models.cells import hash_value
+from priory.models.model_statistics import ModelStatistics
+from priory.models.open_model import OpenModel, RowT
+from priory.models.open_sample import OpenSample
+from priory.models.row_sample import finish_row_hash
+
+MAX_PENDING_BYTES = 1 << 26  # of rows that the record lacks
+MAX_REMEMBERED_ROWS = 100_000  # rows learned one at a time whose hashes are remembered
+
+
+class RowStream(Generic[RowT]):
+    """What single rows have changed since they were last counted into the record."""
+
+    def __init__(self, model: OpenModel[RowT], statistics: ModelStatistics) -> None:
+        self.model, self.labels = model, statistics.classes.tolist()
+        self.sample: OpenSample[RowT] | None = None
+        self.corrections: StreamCorrections | None = None  # None: not derived yet, or not valid any more
+        self._group = {label: group for group, label in enumerate(self.labels)}
+        self._label_type = type(self.labels[0])
+        self._label_hashes = [hash_value(label) for label in self.labels]
+        self._remembered: OrderedDict[int, int] = OrderedDict()  # how often each of the last rows was learned
+        self.restart(statistics)
+
+    def restart(self, statistics: ModelStatistics) -> None:
+        """Go on from a record that has all rows."""
+        self.learned: list[tuple[RowT, int]] = []
+        self.forgotten: list[tuple[RowT, int]] = []
+        self.pending_bytes = 0
+        self._new: dict[int, int] = {}  # how often each row was learned since
+        self.sample = None if statistics.sample is None else OpenSample(statistics.sample)
+
+    @property
+    def has_pending_rows(self) -> bool:
+        """Whether the record lacks rows."""
+        return bool(self.learned or self.forgotten)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows that the record lacks take too much memory."""
+        return self.pending_bytes > MAX_PENDING_BYTES
+
+    def find_group(self, label: object) -> int | None:
+        """The number of a class; None if it is new, or a label of another type."""
+        plain = label.item() if isinstance(label, np.generic) else label
+        return self._group.get(plain) if type(plain) is self._label_type else None
+
+    def hash_row(self, row: RowT, group: int) -> int:
+        """The hash of a row and its class: that of `priory.models.row_sample`, if there is a sample."""
+        if self.sample is None:
+            return hash((row, group))
+        return finish_row_hash(self._label_hashes[group], self.model.hash_row(row))
+
+    def learn(self, row: RowT, group: int) -> None:
+        """Learn a row."""
+        row_hash = self.hash_row(row, group)
+        if self.corrections is not None:
+            self.corrections.learn(self.model, row, group, row_hash)
+        self.model.learn(row, group)
+        self.learned.append((row, group))
+        self.pending_bytes += self.model.measure_row(row)
+        self._new[row_hash] = self._new.get(row_hash, 0) + 1
+        self._remembered[row_hash] = self._remembered.get(row_hash, 0) + 1
+        if len(self._remembered) > MAX_REMEMBERED_ROWS:
+            self._remembered.popitem(last=False)
+        if self.sample is not None and (changes := self.sample.add(row_hash, row, group)):
+            self._count_changes(changes)
+
+    def forget(self, row: RowT, group: int) -> bool:
+        """Forget a row; False, and nothing has changed, if that is for the record to decide.
+
+        It is where the row may not have been learned, and where it is the last of its class.
+        """
+        row_hash = self.hash_row(row, group)
+        is_known = row_hash in self._remembered or (self.sample is not None and row_hash in self.sample)
+        if self.model.n[group] <= 1 or (self.sample is not None and not self.sample.can_remove(row_hash)):
+            return False
+        if not self.model.forget(row, group, is_known, is_new=row_hash in self._new):
+            return False
+        for counts in (self._remembered, self._new):
+            if counts.get(row_hash, 0) > 1:
+                counts[row_hash] -= 1
+            else:
+                counts.pop(row_hash, None)
+        self.forgotten.append((row, group))
+        self.pending_bytes += self.model.measure_row(row)
+        if self.corrections is not None and self.corrections.has_seen(row_hash):
+            self.corrections = None
+        if self.sample is not None and (changes := self.sample.remove(row_hash)):
+            self._count_changes(changes)
+        return True
+
+    def _count_changes(self, changes: int) -> None:
+        """Kept rows came or went: the corrections may have to be derived anew."""
+        assert self.sample is not None
+        if self.corrections is not None:
+            self.corrections.changes += changes
+            if self.corrections.changes > self.corrections.refresh_after * len(self.sample):
+                self.corrections = None
+
+    def log_probabilities(self, row: RowT) -> Array | None:
+        """(classes,): log p(c | x); None if that is for the record to say. ``corrections`` must be there."""
+        assert self.corrections is not None
+        answer = self.corrections.log_probabilities(self.model, row)
+        if answer is None:
+            joint = self.model.log_joint(row)
+            return None if joint is None else log_normalise_row(joint, self.model.log_prior)
+        shift = self.model.find_prior_shift()
+        return answer if shift is None else log_normalise_row(answer + shift, self.model.log_prior)
+
+
+class StreamCorrections:
+    """The corrections in use, and which rows they have seen."""
+
+    def __init__(
+        self,
+        corrections: Corrections | None,  # None if there are too few rows for any
+        tokenizers: Sequence[Tokenizer],  # of each text
+        refresh_after: float,
+        changes: int,  # kept rows that came or went since the corrections were derived
+        seen: set[int] | None,  # the hashes of the rows they were derived from; None if that is not known
+    ) -> None:
+        self.refresh_after, self.changes, self.seen = refresh_after, changes, seen
+        self.rows = None if corrections is None else RowCorrections(corrections)
+        self.tempers = corrections is not None and (not corrections.members or bool(tokenizers))
+        chosen = zip(corrections.tokens, tokenizers, strict=True) if corrections and corrections.tokens else ()
+        self.finders = [TokenFinder(tokens, tokenizer) for tokens, tokenizer in chosen]
+
+    @property
+    def corrections(self) -> Corrections | None:
+        """The corrections as they are now."""
+        return None if self.rows is None else self.rows.corrections
+
+    def learn(self, model: OpenModel[RowT], row: RowT, group: int, row_hash: int) -> None:
+        """Predict, then learn: the tempering learns from the answer to a row before the model has learned it."""
+        if self.rows is None or not self.tempers:
+            return
+        tempering = self.rows.corrections.tempering
+        self.rows.update_tempering(step_tempering(tempering, model.evidence(row), group))
+        if self.seen is not None:
+            self.seen.add(row_hash)
+
+    def has_seen(self, row_hash: int) -> bool:
+        """Whether the corrections may depend on a row."""
+        return self.rows is not None and (self.seen is None or row_hash in self.seen)
+
+    def log_probabilities(self, model: OpenModel[RowT], row: RowT) -> Array | None:
+        """(classes,): log p(c | x) with the estimated class prior; None without corrections."""
+        if self.rows is None:
+            return None
+        texts = model.list_texts(row) if self.finders else ()
+        tokens = [finder.find(text) for finder, text in zip(self.finders, texts, strict=False)]
+        evidence = model.evidence(row) if self.tempers else None
+        return self.rows.log_probabilities(model.list_coded_cells(row), evidence, tokens)
+
+
+class TokenFinder:
+    """The tokens of one text at a time that corrections give a weight to."""
+
+    def __init__(self, tokens: TokenFeatures, tokenizer: Tokenizer) -> None:
+        self.reader = SingleTextReader(tokenizer)
+        self.kernel = open_kernel(tokens.arena, tokens.ends, np.zeros((len(tokens.ends), 1)), tokenizer)
+        nodes = self.kernel.first_nodes
+        self.column = np.full(max(2 * len(nodes), int(nodes.max(initial=0)) + 1), -1)
+        self.column[nodes] = np.arange(len(nodes))
+        self.tokens, self.pairs = tokens, SinglePairReader(tokenizer) if len(tokens.pairs) else None
+
+    def find(self, text: str | bytes) -> Array:
+        """The numbers of the tokens of a text, and of its pairs of words, each once."""
+        nodes, _ = self.kernel.find(*self.reader.prepare(text))
+        columns = self.column[nodes[nodes < len(self.column)]]
+        if self.pairs is not None:
+            columns = np.append(columns, self.tokens.find_pairs(self.pairs.list_buckets(text)))
+        return np.asarray(columns[columns >= 0])
+
+
+class SinglePairReader:
+    """The pairs of words of one text at a time."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.reader = SingleTextReader(replace(tokenizer, ngram_range=(2, 2)))
+        self.hasher = make_pair_hasher()
+
+    def list_buckets(self, text: str | bytes) -> Array:
+        """The buckets of the pairs of a text, each once."""
+        document, rule = self.reader.prepare(text)
+        return np.unique(self.hasher.list_buckets([document], rule)[1])
+
+
+def find_best_label(answer: dict[Label, float]) -> Label | None:
+    """The most probable label; None if there is none."""
+    return max(answer, key=answer.__getitem__) if answer else None

@@ -1,0 +1,274 @@
+"""Columns of one family opened for single cells: counts that are changed in place, and what they say of one cell.
+
+What is chosen by all rows together (the bins of a histogram, the smoothing, the location of a prior) is that of the
+record that the columns were opened from; the counts are those of all rows. A value that is met for the first time is
+copied from the record, so that a cell costs the same however many values there are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from priory.core.column_kernels import round_number_to_bits
+from priory.core.logspace import log_sum_exp
+from priory.core.special_functions import gammaln
+from priory.core.typing import Array
+from priory.families.base import AnyFamily
+from priory.families.bernoulli import Bernoulli
+from priory.families.categorical import Categorical
+from priory.families.gamma import Gamma
+from priory.families.gaussian import Gaussian
+from priory.families.histogram import Histogram
+from priory.families.moments import Moments
+from priory.families.poisson import MAX_EXACT_COUNT, Poisson
+from priory.families.value_counts import ValueCounts
+
+
+class OpenColumns(Protocol):
+    """Some columns of a block, opened for single rows."""
+
+    def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
+        """Count a row ``rows`` times (-1 to forget it); False if another family, or other bins, may be better now."""
+
+    def score(self, cells: Sequence[Any]) -> Array | float | None:
+        """(classes,): log p(cells | class), up to what all classes share; None if a cell is not for this family."""
+
+
+class LabelCounts:
+    """How often each class showed a label."""
+
+    __slots__ = ("by_class", "total")
+
+    def __init__(self, by_class: Array) -> None:
+        self.by_class, self.total = by_class, float(by_class.sum())
+
+
+class OpenLabels:
+    """Columns of labels: (count + alpha) / (n + alpha values)."""
+
+    def __init__(self, family: Categorical, records: Sequence[ValueCounts]) -> None:
+        self.records = records
+        self.n = np.array([record.n for record in records])  # (columns, classes)
+        self.n_values = np.array([float(len(record.values)) for record in records])
+        self.alpha = np.array([float(np.asarray(family.take_column(j).alpha)) for j in range(len(records))])
+        self._counts: list[dict[object, LabelCounts]] = [{} for _ in records]  # of the labels met so far
+
+    def find_counts(self, column: int, label: object) -> LabelCounts | None:
+        """The counts of a label, to be changed in place; None if it was never counted."""
+        known = self._counts[column].get(label)
+        if known is None:
+            record = self.records[column]
+            place = int(np.searchsorted(record.values, label))  # type: ignore[call-overload]
+            if place == len(record.values) or record.values[place] != label:
+                return None
+            known = self._counts[column][label] = LabelCounts(record.counts[:, place].copy())
+        return known
+
+    def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
+        for column, label in enumerate(cells):
+            if label is None:
+                continue
+            counts = self.find_counts(column, label)
+            if counts is None:
+                counts = self._counts[column][label] = LabelCounts(np.zeros(self.n.shape[1]))
+            before, after = counts.total, counts.total + rows
+            counts.by_class[group] += rows
+            counts.total = after
+            self.n_values[column] += (after > 0) - (before > 0)
+            self.n[column, group] += rows
+        return True
+
+    def score(self, cells: Sequence[Any]) -> Array | float:
+        found = [(j, self.find_counts(j, label)) for j, label in enumerate(cells) if label is not None]
+        shown = [(j, counts.by_class) for j, counts in found if counts is not None and counts.total > 0]
+        if not shown:
+            return 0.0
+        columns, alpha = [j for j, _ in shown], self.alpha[[j for j, _ in shown], None]
+        counts = np.array([counts for _, counts in shown])
+        return np.log((counts + alpha) / (self.n[columns] + alpha * self.n_values[columns, None])).sum(axis=0)
+
+
+class OpenBins:
+    """Columns of numbers by histograms: (count + alpha) / (n + alpha bins)."""
+
+    def __init__(self, family: Histogram, records: Sequence[ValueCounts]) -> None:
+        chosen = [family.choose_bins(record) for record in records]
+        self.bits = family.bits
+        self.edges = [edges[1:-1].tolist() for edges, _, _ in chosen]
+        self.counts = [counts.T.copy() for _, counts, _ in chosen]  # (bins, classes) each
+        self.n = np.array([counts.sum(axis=0) for counts in self.counts])  # (columns, classes)
+        self.alpha = np.array([alpha for _, _, alpha in chosen])[:, None]
+        self.mass = self.alpha * np.array([len(counts) for counts in self.counts])[:, None]
+
+    def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
+        for column, cell in enumerate(cells):
+            if cell == cell:
+                place = bisect_right(self.edges[column], round_number_to_bits(cell, self.bits))
+                self.counts[column][place, group] += rows
+                self.n[column, group] += rows
+        return True
+
+    def score(self, cells: Sequence[Any]) -> Array | float:
+        columns = [j for j, cell in enumerate(cells) if cell == cell]
+        if not columns:
+            return 0.0
+        counts = np.array([self.counts[j][bisect_right(self.edges[j], cells[j])] for j in columns])
+        shares = (counts + self.alpha[columns]) / (self.n[columns] + self.mass[columns])
+        return np.asarray(np.log(shares).sum(axis=0))
+
+
+class OpenBooleans:
+    """Columns of zeros and ones."""
+
+    def __init__(self, family: Bernoulli, record: Any) -> None:
+        columns = record.n.shape[1]
+        self.prior = np.stack([np.broadcast_to(virtual, columns) for virtual in (family.b, family.a)])  # (2, columns)
+        self.counts = np.stack([record.n - record.successes, record.successes])  # (2, classes, columns)
+
+    def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
+        fits = True
+        for column, cell in enumerate(cells):
+            if cell in (0.0, 1.0):
+                self.counts[int(cell), group, column] += rows
+            else:
+                fits = fits and cell != cell
+        return fits
+
+    def score(self, cells: Sequence[Any]) -> Array | float | None:
+        columns = [j for j, cell in enumerate(cells) if cell == cell]
+        values = [int(cells[j]) for j in columns]
+        if any(cells[j] not in (0.0, 1.0) for j in columns):
+            return None
+        both = self.counts[:, :, columns] + self.prior[:, None, columns]  # (2, classes, columns)
+        own = both[values, :, range(len(columns))]  # (columns, classes)
+        return np.asarray(np.log(own / both.sum(axis=0).T).sum(axis=0))
+
+
+class OpenPoisson:
+    """Columns of counts: a negative binomial, the rate integrated out."""
+
+    def __init__(self, family: Poisson, record: Any) -> None:
+        self.shape = np.asarray(family.shape) + record.events.to_floats()  # (classes, columns)
+        self.rate = np.asarray(family.rate) + record.n
+
+    def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
+        fits = True
+        for column, cell in enumerate(cells):
+            if cell == cell:
+                fits = fits and _is_count(cell)
+                self.shape[group, column] += rows * cell
+                self.rate[group, column] += rows
+        return fits
+
+    def score(self, cells: Sequence[Any]) -> Array | float | None:
+        columns = [j for j, cell in enumerate(cells) if cell == cell]
+        if not all(_is_count(cells[j]) for j in columns):
+            return None
+        k, a, b = np.array([cells[j] for j in columns]), self.shape[:, columns], self.rate[:, columns]
+        terms = gammaln(a + k) - gammaln(a) + a * np.log(b / (b + 1)) - k * np.log1p(b)
+        return np.asarray(terms.sum(axis=1))
+
+
+class OpenGammas:
+    """Columns of positive numbers: the belief about the shape is one about the shapes that were likely at first."""
+
+    def __init__(self, family: Gamma, record: Any) -> None:
+        # (classes, columns, shapes) each: the shapes, their log probabilities, and the belief about the rate
+        self.shape, self.mass, self.a, self.b = (family + record).shape_posterior()
+
+    def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
+        fits = True
+        for column, cell in enumerate(cells):
+            if cell == cell and cell > 0:
+                place = group, column
+                if rows < 0:
+                    self.a[place] -= self.shape[place]
+                    self.b[place] -= cell
+                self.mass[place] += rows * self._log_predictive(cell, place)
+                if rows > 0:
+                    self.a[place] += self.shape[place]
+                    self.b[place] += cell
+            else:
+                fits = fits and cell != cell
+        return fits and bool((self.b > 0).all())
+
+    def _log_predictive(self, cell: float, place: tuple[Any, int]) -> Array:
+        """The log density of a number for each shape."""
+        k, a, b = self.shape[place], self.a[place], self.b[place]
+        constant = gammaln(a + k) - gammaln(a) - gammaln(k) - k * np.log(b)
+        return np.asarray(constant + (k - 1) * np.log(cell) - (a + k) * np.log1p(cell / b))
+
+    def score(self, cells: Sequence[Any]) -> Array | float | None:
+        total: Array | float = 0.0
+        for column, cell in enumerate(cells):
+            if cell == cell:
+                if cell <= 0:
+                    return None
+                mass = self.mass[:, column]
+                total = (
+                    total + log_sum_exp(mass + self._log_predictive(cell, (slice(None), column))) - log_sum_exp(mass)
+                )
+        return total
+
+
+class OpenGaussians:
+    """Columns of real numbers: Student's t, mean and variance integrated out."""
+
+    def __init__(self, family: Gaussian, record: Moments) -> None:
+        self.unit = record.units()
+        self.prior, self.floor = family.scale_to(self.unit), family.find_variance_floor(record)
+        exponent = record.find_exponents()
+        self.n = record.n.copy()  # (classes, columns)
+        self.mean = np.where(record.n > 0, record.means(exponent), 0.0)
+        self.spread = record.n * np.maximum(record.variances(exponent), 0.0)  # squares about the mean, in units
+        self._tables: tuple[Array, ...] | None = None
+
+    def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
+        self._tables = None
+        for column, cell in enumerate(cells):
+            if cell == cell:
+                before, n = self.n[group, column], self.n[group, column] + rows
+                x = cell / self.unit[column]
+                away = x - self.mean[group, column]
+                self.n[group, column] = n
+                self.mean[group, column] += rows * away / n if n > 0 else -self.mean[group, column]
+                spread = self.spread[group, column] + rows * away**2 * before / n if n else 0.0
+                self.spread[group, column] = max(spread, 0.0)
+        return True
+
+    def score(self, cells: Sequence[Any]) -> Array | float:
+        if self._tables is None:
+            self._tables = self._compute_tables()
+        columns = [j for j, cell in enumerate(cells) if cell == cell]
+        centre, precision, power, constant = (table[:, columns] for table in self._tables)
+        z = np.array([cells[j] for j in columns]) / self.unit[columns] - centre
+        return np.asarray((constant - power * np.log1p(precision * z**2)).sum(axis=1))
+
+    def _compute_tables(self) -> tuple[Array, ...]:
+        return self.prior.student_t_tables(self.n, self.mean, self.spread, self.floor)
+
+
+def open_columns(family: AnyFamily, record: Any) -> OpenColumns | None:
+    """Columns that a family explains, opened; None for a family, or a prior, that is not computed cell by cell."""
+    match family:
+        case Categorical(values=None, m=None) if np.all(np.asarray(family.alpha) > 0):
+            return OpenLabels(family, record)
+        case Histogram() if family.alpha is None or np.all(np.asarray(family.alpha) > 0):
+            return OpenBins(family, record)
+        case Bernoulli() if np.all(np.asarray(family.a) > 0) and np.all(np.asarray(family.b) > 0):
+            return OpenBooleans(family, record)
+        case Poisson():
+            return OpenPoisson(family, record)
+        case Gaussian():
+            return OpenGaussians(family, record)
+        case Gamma():
+            return OpenGammas(family, record)
+    return None
+
+
+def _is_count(cell: float) -> bool:
+    return 0 <= cell <= MAX_EXACT_COUNT and cell == int(cell)

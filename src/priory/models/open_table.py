@@ -1,0 +1,300 @@
+"""A model of a table opened for single rows, which are dicts of column to cell.
+
+Rows are kept as tuples of cells, in the order of the blocks of the schema. What families say of a cell is computed from
+counts that change row by row (`priory.families.open_columns`); it is needed only where corrections do not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isinf, isnan, nan
+from struct import Struct
+
+import numpy as np
+
+from priory.bag_of_words.documents import Document
+from priory.bag_of_words.open_counts import OpenCounts
+from priory.core.content_hash import WORD_MASK, scramble_number
+from priory.core.typing import Array
+from priory.families import Text
+from priory.families.open_columns import OpenColumns, open_columns
+from priory.families.text import split_record
+from priory.families.value_counts import CategoricalCells, encode_values
+from priory.models.cells import ZERO_HASH, Cells, LabelCells, NumberCells, TextCells, hash_bytes, hash_value
+from priory.models.evidence_terms import measure_text_length
+from priory.models.naive_bayes import Model
+from priory.models.open_model import OpenPrior, RowEvidence
+from priory.models.row_sample import hash_column_name
+from priory.models.schema import ColumnBlock, family_with_prior
+from priory.models.table import MAX_EXACT_INTEGER
+
+MAX_LABEL_HASHES = 100_000  # hashes of labels that are remembered
+BYTES_PER_CELL = 80
+
+Cell = float | str | None  # NaN is a missing number, None a missing label, "" a missing text
+Row = tuple[Cell, ...]
+
+
+@dataclass
+class OpenText:
+    """A column of texts."""
+
+    counts: OpenCounts
+    n: Array  # (classes,): the texts of each class
+    position: int  # among the cells of a row
+    part: int  # among the parts of the evidence
+
+    def log_likelihood(self, row: Row) -> Array:
+        """(classes,): what a text says; nothing if it is missing."""
+        text = row[self.position]
+        assert isinstance(text, str)
+        return self.counts.log_likelihood(text, self.n) if text else np.zeros(len(self.n))
+
+
+class OpenTable:
+    """A `Model` that learns, forgets and answers row by row.
+
+    ``new_columns`` is what happens to columns that are not in the schema, and ``missing_is_error`` to missing cells.
+    """
+
+    def __init__(self, model: Model, new_columns: str, missing_is_error: bool) -> None:
+        self.blocks, self.known_names = model.schema.blocks, frozenset(model.schema.names)
+        self.new_columns, self.missing_is_error = new_columns, missing_is_error
+        self.columns = [(name, block.kind) for block in self.blocks for name in block.names]
+        self.prior = OpenPrior(model.statistics.n, model.class_prior)
+        self.texts = list(_open_texts(model))
+        self.families: list[tuple[list[int], OpenColumns]] | None = None  # and where their cells are
+        self.rows_left = 0.0  # how many rows may come before families are chosen again
+        self._hashes: dict[tuple[int, str], int] = {}  # of labels
+        self._numbers = [j for j, (_, kind) in enumerate(self.columns) if kind == "number"]
+        self._others = [(j, kind) for j, (_, kind) in enumerate(self.columns) if kind != "number"]
+        self._keys = [
+            hash_column_name(name) ^ (int(ZERO_HASH) if kind == "number" else 0) for name, kind in self.columns
+        ]
+        self._doubles, self._words = Struct(f"<{len(self._numbers)}d"), Struct(f"<{len(self._numbers)}Q")
+
+    @property
+    def n(self) -> Array:
+        return self.prior.n
+
+    @staticmethod
+    def can_open(model: Model) -> bool:
+        """Whether a row costs no more than what it is: all labels are strings, and texts are counted by words."""
+        for block, records in zip(model.schema.blocks, model.statistics.parts, strict=True):
+            if block.kind == "label" and not all(isinstance(counts.values[0], str) for counts in records[0]):
+                return False
+            if block.kind == "text":
+                family = family_with_prior(block.candidates[0], records[0])
+                assert isinstance(family, Text)
+                if not OpenCounts.can_open(family.build_model(model.estimate), split_record(records[0])):
+                    return False
+        return bool(model.schema.blocks)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def read_row(self, x: object, learns: bool) -> Row | None:
+        """A dict as a row; None if a column is new, or a cell is not of the kind of its column."""
+        if not isinstance(x, Mapping):
+            return None
+        cells: list[Cell] = []
+        n_found = 0
+        for name, kind in self.columns:
+            value = x.get(name)
+            n_found += value is not None
+            cell = _read_cell(value, kind)
+            if cell is _UNREADABLE or (self.missing_is_error and _is_missing(cell)):
+                return None
+            cells.append(cell)  # type: ignore[arg-type]  # not unreadable
+        if n_found < len(x) and not self._ignores_other_columns(x, learns):
+            return None
+        if learns and self.new_columns == "error" and not x.keys() >= self.known_names:
+            return None
+        return tuple(cells)
+
+    def _ignores_other_columns(self, x: Mapping[object, object], learns: bool) -> bool:
+        """Whether the columns of a row that the model does not know say nothing."""
+        known = {name for name, _ in self.columns}
+        for name, value in x.items():
+            if not isinstance(name, str):
+                return False
+            if name not in known and value is not None and learns and self.new_columns != "ignore":
+                return False
+        return True
+
+    def hash_row(self, row: Row) -> int:
+        total = 0
+        numbers = [row[j] for j in self._numbers]
+        bits = self._words.unpack(self._doubles.pack(*(number + 0.0 for number in numbers)))  # type: ignore[operator]
+        for j, number, word in zip(self._numbers, numbers, bits, strict=True):
+            if number == number:
+                total += scramble_number(word ^ self._keys[j])
+        for j, kind in self._others:
+            value = row[j]
+            if value is not None and (value or kind == "label"):
+                assert isinstance(value, str)
+                total += self._hash_string(j, value, kind)
+        return total & WORD_MASK
+
+    def _hash_string(self, column: int, value: str, kind: str) -> int:
+        """What a label or a text adds to the hash of its row."""
+        if kind == "text":
+            return scramble_number(hash_bytes(value.encode()) ^ self._keys[column])
+        known = self._hashes.get((column, value))
+        if known is None:
+            if len(self._hashes) >= MAX_LABEL_HASHES:
+                self._hashes.clear()
+            known = self._hashes[column, value] = scramble_number(hash_value(value) ^ self._keys[column])
+        return known
+
+    def make_cells(self, rows: Sequence[Row]) -> list[Cells]:
+        columns = list(zip(*rows, strict=True))
+        cells, start = [], 0
+        for block in self.blocks:
+            cells.append(_make_block(block, columns[start : start + len(block.names)], len(rows)))
+            start += len(block.names)
+        return cells
+
+    def measure_row(self, row: Row) -> int:
+        texts = [row[text.position] for text in self.texts]
+        return BYTES_PER_CELL * len(row) + sum(len(text) for text in texts if isinstance(text, str))
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def learn(self, row: Row, group: int) -> None:
+        for text in self.texts:
+            if row[text.position]:
+                text.counts.learn(row[text.position], group)  # type: ignore[arg-type]
+                text.n[group] += 1
+        self._count(row, group, 1.0)
+
+    def forget(self, row: Row, group: int, is_known: bool, is_new: bool) -> bool:
+        if not is_known:
+            return False
+        for text in self.texts:
+            if row[text.position]:
+                text.counts.forget(row[text.position], group)  # type: ignore[arg-type]
+                text.n[group] -= 1
+        self._count(row, group, -1.0)
+        if not is_new:
+            self.families = None  # they were chosen by rows of which this was one
+        return True
+
+    def _count(self, row: Row, group: int, rows: float) -> None:
+        self.prior.count(group, rows)
+        if self.families is not None:
+            self.rows_left -= 1
+            fit = [columns.add([row[j] for j in places], group, rows) for places, columns in self.families]
+            if not all(fit) or self.rows_left < 0:
+                self.families = None
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    @property
+    def needs_record(self) -> bool:
+        """Whether families have to be chosen before ``log_joint``."""
+        return self.families is None
+
+    def follow_record(self, model: Model, share: float) -> None:
+        """Choose families by a record that has all rows, for as long as the share of rows that come or go is small."""
+        self.families, self.rows_left = self._open_families(model), share * float(self.n.sum())
+
+    def _open_families(self, model: Model) -> list[tuple[list[int], OpenColumns]]:
+        """The columns of each family and where their cells are; nothing if one of them cannot be opened."""
+        if model.estimate != "predictive" or model.average:
+            return []
+        starts = np.cumsum([0, *(len(block.names) for block in self.blocks)])
+        opened = []
+        for choice in model.choices():
+            if not isinstance(choice.family, Text):
+                columns = open_columns(choice.family, choice.statistics)
+                if columns is None:
+                    return []
+                opened.append(((starts[choice.block] + choice.positions).tolist(), columns))
+        return opened
+
+    def log_joint(self, row: Row) -> Array | None:
+        if not self.families and len(self.texts) < len(self.columns):
+            return None
+        joint = self.log_prior()
+        for places, columns in self.families or ():
+            score = columns.score([row[j] for j in places])
+            if score is None:
+                return None
+            joint = joint + score
+        for text in self.texts:
+            joint = joint + text.log_likelihood(row)
+        return joint
+
+    def log_prior(self) -> Array:
+        return self.prior.log_declared()
+
+    def find_prior_shift(self) -> Array | None:
+        return self.prior.find_shift()
+
+    def evidence(self, row: Row) -> RowEvidence:
+        values, lengths = np.empty((len(self.n), 1 + len(self.texts))), np.ones(1 + len(self.texts))
+        values[:, 0] = self.prior.log_estimated()
+        for place, text in enumerate(self.texts, 1):
+            values[:, place], document = text.log_likelihood(row), row[text.position]
+            assert isinstance(document, str)
+            lengths[place] = measure_text_length(document)
+        return RowEvidence(np.array([0, *(1 + text.part for text in self.texts)]), values, lengths)
+
+    def list_coded_cells(self, row: Row) -> Sequence[object]:
+        return [cell for cell, (_, kind) in zip(row, self.columns, strict=True) if kind != "text"]
+
+    def list_texts(self, row: Row) -> Sequence[str]:
+        return [text for text in (row[column.position] for column in self.texts) if isinstance(text, str)]
+
+
+_UNREADABLE = object()
+
+
+def _read_cell(value: object, kind: str) -> object:
+    """A cell as a row keeps it; `_UNREADABLE` where its kind is another, or it has to be looked at more closely."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if kind == "number":
+        if value is None:
+            return nan
+        if isinstance(value, float):
+            return nan if value != value else _UNREADABLE if isinf(value) else value
+        return float(value) if isinstance(value, int) and abs(value) <= MAX_EXACT_INTEGER else _UNREADABLE
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return "" if kind == "text" else None
+    if not isinstance(value, str):
+        return _UNREADABLE
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeError:
+            return _UNREADABLE
+    return value
+
+
+def _is_missing(cell: object) -> bool:
+    return cell is None or cell != cell
+
+
+def _open_texts(model: Model) -> Iterator[OpenText]:
+    position = 0
+    for block, records, places in zip(
+        model.schema.blocks, model.statistics.parts, model.schema.find_places(), strict=True
+    ):
+        if block.kind == "text":
+            family = family_with_prior(block.candidates[0], records[0])
+            assert isinstance(family, Text)
+            counts = OpenCounts(family.build_model(model.estimate), split_record(records[0]))
+            yield OpenText(counts, records[0].n.copy(), position, int(places[0]))
+        position += len(block.names)
+
+
+def _make_block(block: ColumnBlock, columns: Sequence[Sequence[Cell]], n_rows: int) -> Cells:
+    if block.kind == "text":
+        texts: list[Document] = [text for text in columns[0] if isinstance(text, str)]
+        return TextCells(texts)
+    if block.kind == "number":
+        return NumberCells(np.array(columns, dtype=float).T)
+    encoded = [encode_values(np.array(column, dtype=object)) for column in columns]
+    return LabelCells(CategoricalCells.from_encoded_columns(encoded, n_rows))
