@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from priory.evaluation.costs import Costs
     from priory.sources import BadRowPolicy, ReadOptions
     from priory.sources.byte_streams import Decoding
     from priory.sources.column_types import ColumnOptions
@@ -38,6 +39,7 @@ __all__ = [
     "BadRowPolicy",
     "Callbacks",
     "ColumnOptions",
+    "Costs",
     "Decoding",
     "Evaluation",
     "Predictions",
@@ -65,6 +67,7 @@ _HOME = {
     "BadRowPolicy": "sources",
     "Callbacks": "workflows.callbacks",
     "ColumnOptions": "sources.column_types",
+    "Costs": "evaluation.costs",
     "Decoding": "sources.byte_streams",
     "Evaluation": "workflows.evaluation",
     "Predictions": "workflows.prediction",
