@@ -46,7 +46,7 @@ WRONG = {
         "blank.csv:4:1: has no label; give it one, or use --skip-unlabelled",
     ),
     "numbers to predict": (
-        "train price.csv --target label",
+        "train price.csv --target label --textbook",
         3,
         "price.csv: the target 'label' looks like a number to predict: 50 different values in the first 50 rows; "
         "bin it, or use --classes if each value is a class",

@@ -89,5 +89,5 @@ def predict_command(
             callbacks=callbacks,
         )
         rows.write(out_path, "jsonl" if json_ else None, safe=not raw)
-        for line in rows.summary.describe():
+        for line in rows.describe():
             callbacks.notify(line)

@@ -104,23 +104,23 @@ def parse_costs(text: str, positive: str | None = None) -> Costs:
         name = name.strip()
         truth, colon, answer = name.partition(":")
         if name in (FALSE_NEGATIVE, FALSE_POSITIVE, ABSTAIN_NAME):
-            named[name] = parse_cost(number, pair)
+            named[name] = parse_finite(number, pair, "a cost")
         elif colon:
-            mistakes[truth, answer] = parse_cost(number, pair)
+            mistakes[truth, answer] = parse_finite(number, pair, "a cost")
         else:
             raise DataError(f"{pair!r} is not a cost; write fn=10, fp=1, abstain=0.5 or TRUE:ANSWER=COST")
     return Costs(mistakes, named.get(FALSE_NEGATIVE), named.get(FALSE_POSITIVE), positive, named.get(ABSTAIN_NAME))
 
 
-def parse_cost(number: str, place: str) -> float:
-    """A cost, which is a finite number; ``place`` says where it was given."""
+def parse_finite(number: str, place: str, meaning: str) -> float:
+    """A finite number; ``place`` says where it was given, and ``meaning`` what it is."""
     try:
-        cost = float(number)
+        value = float(number)
     except ValueError:
-        cost = float("nan")
-    if not np.isfinite(cost):
-        raise DataError(f"{place}: {number.strip()!r} is not a cost; give a number")
-    return cost
+        value = float("nan")
+    if not np.isfinite(value):
+        raise DataError(f"{place}: {number.strip()!r} is not {meaning}; give a number")
+    return value
 
 
 def find_class_index(label: str, classes: Sequence[str]) -> int:

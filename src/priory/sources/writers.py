@@ -29,6 +29,16 @@ ESCAPED_FORMULA_PATTERN = re.compile(r"^''*[=+\-@\t\r]")
 OUTPUT_FORMAT_BY_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".arrow": "arrow"}
 
 
+TEXT_FORMATS = ("csv", "tsv")  # cells are written as they were read
+
+
+def find_free_name(name: str, used_names: tuple[str, ...]) -> str:
+    """The name of a new column, with ``predicted_`` in front as often as another column has the name already."""
+    while name in used_names:
+        name = f"predicted_{name}"
+    return name
+
+
 def escape_formulas(column: pa.Array) -> pa.Array:
     """Text without formulas; a number with a sign remains as it is."""
     risky = pc.and_(

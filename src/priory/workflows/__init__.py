@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from priory.workflows.evaluation import Evaluation, ReportResult, audit, evaluate, report
     from priory.workflows.explanation import explain, explain_values
     from priory.workflows.prediction import Predictions, predict
+    from priory.workflows.regression import NumberPredictions
+    from priory.workflows.regression_training import RegressionResult
     from priory.workflows.training import train
     from priory.workflows.training_results import TrainingOptions, TrainingResult
     from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
@@ -42,8 +44,10 @@ __all__ = [
     "Costs",
     "Decoding",
     "Evaluation",
+    "NumberPredictions",
     "Predictions",
     "ReadOptions",
+    "RegressionResult",
     "ReportResult",
     "TrainingOptions",
     "TrainingResult",
@@ -70,8 +74,10 @@ _HOME = {
     "Costs": "evaluation.costs",
     "Decoding": "sources.byte_streams",
     "Evaluation": "workflows.evaluation",
+    "NumberPredictions": "workflows.regression",
     "Predictions": "workflows.prediction",
     "ReadOptions": "sources",
+    "RegressionResult": "workflows.regression_training",
     "ReportResult": "workflows.evaluation",
     "TrainingOptions": "workflows.training_results",
     "TrainingResult": "workflows.training_results",

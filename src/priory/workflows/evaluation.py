@@ -13,8 +13,10 @@ import pyarrow as pa
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.sources import FileRows, ReadOptions
-from priory.sources.column_types import ColumnOptions, InputRows, LabelReader, infer_columns
+from priory.sources.column_inference import infer_columns
+from priory.sources.column_types import ColumnOptions, InputRows
 from priory.sources.discovery import format_names
+from priory.sources.label_reading import LabelReader
 from priory.sources.prefetch import peek_first
 from priory.workflows.callbacks import SILENT, Callbacks
 from priory.workflows.model_files import (
@@ -22,13 +24,17 @@ from priory.workflows.model_files import (
     describe_source,
     fill_target,
     get_model_columns,
+    is_regression,
     join_labelled_rows,
     load_classifier,
+    load_model,
     open_paths,
     read_labelled_rows,
 )
+from priory.workflows.regression import evaluate_regression
 
 if TYPE_CHECKING:
+    from priory.evaluation.regression_scores import RegressionScores
     from priory.evaluation.scores import Scores
     from priory.export.report import Report
     from priory.leakage.findings import Findings
@@ -36,9 +42,9 @@ if TYPE_CHECKING:
 
 
 class Evaluation(NamedTuple):
-    """The scores of a model, and the number of labelled rows that were read for them."""
+    """The scores of a model, of classes or of a number, and the number of labelled rows that were read for them."""
 
-    scores: Scores
+    scores: Scores | RegressionScores
     n_rows: int
 
 
@@ -84,8 +90,11 @@ def evaluate(
     """
     from priory.evaluation.scores import Scores
 
-    trained, rows = load_classifier(model, key), open_paths(paths, read, callbacks)
+    trained, rows = load_model(model, key), open_paths(paths, read, callbacks)
     column_options = fill_target(trained, choose_columns(columns, target))
+    if is_regression(trained):
+        found = evaluate_regression(trained, rows, column_options, callbacks, learned=learned)
+        return Evaluation(found, len(found.truth))
     if learned:
         table, labels = _read_all_labelled_rows(trained, rows, column_options, callbacks)
         return Evaluation(trained.evaluate(table, labels), len(labels))
@@ -212,7 +221,7 @@ def _read_whole_table(rows: FileRows, column_options: ColumnOptions, is_quantity
     target = column_options.find_target(rows)
     features = column_options.find_features(rows)
     first, chunks = peek_first(rows.read_chunks((target, *features)))
-    columns, _ = infer_columns(first, features, column_options, dates_as_labels=True)
+    columns = infer_columns(first, features, column_options, for_audit=True).columns
     labels, parts, groups = LabelReader(target, replace(column_options, labels_as_text=True)), [], []
     for chunk in chunks:
         group, kept = labels.read(chunk)

@@ -20,18 +20,24 @@ from priory.sources import FileRows, ReadOptions, RowChunk
 from priory.sources.cell_parsing import is_text_column
 from priory.sources.discovery import format_names
 from priory.sources.prefetch import read_ahead
-from priory.sources.writers import find_output_format, write_batches
+from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, write_batches
 from priory.workflows.callbacks import SILENT, Callbacks, format_count
-from priory.workflows.cost_files import read_costs
-from priory.workflows.model_files import find_needed_columns, get_model_columns, load_classifier, open_paths_for_model
+from priory.workflows.class_files import read_costs
+from priory.workflows.model_files import (
+    find_needed_columns,
+    get_model_columns,
+    is_regression,
+    load_model,
+    open_paths_for_model,
+)
 from priory.workflows.prediction_summary import PredictionSummary
+from priory.workflows.regression import NumberPredictions
 
 if TYPE_CHECKING:
-    from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
+    from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
 MAX_CERTAINTY_DECIBANS = 9999.9  # JSON has no infinity
 LABEL, PROBABILITY, CERTAINTY, EXPECTED_COST = "label", "probability", "certainty", "expected_cost"
-TEXT_FORMATS = ("csv", "tsv")  # cells are written as they were read
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,10 @@ class Predictions:
                 f"{format_count(self.n_unknown_labels, 'cell')} with a label that the model has never seen; "
                 "it says nothing about the class"
             )
+
+    def describe(self) -> list[str]:
+        """The summary in one line, and one more if the classes are not as in training."""
+        return self.summary.describe()
 
     def to_table(self) -> pa.Table:
         """All rows as one Arrow table."""
@@ -168,7 +178,7 @@ def predict(
     read: ReadOptions | None = None,
     key: PathLike | None = None,
     callbacks: Callbacks = SILENT,
-) -> Predictions:
+) -> Predictions | NumberPredictions:
     """Label the rows of files.
 
     Parameters
@@ -194,17 +204,30 @@ def predict(
     Returns
     -------
     Predictions
-        The rows with their labels, predicted while they are iterated over or written.
+        The rows with their labels, predicted while they are iterated over or written; `NumberPredictions` where the
+        model predicts a number.
     """
-    trained = load_classifier(model, key)
-    columns = get_model_columns(trained)
+    trained = load_model(model, key)
+    if is_regression(trained):
+        if threshold is not None or costs is not None or top > 1 or probabilities:
+            raise DataError(
+                "the model predicts a number; costs, thresholds and probabilities are for models of classes"
+            )
+        return NumberPredictions(trained, _open_rows(trained, paths, read, callbacks))
     rule = _make_rule(trained, threshold, costs, callbacks)
+    rows = _open_rows(trained, paths, read, callbacks)
+    return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), callbacks)
+
+
+def _open_rows(model: FileModel, paths: Paths, read: ReadOptions | None, callbacks: Callbacks) -> FileRows:
+    """The rows to predict; columns that the model does not use are noted."""
+    columns = get_model_columns(model)
     rows = open_paths_for_model(paths, read, columns, callbacks)
     find_needed_columns(rows, columns)
-    extra = [name for name in rows.names if name not in {*columns.names, getattr(trained, "target_", "")}]
+    extra = [name for name in rows.names if name not in {*columns.names, getattr(model, "target_", "")}]
     if extra and not rows.is_documents:
         callbacks.notify(f"the model does not use the columns {format_names(extra)}")
-    return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), callbacks)
+    return rows
 
 
 def _make_rule(
@@ -243,12 +266,6 @@ def count_unknown_labels(model: TableOrTextClassifier, rows: Table | PackedDocum
             codes, values = labels
             count += int((~np.isin(values, known))[codes[codes >= 0]].sum())
     return count
-
-
-def find_free_name(name: str, used_names: tuple[str, ...]) -> str:
-    while name in used_names:
-        name = f"predicted_{name}"
-    return name
 
 
 def compute_certainty(log_proba: Array, best: Array) -> Array:

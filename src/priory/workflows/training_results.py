@@ -12,6 +12,7 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.sources.column_types import InputRows
 from priory.workflows.callbacks import Callbacks
+from priory.workflows.class_weights import ClassWeight, DeclaredPrior
 from priory.workflows.out_of_core import DEFAULT_SAMPLE_ROWS
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class TrainingOptions:
         With ``textbook``: the virtual examples of each column; "laplace" is one for each value.
     sample_rows : int
         The number of rows, drawn uniformly from all, that the model is scored and audited with.
+    class_prior : "uniform", or dict of class to probability, optional
+        How probable the classes are where the model will be used; by default as in the rows that it learns.
+    class_weight : "balanced", or dict of class to weight, optional
+        How much the rows of a class count: the weight multiplies the prior. With "balanced" all classes are equally
+        probable.
     """
 
     plain: bool = False
@@ -70,6 +76,8 @@ class TrainingOptions:
     sample_rows: int = DEFAULT_SAMPLE_ROWS
     textbook: bool = False
     m: float | Literal["laplace"] = 0.0
+    class_prior: DeclaredPrior | None = None
+    class_weight: ClassWeight | None = None
 
 
 @dataclass
@@ -85,6 +93,8 @@ class TrainingResult:
         For each column the family that explains it best.
     empty_columns : list of str
         Columns that were left out because they are empty.
+    identifiers : dict of str to str
+        Columns that were left out because they identify rows instead of describing them, and why it looks so.
     unreadable_files : list of str
         Files that were left out because they may not be read, where ``ReadOptions(keep_going=True)`` asks for that.
     sample, labels : rows as the library takes them and their labels, or None
@@ -104,6 +114,7 @@ class TrainingResult:
     families: dict[str, str]
     empty_columns: list[str]
     unreadable_files: list[str]
+    identifiers: dict[str, str] = field(default_factory=dict)
     sample: InputRows | None = None
     labels: Array | None = None
     scores: Scores | None = None
@@ -123,7 +134,7 @@ class TrainingResult:
             "rows": self.n_rows,
             "classes": self.classes,
             "columns": self.families,
-            "left_out": self.empty_columns,
+            "left_out": [*self.empty_columns, *self.identifiers],
             "sampled": 0 if self.labels is None else len(self.labels),
             "scores": None if self.scores is None else self.scores.to_dict(),
             "evidence": self.evidence,
@@ -157,10 +168,10 @@ def evaluate_on_sample(
     result.evidence = list_strongest_evidence(model, sample, labels)
     if options.audit:
         with callbacks.activity("looking for leakage"):
-            result.findings = _audit_sample(sample, labels)
+            result.findings = audit_sample(sample, labels)
 
 
-def _audit_sample(sample: InputRows, labels: Array) -> Findings:
+def audit_sample(sample: InputRows, labels: Array) -> Findings:
     """What the audit finds in the sample, or in the first part of it if its rows are long."""
     import priory
 

@@ -1,11 +1,11 @@
-"""A table of costs in a file: a row for each true class, a column for each answer, and perhaps one for no answer."""
+"""Tables about classes in files: what mistakes cost, and how probable the classes are."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from priory.errors import DataError
-from priory.evaluation.costs import ABSTAIN_NAME, Costs, parse_cost
+from priory.evaluation.costs import ABSTAIN_NAME, Costs, parse_finite
 from priory.sources.byte_streams import format_path
 from priory.sources.cell_parsing import cast_to_text
 from priory.workflows.callbacks import SILENT
@@ -31,9 +31,25 @@ def read_costs(path: PathLike) -> Costs:
         labels = cast_to_text(chunk.batch.column(truth)).to_pylist()
         for answer in answers:
             for row, cell in enumerate(cast_to_text(chunk.batch.column(answer)).to_pylist()):
-                cost = parse_cost(cell or "", chunk.places.locate_cell(row, answer))
+                cost = parse_finite(cell or "", chunk.places.locate_cell(row, answer), "a cost")
                 if answer == ABSTAIN_NAME:
                     abstain[labels[row]] = cost
                 else:
                     mistakes[labels[row], answer] = cost
     return Costs(mistakes, abstain=abstain or None)
+
+
+def read_class_prior(path: PathLike) -> dict[str, float]:
+    """The classes in the first column of a file, and in its second how probable or how frequent each is."""
+    rows = open_paths(path, None, SILENT)
+    if len(rows.names) < 2:
+        raise DataError(
+            f"{format_path(path)}: has one column; give classes in the first and probabilities in the second"
+        )
+    label, share = rows.names[:2]
+    prior: dict[str, float] = {}
+    for chunk in rows.read_chunks((label, share)):
+        names, cells = (cast_to_text(chunk.batch.column(name)).to_pylist() for name in (label, share))
+        for row, (name, cell) in enumerate(zip(names, cells, strict=True)):
+            prior[name] = parse_finite(cell or "", chunk.places.locate_cell(row, share), "a probability")
+    return prior
