@@ -205,13 +205,13 @@ def pop_column_options(given: dict[str, Any]) -> ColumnOptions:
     return ColumnOptions(
         given.pop("target"),
         types,
-        tuple(_split_names(given.pop("columns"))),
         tuple(name for item in ignore for name in (item.split(",") if item else [""])),
         frozenset(value for item in given.pop("missing") for value in item.split(",")),
         given.pop("skip_unlabelled"),
         given.pop("labels_as_text"),
         given.pop("coerce"),
         given.pop("keep_ids"),
+        tuple(_split_names(given.pop("columns"))),
     )
 
 

@@ -39,8 +39,6 @@ class ColumnOptions:
         The column to predict.
     types : dict of str to str
         For a column "numeric", "label" or "text", or the name of a family such as "poisson".
-    columns : tuple of str
-        The columns to learn from; by default all but the target.
     ignore : tuple of str
         Columns to leave out.
     missing : frozenset of str
@@ -53,17 +51,19 @@ class ColumnOptions:
         Read cells that are not numbers, in columns of numbers, as missing; otherwise they are errors.
     keep_identifiers : bool
         Learn columns that identify rows instead of describing them; otherwise they are left out.
+    columns : tuple of str
+        The columns to learn from; by default all but the target.
     """
 
     target: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     missing: frozenset[str] = frozenset()
     skip_unlabelled: bool = False
     labels_as_text: bool = False
     coerce: bool = False
     keep_identifiers: bool = False
+    columns: tuple[str, ...] = ()
 
     def find_target(self, rows: FileRows) -> str:
         target = self.target or (LABEL_COLUMN if rows.is_documents else None)

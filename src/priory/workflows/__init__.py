@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from priory.sources.byte_streams import Decoding
     from priory.sources.column_types import ColumnOptions
     from priory.storage import inspect
+    from priory.workflows.auditing import audit
     from priory.workflows.callbacks import Callbacks
-    from priory.workflows.evaluation import Evaluation, ReportResult, audit, evaluate, report
+    from priory.workflows.evaluation import Evaluation, evaluate
     from priory.workflows.explanation import explain, explain_values
+    from priory.workflows.judging import JudgingOptions
     from priory.workflows.prediction import Predictions, predict
     from priory.workflows.regression import NumberPredictions
     from priory.workflows.regression_training import RegressionResult
+    from priory.workflows.reporting import ReportResult, report
     from priory.workflows.training import train
     from priory.workflows.training_results import TrainingOptions, TrainingResult
     from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
@@ -44,6 +47,7 @@ __all__ = [
     "Costs",
     "Decoding",
     "Evaluation",
+    "JudgingOptions",
     "NumberPredictions",
     "Predictions",
     "ReadOptions",
@@ -74,15 +78,16 @@ _HOME = {
     "Costs": "evaluation.costs",
     "Decoding": "sources.byte_streams",
     "Evaluation": "workflows.evaluation",
+    "JudgingOptions": "workflows.judging",
     "NumberPredictions": "workflows.regression",
     "Predictions": "workflows.prediction",
     "ReadOptions": "sources",
     "RegressionResult": "workflows.regression_training",
-    "ReportResult": "workflows.evaluation",
+    "ReportResult": "workflows.reporting",
     "TrainingOptions": "workflows.training_results",
     "TrainingResult": "workflows.training_results",
     "UpdateResult": "workflows.updates",
-    "audit": "workflows.evaluation",
+    "audit": "workflows.auditing",
     "evaluate": "workflows.evaluation",
     "explain": "workflows.explanation",
     "explain_values": "workflows.explanation",
@@ -92,7 +97,7 @@ _HOME = {
     "merge": "workflows.updates",
     "predict": "workflows.prediction",
     "refresh": "workflows.updates",
-    "report": "workflows.evaluation",
+    "report": "workflows.reporting",
     "train": "workflows.training",
 }
 
