@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -93,8 +94,14 @@ def print_update(action: str, model: str, result: UpdateResult, as_json: bool) -
 
 def invoke_command(app: click.Command, arguments: list[str]) -> None:
     """Run a command line; errors are raised."""
-    with app.make_context("priory", list(arguments)) as context:
+    with app.make_context("priory", list(arguments), obj=list(arguments)) as context:
         app.invoke(context)
+
+
+def format_command_line() -> str:
+    """The command that is running, as it can be typed again."""
+    context = click.get_current_context()
+    return shlex.join(["priory", *context.find_root().obj]) if context.find_root().obj else ""
 
 
 def _is_on_terminal() -> bool:

@@ -25,6 +25,7 @@ from priory.cli.options import (
 from priory.cli.sections import sectioned_command
 from priory.cli.terminal import (
     escape_unprintable,
+    format_command_line,
     format_heading,
     print_item,
     print_json,
@@ -103,7 +104,7 @@ def train_command(
             save(result.model, model_path)
         if report_path and isinstance(result, TrainingResult):
             with callbacks.activity("writing the report"):
-                result.report().save(report_path)
+                result.report(format_command_line()).save(report_path)
         elif report_path:
             callbacks.notify("there is no report about a regression yet; the model is written")
             report_path = None

@@ -107,6 +107,8 @@ def format_quantity(number: float) -> str:
     >>> format_quantity(16490.3), format_quantity(0.01234567), format_quantity(3.2e-9)
     ('16,490', '0.01235', '3.2e-09')
     """
-    if number == 0 or not 1e-4 <= abs(number) < 1e9:
+    if number.is_integer() and abs(number) < 1e9:
+        return f"{number:,.0f}"
+    if not 1e-4 <= abs(number) < 1e9:
         return f"{number:.4g}"
     return f"{number:,.{max(0, 3 - math.floor(math.log10(abs(number))))}f}"

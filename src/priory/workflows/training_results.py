@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_AUDIT_BYTES = 1 << 20  # of the sample: an audit takes a hundred times the memory of its rows
 MAX_EVIDENCE_SHOWN = 6  # of each class
+MIN_ROWS_FOR_CURVE = 100
+CURVE_SHARES = (0.05, 0.2, 0.5, 0.8)
 
 
 @dataclass(frozen=True)
@@ -141,16 +143,32 @@ class TrainingResult:
             "audit": None if self.findings is None else json.loads(self.findings.to_json()),
         }
 
-    def report(self) -> Report:
-        """The HTML report about the model on the sample; after a plain training there is none."""
+    def report(self, command: str = "") -> Report:
+        """The HTML report about the model on the sample; after a plain training there is none.
+
+        ``command`` is what makes the report again, for its last section.
+        """
         from priory.export.report import ReportSubject, report
 
         if self.sample is None or self.labels is None:
             raise DataError(
                 "a plain training keeps no rows to report on; train without plain, or call report(model, X, y)"
             )
-        subject = ReportSubject(self.source, str(self.model.target_), rows_learned=self.n_rows)
-        return report(self.model, self.sample, self.labels, self.findings, scores=self.scores, subject=subject)
+        subject = ReportSubject(self.source, str(self.model.target_), rows_learned=self.n_rows, command=command)
+        curve = draw_report_curve(self.model, self.sample, self.labels) if self.n_rows == len(self.labels) else {}
+        return report(
+            self.model, self.sample, self.labels, self.findings, scores=self.scores, curve=curve, subject=subject
+        )
+
+
+def draw_report_curve(model: TableOrTextClassifier, rows: InputRows, labels: Array) -> dict[int, Scores]:
+    """The learning curve for a report about all rows that a model has learned; empty where there are few of them."""
+    from priory.estimators.learning_curve import score_by_rows
+
+    if len(labels) < MIN_ROWS_FOR_CURVE:
+        return {}
+    sizes = sorted({max(len(model.classes_), round(share * len(labels))) for share in CURVE_SHARES})
+    return score_by_rows(model, rows, labels, sizes)
 
 
 def evaluate_on_sample(
