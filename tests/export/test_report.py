@@ -301,7 +301,7 @@ def test_any_table_can_be_reported_on(kind):
         X = X.to_numpy()
     else:
         X = {name: X[name].tolist() for name in X}
-    assert "Columns" in report(NaiveBayes().fit(X, data.target), X, data.target).html
+    assert "The columns" in report(NaiveBayes().fit(X, data.target), X, data.target).html
 
 
 @pytest.mark.slow

@@ -233,11 +233,11 @@ def _draw_figures(scored: ReportScores, curve: Mapping[int, Scores]) -> dict[str
     return {name: mark_safe(picture) for name, picture in figures.items()}
 
 
-def _describe_comparison(scores: Scores, compared: Mapping[str, Scores]) -> list[dict[str, object]]:
+def _describe_comparison(scores: Scores, compared: Mapping[str, Scores]) -> list[dict[str, str | list[str]]]:
     """The scores of the model and of others on the same rows, with what they differ by in log loss."""
     if not compared:
         return []
-    rows = []
+    rows: list[dict[str, str | list[str]]] = []
     for name, one in {"this model": scores, **compared}.items():
         difference = "" if one is scores else f"{compare_scores(one, scores).log_loss:+.3f}"
         values = [f"{one.accuracy.value:.1%}", f"{one.log_loss.value:.3f}", f"{one.brier.value:.3f}", difference]

@@ -38,7 +38,7 @@ def describe_calibration(compared: dict[str, Scores]) -> str:
 
 def describe_class_calibration(
     scores: Scores, max_classes: int, mark_safe: Callable[[str], str]
-) -> list[dict[str, object]]:
+) -> list[dict[str, str]]:
     """For the page: for each class its mean probability beside its share, and the error of its probability."""
     shown = [scores.classes.index(one.label) for one in scores.worst(max_classes)]
     rows = []
