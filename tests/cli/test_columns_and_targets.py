@@ -119,7 +119,16 @@ def test_explain_names_the_line_of_a_bad_cell(table, run):
 
 # -- dates ----------------------------------------------------------------------------------------------------------
 
-DATES = ["2024-03-01", "2024-03-01T12:30:00Z", "1.3.2024", "03/21/2024", "3/1/24", "1 Mar 2024", "March 1, 2024"]
+DATES = [
+    "2024-03-01",
+    "2024-03-01T12:30:00Z",
+    "2024/3/1 12:30",
+    "1.3.2024",
+    "1 Mar 2024",
+    "March 1, 2024",
+    "1-Mar-2024",
+]
+AMBIGUOUS_DATES = ["03/21/2024", "3/1/24", "03/04/2024 12:30"]
 NO_DATES = ["1.2.30", "192.168.1.1", "2024-99-01", "12-345-6789", "v2024", "555-1234", "2024"]
 
 
@@ -127,26 +136,37 @@ def infer_kind(tmp_path, cell, n=20):
     write(tmp_path / "data.csv", ["label", "when"], [["ab"[i % 2], cell] for i in range(n)])
     rows = open_files([str(tmp_path / "data.csv")], ReadOptions())
     chunk = next(rows.read_chunks(rows.names))
-    return infer_columns(chunk, ("when",), ColumnOptions(target="label")).columns.kinds["when"]
+    return infer_columns(chunk, ("when",), ColumnOptions(target="label"))
 
 
 @pytest.mark.parametrize("cell", DATES)
-def test_dates_are_refused_in_one_line(tmp_path, cell):
+def test_the_parts_of_a_date_that_differ_are_learned(tmp_path, cell):
+    write(tmp_path / "data.csv", ["label", "when"], [["ab"[i % 2], "2023-05-02" if i % 3 else cell] for i in range(20)])
+    rows = open_files([str(tmp_path / "data.csv")], ReadOptions())
+    chunk = next(rows.read_chunks(rows.names))
+    found = infer_columns(chunk, ("when",), ColumnOptions(target="label"))
+    assert found.dates == {"when": ["weekday", "month", "days since 2000"]}
+    table = found.columns.read_arrow_table(chunk)
+    assert [column[0].as_py() for column in table.columns] == ["Friday", "March", 8826.0]
+
+
+@pytest.mark.parametrize("cell", AMBIGUOUS_DATES)
+def test_a_date_that_could_be_read_in_two_ways_is_refused_in_one_line(tmp_path, cell):
     with pytest.raises(priory.errors.DataError) as caught:
         infer_kind(tmp_path, cell)
     assert str(caught.value) == (
-        f"{tmp_path}/data.csv:2:2: '{cell}' is a date, which no family explains; give what matters of it as columns, "
-        "such as the year, the month or the days since an event, or use --ignore when or --type when=label"
+        f"{tmp_path}/data.csv:2:2: '{cell}' is a date that could be read in two ways; write it as 2024-05-31, or use "
+        "--ignore when or --type when=label"
     )
 
 
 @pytest.mark.parametrize("cell", NO_DATES)
 def test_what_is_not_a_date_is_not_refused(tmp_path, cell):
-    assert infer_kind(tmp_path, cell) in ("label", "number")
+    assert infer_kind(tmp_path, cell).columns.kinds["when"] in ("label", "number")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather", ".jsonl"])
-def test_dates_of_every_format_are_refused_unless_they_are_labels(run, suffix):
+def test_dates_of_every_format_are_learned_unless_they_are_labels(run, suffix):
     days = pd.date_range("2024-01-01", periods=20)
     frame = pd.DataFrame({"label": list("ab") * 10, "when": days, "n": range(20)})
     save = {
@@ -156,11 +176,11 @@ def test_dates_of_every_format_are_refused_unless_they_are_labels(run, suffix):
         ".jsonl": lambda: frame.astype({"when": str}).to_json("data.jsonl", orient="records", lines=True),
     }
     save[suffix]()
-    code, _, err = train(run, f"data{suffix}")
-    assert code == 3
-    assert "is a date, which no family explains" in err
-    assert err.count("\n") == 1
-    assert train(run, f"data{suffix}", "--ignore", "when")[0] == 0
+    code, out, err = train(run, f"data{suffix}")
+    assert code == 0
+    assert "priory: column 'when' holds dates; learned as weekday and days since 2000\n" in err
+    assert set(json.loads(out)["columns"]) >= {"when (weekday)", "when (days since 2000)"}
+    assert train(run, f"data{suffix}", "--ignore", "when", "--force")[0] == 0
     _, out, _ = train(run, f"data{suffix}", "--type", "when=label", "--force")
     assert json.loads(out)["columns"]["when"] == "categorical"
 

@@ -15,6 +15,7 @@ from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowChunk
 from priory.sources.column_types import ColumnOptions, ModelColumns, look_up_kind
+from priory.sources.date_columns import KIND_BY_DATE_PART, choose_date_parts, name_date_part, parse_dates
 
 MISSING_MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
 NEAR_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
@@ -24,11 +25,15 @@ MIN_SHARE_OF_KIND = 0.9  # of the cells of the first block: with fewer exception
 
 @dataclass(frozen=True)
 class InferredColumns:
-    """The columns of a model, and those that are left out: empty ones, and identifiers with the reason."""
+    """The columns of a model, and those that are left out: empty ones, and identifiers with the reason.
+
+    ``dates`` has the parts that are learned of each column of dates.
+    """
 
     columns: ModelColumns
     empty: list[str] = field(default_factory=list)
     identifiers: dict[str, str] = field(default_factory=dict)
+    dates: dict[str, list[str]] = field(default_factory=dict)
 
 
 def infer_columns(
@@ -37,11 +42,12 @@ def infer_columns(
     """The columns as the first chunk shows them.
 
     A column holds numbers if all cells are numbers that are not missing. If nearly all are (`MIN_SHARE_OF_KIND`), the
-    first other cell is an error, unless it is to be coerced. Dates are an error too. An audit takes dates for labels,
-    and looks at identifiers like at any other column.
+    first other cell is an error, unless it is to be coerced. Of dates those parts are learned that differ between rows.
+    An audit takes dates for labels, and looks at identifiers like at any other column.
     """
     kinds: dict[str, str] = {}
     empty: list[str] = []
+    dates: dict[str, list[str]] = {}
     for name in names:
         column = cells.mask_missing_cells(chunk.batch.column(name), column_options.missing)
         if name in column_options.types:
@@ -50,6 +56,10 @@ def infer_columns(
             empty.append(name)
         else:
             kinds[name] = _infer_kind(chunk, name, column, column_options.coerce, for_audit)
+        if kinds.get(name) == "date":
+            del kinds[name]
+            dates[name] = choose_date_parts(column)
+            kinds |= {name_date_part(name, part): KIND_BY_DATE_PART[part] for part in dates[name]}
     if not kinds:
         raise DataError(f"{format_path(chunk.file.path)}: every cell is empty; there is nothing to learn from")
     identifiers = (
@@ -59,7 +69,7 @@ def infer_columns(
         identifiers = {}  # a table of nothing else is meant to be learned
     kept = {name: kind for name, kind in kinds.items() if name not in identifiers}
     columns = ModelColumns(kept, column_options.missing, column_options.types, column_options.coerce)
-    return InferredColumns(columns, empty, identifiers)
+    return InferredColumns(columns, empty, identifiers, dates)
 
 
 def _find_identifiers(chunk: RowChunk, kinds: dict[str, str], column_options: ColumnOptions) -> dict[str, str]:
@@ -67,7 +77,10 @@ def _find_identifiers(chunk: RowChunk, kinds: dict[str, str], column_options: Co
     suspects = {
         name: kind
         for name, kind in kinds.items()
-        if kind != "text" and name not in column_options.types and _is_nearly_unique(chunk.batch.column(name))
+        if kind != "text"
+        and name in chunk.batch.schema.names
+        and name not in column_options.types
+        and _is_nearly_unique(chunk.batch.column(name))
     }
     if not suspects:
         return {}
@@ -100,8 +113,8 @@ def _infer_kind(chunk: RowChunk, name: str, column: pa.Array, coerce: bool, for_
             named = chunk._replace(batch=pa.RecordBatch.from_arrays([column], names=[name]))
             cells.read_number_column(named, name, frozenset())  # raises, naming the cell
         return "number"
-    if not for_audit:
-        _check_no_dates(chunk, name, column, n_valid)
+    if not for_audit and _holds_dates(chunk, name, column, n_valid):
+        return "date"
     return "text" if _is_prose(column, n_valid) else "label"
 
 
@@ -111,20 +124,22 @@ def _are_near_numbers(column: pa.Array, is_numeric: pa.BooleanArray) -> bool:
     return all(cell.strip() in MISSING_MARKERS or NEAR_NUMBER_PATTERN.fullmatch(cell) for cell in odd)
 
 
-def _check_no_dates(chunk: RowChunk, name: str, column: pa.Array, n_valid: int) -> None:
-    """Raise an error that names the first date if nearly all cells are dates: no family explains them."""
+def _holds_dates(chunk: RowChunk, name: str, column: pa.Array, n_valid: int) -> bool:
+    """Whether nearly all cells are dates; those that could be read in two ways are an error that names the first."""
     is_date = cells.looks_like_date(column).fill_null(False)
     if int(pc.sum(is_date).as_py() or 0) < MIN_SHARE_OF_KIND * n_valid:
-        return
-    row = int(pc.index(is_date, True).as_py())
-    quoted = shlex.quote(name)
-    raise chunk.make_cell_error(
-        row,
-        name,
-        f"{cells.shorten_cell(column[row].as_py())} is a date, which no family explains",
-        "give what matters of it as columns, such as the year, the month or the days since an event, "
-        f"or use --ignore {quoted} or --type {quoted}=label",
-    )
+        return False
+    ambiguous = pc.and_(is_date, parse_dates(column)[0].is_null())
+    row = int(pc.index(ambiguous, True).as_py())
+    if row >= 0:
+        quoted = shlex.quote(name)
+        raise chunk.make_cell_error(
+            row,
+            name,
+            f"{cells.shorten_cell(column[row].as_py())} is a date that could be read in two ways",
+            f"write it as 2024-05-31, or use --ignore {quoted} or --type {quoted}=label",
+        )
+    return True
 
 
 def _is_prose(column: pa.Array, n_valid: int) -> bool:

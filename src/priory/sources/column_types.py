@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +16,7 @@ from priory.errors import DataError
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowChunk
+from priory.sources.date_columns import find_date_column, find_source_column, read_date_part
 from priory.sources.discovery import FileRows, format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
 
 InputRows: TypeAlias = list[str] | pa.Table  # rows as a user of the library would give them to a model
 
-KIND_BY_TYPE = {"numeric": "number", "number": "number", "label": "label"}  # what is declared besides families
+KIND_BY_TYPE = {
+    "numeric": "number",
+    "number": "number",
+    "label": "label",
+    "date": "date",
+}  # what is declared besides families
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class ColumnOptions:
     target : str, optional
         The column to predict.
     types : dict of str to str
-        For a column "numeric", "label" or "text", or the name of a family such as "poisson".
+        For a column "numeric", "label", "text" or "date", or the name of a family such as "poisson".
     ignore : tuple of str
         Columns to leave out.
     missing : frozenset of str
@@ -94,7 +100,8 @@ class ColumnOptions:
 class ModelColumns:
     """The columns of a model in order, and how their cells are read.
 
-    ``kinds`` has "number", "label" or "text" for each column, ``missing`` the cells that count as missing, and
+    ``kinds`` has "number", "label" or "text" for each column, some of which may be parts of a column of dates;
+    ``missing`` are the cells that count as missing, and
     ``declared_families`` the families by column name, where they were declared. With ``coerce``, cells that are not
     numbers are read as missing, and ``n_coerced`` counts them by column. ``is_trained`` says that these are the columns
     of a trained model, which cannot be declared otherwise any more.
@@ -110,6 +117,15 @@ class ModelColumns:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.kinds)
+
+    def find_sources(self, file_columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns of a file that these columns are read from."""
+        return tuple(dict.fromkeys(find_source_column(name, file_columns) for name in self.names))
+
+    def get_cells(self, chunk: RowChunk, name: str) -> pa.Array:
+        """The cells of a column as they are in the chunk, or the part of a date that the column is."""
+        found = find_date_column(name, chunk.batch.schema.names)
+        return chunk.batch.column(name) if found is None else read_date_part(chunk, *found, self.missing)
 
     @property
     def is_one_text(self) -> bool:
@@ -140,14 +156,15 @@ class ModelColumns:
     def _read_arrow_column(self, chunk: RowChunk, name: str, kind: str) -> pa.Array:
         if kind == "number":
             return pa.array(self._read_numbers(chunk, name), from_pandas=True)
-        return cells.cast_to_text(cells.mask_missing_cells(chunk.batch.column(name), self.missing))
+        return cells.cast_to_text(cells.mask_missing_cells(self.get_cells(chunk, name), self.missing))
 
     def _read_numbers(self, chunk: RowChunk, name: str) -> Array:
         """A column of numbers, checked to be possible under the declared family."""
+        column = self.get_cells(chunk, name)
         if self.coerce:
-            column, n_blanked = cells.blank_non_numbers(chunk.batch.column(name), self.missing)
+            column, n_blanked = cells.blank_non_numbers(column, self.missing)
             self.n_coerced[name] += n_blanked
-            chunk = chunk._replace(batch=pa.RecordBatch.from_arrays([column], names=[name]))
+        chunk = chunk._replace(batch=pa.RecordBatch.from_arrays([column], names=[name]))
         values = cells.read_number_column(chunk, name, self.missing, not self.is_trained)
         declared = self.declared_families.get(name)
         family = find_declared_family(declared) if isinstance(declared, str) else None
@@ -164,7 +181,7 @@ class ModelColumns:
 
         if kind == "number":
             return Column("number", numbers=self._read_numbers(chunk, name))
-        column = cells.mask_missing_cells(chunk.batch.column(name), self.missing)
+        column = cells.mask_missing_cells(self.get_cells(chunk, name), self.missing)
         if kind == "text":
             return Column("text", texts=list(cells.read_text_column(column)))
         return Column("label", labels=cells.encode_label_column(column))
@@ -184,7 +201,7 @@ def declare_column_families(columns: ModelColumns, column_options: ColumnOptions
 def find_binary_columns(chunk: RowChunk, columns: ModelColumns) -> set[str]:
     """The columns of numbers that hold only 0 and 1, as far as the first rows show."""
     names = [name for name, kind in columns.kinds.items() if kind == "number"]
-    values = {name: pc.unique(chunk.batch.column(name)).drop_null().to_pylist() for name in names}
+    values = {name: pc.unique(columns.get_cells(chunk, name)).drop_null().to_pylist() for name in names}
     return {name for name in names if {str(value) for value in values[name]} <= {"0", "1", "0.0", "1.0"}}
 
 
@@ -204,4 +221,4 @@ def list_column_types() -> tuple[str, ...]:
     """What a column can be declared as: kinds that leave the family open, then the families."""
     from priory.families.registry import families_by_name
 
-    return tuple(dict.fromkeys(["numeric", "label", "text", *families_by_name()]))
+    return tuple(dict.fromkeys(["numeric", "label", "text", "date", *families_by_name()]))

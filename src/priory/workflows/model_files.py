@@ -151,10 +151,11 @@ def get_model_columns(model: FileModel) -> ModelColumns:
 
 def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tuple[str, ...]:
     """The names of the columns that a model needs, after ``more``; the files must have those of the model."""
-    absent = [name for name in columns.names if name not in rows.names]
+    sources = columns.find_sources(rows.names)
+    absent = [name for name in sources if name not in rows.names]
     if absent:
         raise make_absent_column_error(rows.files[0].path, absent, rows.names, ", which the model needs")
-    return tuple(dict.fromkeys([*more, *columns.names]))
+    return tuple(dict.fromkeys([*more, *sources]))
 
 
 def read_labelled_rows(

@@ -126,7 +126,7 @@ class Predictions:
         """The batch with numbers, and null for missing cells, in the columns that the model reads as numbers."""
         for name, column in zip(rows.names, rows.columns, strict=True):
             position = batch.schema.get_field_index(name)
-            if column.numbers is not None and is_text_column(batch.column(position)):
+            if position >= 0 and column.numbers is not None and is_text_column(batch.column(position)):
                 batch = batch.set_column(position, name, pa.array(column.numbers, from_pandas=True))
         return batch
 
@@ -224,7 +224,8 @@ def _open_rows(model: FileModel, paths: Paths, read: ReadOptions | None, callbac
     columns = get_model_columns(model)
     rows = open_paths_for_model(paths, read, columns, callbacks)
     find_needed_columns(rows, columns)
-    extra = [name for name in rows.names if name not in {*columns.names, getattr(model, "target_", "")}]
+    used = {*columns.find_sources(rows.names), getattr(model, "target_", "")}
+    extra = [name for name in rows.names if name not in used]
     if extra and not rows.is_documents:
         callbacks.notify(f"the model does not use the columns {format_names(extra)}")
     return rows

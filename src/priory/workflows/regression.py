@@ -106,7 +106,7 @@ class NumberPredictions:
             low, high = student.interval(INTERVAL_LEVEL)
             for name in table.column_names if numbers else ():
                 position = batch.schema.get_field_index(name)
-                if is_text_column(batch.column(position)):
+                if position >= 0 and is_text_column(batch.column(position)):
                     batch = batch.set_column(position, name, table[name].combine_chunks())
             for name, values in ((PREDICTION, student.location), (LOW, low), (HIGH, high)):
                 batch = batch.append_column(

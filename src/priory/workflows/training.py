@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from priory.bag_of_words.tokenizer import Tokenizer
+from priory.core.display_table import join_words
 from priory.errors import DataError
 from priory.models.row_sample import choose_memory
 from priory.sources import FileRows, ReadOptions, RowChunk
@@ -121,7 +122,7 @@ def train_on_rows(
     inferred = infer_columns(first, names, column_options)
     if not column_options.labels_as_text and not options.textbook and looks_continuous(first, target, column_options):
         _note_regression(target, callbacks)
-        _note_left_out(inferred, callbacks)
+        _note_columns(inferred, callbacks)
         chosen = replace(column_options, target=target)
         return train_regression(rows, chunks, inferred, chosen, options, callbacks, judge=judge)
     columns = inferred.columns
@@ -149,7 +150,7 @@ def train_on_rows(
     if judge and not options.plain:
         sampled = read_sample_rows(sample, columns, replace(column_options, target=target), rows)
         evaluate_on_sample(result, *sampled, options, callbacks)
-    _note_left_out(inferred, callbacks)
+    _note_columns(inferred, callbacks)
     _note_repairs(rows, labels, n_coerced, callbacks)
     return result
 
@@ -272,10 +273,12 @@ def _note_regression(target: str, callbacks: Callbacks) -> None:
     )
 
 
-def _note_left_out(inferred: InferredColumns, callbacks: Callbacks) -> None:
-    """Note which columns were not learned, and why."""
+def _note_columns(inferred: InferredColumns, callbacks: Callbacks) -> None:
+    """Note which columns were not learned, and what was learned of dates."""
     for name in inferred.empty:
         callbacks.notify(f"column {name!r} is empty and was left out")
+    for name, parts in inferred.dates.items():
+        callbacks.notify(f"column {name!r} holds dates; learned as {join_words(parts) or 'nothing: all are the same'}")
     if inferred.identifiers:
         reasons = ", ".join(f"{name!r} ({reason})" for name, reason in inferred.identifiers.items())
         callbacks.notify(f"left out what looks like identifiers: {reasons}")
