@@ -11,6 +11,8 @@
     forget      unlearn the rows of files, exactly
     refresh     fit the corrections of a model file again
     merge       add up what several models have learned
+    rank_columns   how much each column matters, over all rows of files
+    find_counterfactuals   which single cells, changed to what, would change the answer to a row
     inspect     what a model file contains and would reveal
 
 Files are read a block at a time, so they may be larger than memory. `ReadOptions` says how they are read,
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
     from priory.storage import inspect
     from priory.workflows.auditing import audit
     from priory.workflows.callbacks import Callbacks
+    from priory.workflows.counterfactuals import find_counterfactuals
     from priory.workflows.evaluation import Evaluation, evaluate
     from priory.workflows.explanation import explain, explain_values
+    from priory.workflows.importance import rank_columns
     from priory.workflows.judging import JudgingOptions
     from priory.workflows.prediction import Predictions, predict
     from priory.workflows.regression import NumberPredictions
@@ -60,11 +64,13 @@ __all__ = [
     "evaluate",
     "explain",
     "explain_values",
+    "find_counterfactuals",
     "forget",
     "inspect",
     "learn",
     "merge",
     "predict",
+    "rank_columns",
     "refresh",
     "report",
     "train",
@@ -91,11 +97,13 @@ _HOME = {
     "evaluate": "workflows.evaluation",
     "explain": "workflows.explanation",
     "explain_values": "workflows.explanation",
+    "find_counterfactuals": "workflows.counterfactuals",
     "forget": "workflows.updates",
     "inspect": "storage",
     "learn": "workflows.updates",
     "merge": "workflows.updates",
     "predict": "workflows.prediction",
+    "rank_columns": "workflows.importance",
     "refresh": "workflows.updates",
     "report": "workflows.reporting",
     "train": "workflows.training",

@@ -63,7 +63,7 @@ def explain(
         One ledger for each row: the prior, one line for each word or column, and their sum.
     """
     trained = load_classifier(model, key)
-    return trained.explain(_read_file_rows(path, row_numbers, get_model_columns(trained), read, callbacks))
+    return trained.explain(read_file_rows(path, row_numbers, get_model_columns(trained), read, callbacks))
 
 
 def explain_values(
@@ -127,13 +127,14 @@ def _parse_pair(text: str, columns: ModelColumns) -> tuple[str, str]:
     return name, value
 
 
-def _read_file_rows(
+def read_file_rows(
     path: PathLike,
     row_numbers: Sequence[int],
     columns: ModelColumns,
     read: ReadOptions | None,
     callbacks: Callbacks,
 ) -> InputRows:
+    """Some rows of a file, counted from 1, as the model takes them."""
     rows = open_paths_for_model(path, read, columns, callbacks)
     found: dict[int, InputRows] = {}
     before = 0
