@@ -100,8 +100,8 @@ WRONG = {
     "a type": (
         "train good.csv --target label --type text=prose",
         2,
-        "Invalid value for --type: 'text=prose' is not COLUMN=TYPE; a type is one of numeric, label, text, bernoulli, "
-        "categorical, gamma, gaussian, histogram, poisson.",
+        "Invalid value for --type: 'text=prose' is not COLUMN=TYPE; a type is one of numeric, label, text, date, "
+        "bernoulli, categorical, gamma, gaussian, histogram, poisson.",
     ),
     "a delimiter": (
         "train good.csv --target label --delimiter ,,",

@@ -62,7 +62,7 @@ def describe_column_types() -> str:
     from priory.sources.column_types import list_column_types
 
     types = list_column_types()
-    return f"What a column holds: {', '.join(types[:3])}, or a family: {', '.join(types[3:])}."
+    return f"What a column holds: {', '.join(types[:4])}, or a family: {', '.join(types[4:])}."
 
 
 add_column_options = make_section(
