@@ -17,7 +17,9 @@ import atheris
 
 with atheris.instrument_imports(include=["priory.sources"]):
     from priory.sources import ReadOptions, mail, mail_structure, open_files
-    from priory.sources.column_types import ColumnOptions, LabelReader, infer_columns
+    from priory.sources.column_inference import infer_columns
+    from priory.sources.column_types import ColumnOptions
+    from priory.sources.label_reading import LabelReader
 
 from priory.errors import PrioryError
 
@@ -32,7 +34,7 @@ def read(path: str) -> None:
     names = options.find_features(rows)
     columns, labels = None, LabelReader(rows.names[0], options)
     for chunk in rows.read_chunks((rows.names[0], *names)):
-        columns = columns or infer_columns(chunk, names, options)[0]
+        columns = columns or infer_columns(chunk, names, options).columns
         _, kept = labels.read(chunk)
         columns.read(kept)
         columns.read_input_rows(kept)

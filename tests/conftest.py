@@ -10,7 +10,7 @@ import shutil
 import pytest
 from hypothesis import settings
 
-from priory.cli import main
+from priory.cli import main, progress
 from priory.data import inbox
 from shell import TEXTS, write
 
@@ -33,8 +33,12 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(here, capsys):
-    """A function that runs a command and returns its exit code, standard output and standard error."""
+def run(here, capsys, monkeypatch):
+    """A function that runs a command and returns its exit code, standard output and standard error.
+
+    Progress is not shown, however long a command takes.
+    """
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LOG_LINES", 3600.0)
 
     def run_command(*arguments):
         capsys.readouterr()

@@ -46,7 +46,7 @@ WRONG = {
         "blank.csv:4:1: has no label; give it one, or use --skip-unlabelled",
     ),
     "numbers to predict": (
-        "train price.csv --target label",
+        "train price.csv --target label --textbook",
         3,
         "price.csv: the target 'label' looks like a number to predict: 50 different values in the first 50 rows; "
         "bin it, or use --classes if each value is a class",
@@ -100,8 +100,8 @@ WRONG = {
     "a type": (
         "train good.csv --target label --type text=prose",
         2,
-        "Invalid value for --type: 'text=prose' is not COLUMN=TYPE; a type is one of numeric, label, text, bernoulli, "
-        "categorical, gamma, gaussian, histogram, poisson.",
+        "Invalid value for --type: 'text=prose' is not COLUMN=TYPE; a type is one of numeric, label, text, date, "
+        "bernoulli, categorical, gamma, gaussian, histogram, poisson.",
     ),
     "a delimiter": (
         "train good.csv --target label --delimiter ,,",

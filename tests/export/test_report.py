@@ -2,6 +2,10 @@
 
 import re
 import sys
+from base64 import b64encode
+from dataclasses import replace
+from hashlib import sha256
+from html import escape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -9,9 +13,13 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 from sklearn.naive_bayes import GaussianNB
 
+import priory
 from priory import NaiveBayes, Scores, TextClassifier, audit, report
 from priory.data import inbox
 from priory.errors import PrioryError
+from priory.estimators.learning_curve import score_by_rows
+from priory.evaluation.comparison import compare_scores
+from priory.export.report import ReportSubject
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -66,10 +74,76 @@ def test_the_page_says_what_the_scores_say(texts, of_texts):
     assert scores.verdict in page.text
     assert f"accuracy {scores.accuracy.value:.1%}" in page.text
     assert f"base rate {scores.base.accuracy:.1%}" in page.text
-    headings = re.findall("<h2>(.*?)</h2>", of_texts.html)
-    shown = ["Calibration", "Correct and wrong answers", "The strongest evidence", "The worst mistakes", "The data"]
-    assert headings == shown
-    assert sum(tag == "svg" for tag, _ in page.tags) == 4
+    shown = [
+        "Calibration",
+        "Correct and wrong answers",
+        "The strongest evidence",
+        "The worst mistakes",
+        "What was learned",
+        "How to reproduce this",
+    ]
+    assert list_headings(of_texts.html) == shown
+    assert re.findall('<li><a href="#.*?">(.*?)</a></li>', of_texts.html) == shown
+    named = [attributes["aria-label"] for tag, attributes in page.tags if tag == "svg" and "aria-label" in attributes]
+    assert named[:2] == ["reliability diagram", "histogram of certainty"]
+    assert named[-2:] == ["confusion matrix", "ROC curves"]
+    assert len(named) == 4 + 3  # and one for each class
+
+
+def list_headings(html):
+    return re.findall("<h2[^>]*>(.*?)</h2>", html)
+
+
+def test_every_entry_of_the_contents_leads_somewhere_and_no_id_occurs_twice(of_texts):
+    tags = Page(of_texts.html).tags
+    ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [attributes["href"].removeprefix("#") for tag, attributes in tags if tag == "a"]
+    assert links
+    assert set(links) <= set(ids)
+    used = re.findall(r'url\(#(.*?)\)|href="#(.*?)"', of_texts.html)
+    assert {name or other for name, other in used} <= set(ids)
+
+
+def test_the_page_works_under_its_strict_policy(of_texts):
+    """No style attributes, one style sheet, and a policy that allows it by its hash."""
+    page = Page(of_texts.html)
+    assert not [tag for tag, attributes in page.tags if "style" in attributes]
+    assert sum(tag == "style" for tag, _ in page.tags) == 1
+    sheet = re.search("<style>(.*?)</style>", of_texts.html, re.DOTALL)[1]
+    digest = b64encode(sha256(sheet.encode()).digest()).decode()
+    [policy] = [a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:"
+    assert "style=" not in of_texts._repr_html_().replace(escape(of_texts.html), "")
+
+
+def test_each_class_has_its_own_calibration(texts, of_texts):
+    scores = texts[0].evaluate(*texts[1:])
+    section = of_texts.html[of_texts.html.index("Each class by itself") :]
+    for c, label in enumerate(scores.classes):
+        p = np.exp(scores.log_probabilities[:, c])
+        mean, share = np.average(p, weights=scores.weight), scores.shares[c]
+        assert f'<td>{label}</td><td class="n">{mean:.1%}</td><td class="n">{share:.1%}</td>' in section
+
+
+def test_a_learning_curve_and_other_models_have_their_sections(texts):
+    model, X, y = texts
+    scores = model.evaluate(X, y)
+    curve = score_by_rows(model, X, y, [100, 200])
+    guess = replace(scores, log_probabilities=np.full_like(scores.log_probabilities, -np.log(3)))
+    html = report(model, X, y, scores=scores, curve=curve, compared={"a guess": guess}).html
+    assert list_headings(html)[2:4] == ["Learning curve", "Beside other models"]
+    difference = compare_scores(guess, scores).log_loss
+    assert f'<td>a guess</td><td class="n">{guess.accuracy.value:.1%}</td>' in html
+    assert f'<td class="n">{difference:+.3f}</td>' in html
+
+
+def test_the_last_section_says_how_to_make_it_again(texts):
+    subject = ReportSubject("mail.csv", "label", "mail.priory", command="priory report mail.priory 'a b.csv' -o r.html")
+    html = report(*texts, subject=subject).html
+    assert "priory report mail.priory &#39;a b.csv&#39; -o r.html</pre>" in html
+    assert f"priory {priory.__version__}, Python " in html
+    assert "<td>TextClassifier mail.priory</td>" in html
 
 
 def test_the_page_needs_nothing_from_anywhere(of_texts):
@@ -103,7 +177,20 @@ def test_a_table_shows_its_columns_and_families():
     assert Page(html).open == []
     for name, column in model.schema_.items():
         assert f"<td>{name}</td><td>{column.family}</td>" in html
-    assert "proline" in html[html.index("The strongest evidence") : html.index("The worst mistakes")]
+    evidence = html[html.index('id="evidence"') : html.index('id="mistakes"')]
+    assert "proline" in evidence
+
+
+def test_a_column_shows_what_is_missing_and_how_often_values_occur():
+    rows = [{"n": None if i % 4 == 0 else float(i), "c": "red" if i % 3 else "blue"} for i in range(60)]
+    labels = ["a", "b"] * 30
+    html = report(NaiveBayes().fit(rows, labels), rows, labels).html
+    columns = html[html.index('id="columns"') :]
+    assert '<td class="wider">1 to 59, median 30</td>' in columns
+    assert '<td class="n">25.0%</td>' in columns
+    assert '<td class="wider">red, blue</td>' in columns
+    red, blue = re.search('aria-label="c: red, blue">(.*?)</svg>', columns)[1].count("<rect"), 2
+    assert red == 2 * blue  # two values, each with both classes
 
 
 def test_the_page_shows_what_was_learned(of_texts):
@@ -186,7 +273,7 @@ def test_findings_of_an_audit_have_their_place(texts):
             return "<p>3 duplicates</p>"
 
     html = report(*texts, findings=Findings()).html
-    assert html.index("<h2>The data</h2>") < html.index("<p>3 duplicates</p>")
+    assert html.index('id="learned"') < html.index("<p>3 duplicates</p>") < html.index('id="reproduce"')
 
 
 def test_it_is_saved_as_it_is(of_texts, tmp_path):
@@ -214,7 +301,7 @@ def test_any_table_can_be_reported_on(kind):
         X = X.to_numpy()
     else:
         X = {name: X[name].tolist() for name in X}
-    assert "Columns" in report(NaiveBayes().fit(X, data.target), X, data.target).html
+    assert "The columns" in report(NaiveBayes().fit(X, data.target), X, data.target).html
 
 
 @pytest.mark.slow
@@ -222,17 +309,18 @@ def test_the_title_says_what_is_predicted_and_when():
     data = load_iris(as_frame=True)
     html = report(GaussianNB().fit(data.data, data.target), data.data, data.target.rename("species")).html
     assert "<title>Predicting species: report</title>" in html
-    assert re.search(
-        r"<h1>Predicting species</h1>\n<p>GaussianNB · 150 rows, .* · 3 classes · \d{4}-\d\d-\d\d</p>", html
-    )
-    data_section = html[html.index("<h2>The data</h2>") :]
-    assert "<th>target</th><td>species</td>" in data_section
-    assert "<th>classes</th><td>0 33.3%, 1 33.3%, 2 33.3%</td>" in data_section
+    title = html[html.index("<header>") : html.index("</header>")]
+    assert "<h1>Predicting species</h1>" in title
+    facts = dict(re.findall('<th scope="row">(.*?)</th><td>(.*?)</td>', title))
+    assert (facts["target"], facts["model"]) == ("species", "GaussianNB")
+    assert facts["classes"] == "0 33.3%, 1 33.3%, 2 33.3%"
+    assert facts["rows"].startswith("150 rows, ")
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d", facts["made"])
 
 
 def test_no_heading_stands_over_nothing(texts):
     html = report(*texts, findings=audit([{"text": text} for text in texts[1]], target=texts[2])).html
-    assert "<h2>The data</h2>" in html
+    assert "Leakage" in list_headings(html)
     assert not re.search(r"</h[23]>\s*(<section[^>]*>|<style>.*?</style>|\s)*<h2>", html, re.DOTALL)
 
 
@@ -269,6 +357,6 @@ def test_too_few_rows_have_a_page_that_says_so():
     html = report(NaiveBayes().fit(rows, labels), rows, labels).html
     assert Page(html).open == []
     assert "Too few rows to judge the model: 3 rows are scored, and at least 6 are needed." in html
-    assert re.findall("<h2>(.*?)</h2>", html)[-1] == "The data"
+    assert list_headings(html)[-1] == "How to reproduce this"
     assert 'class="card"' not in html
-    assert "<svg" not in html
+    assert "reliability diagram" not in html

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from priory.errors import DataError
 from priory.sources import ReadOptions, open_files
-from priory.sources.column_types import ColumnOptions, LabelReader, infer_columns
+from priory.sources.column_inference import infer_columns
+from priory.sources.column_types import ColumnOptions
+from priory.sources.label_reading import LabelReader
 from priory.sources.writers import escape_formulas, unescape_formula
 
 
@@ -21,7 +23,8 @@ def columns(tmp_path, text, **said):
     rows = open_files([str(tmp_path / "a.csv")], ReadOptions())
     spoken = ColumnOptions(target="y", **said)
     chunk = next(rows.read_chunks(rows.names))
-    return infer_columns(chunk, spoken.find_features(rows), spoken), chunk, spoken
+    found = infer_columns(chunk, spoken.find_features(rows), spoken)
+    return (found.columns, found.empty), chunk, spoken
 
 
 def test_kinds_are_inferred_from_a_sample_and_can_be_said(tmp_path):

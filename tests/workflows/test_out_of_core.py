@@ -11,7 +11,8 @@ from priory.errors import DataError
 from priory.estimators.naive_bayes import NaiveBayes
 from priory.estimators.text_classifier import TextClassifier
 from priory.sources.chunk import RowChunk
-from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns
+from priory.sources.column_types import ColumnOptions, ModelColumns
+from priory.sources.label_reading import LabelReader
 from priory.sources.prefetch import read_ahead
 from priory.workflows import out_of_core as streaming
 from priory.workflows.out_of_core import DrawnRows, LabelledBatch, learn_batches

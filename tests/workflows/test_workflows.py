@@ -131,8 +131,9 @@ def test_explanations_of_rows_and_of_values_are_those_of_the_model(table, quiet)
 @pytest.mark.slow
 def test_evaluation_report_and_audit(table, quiet):
     pytest.importorskip("jinja2")
-    scores, n_rows = workflows.evaluate("inbox.priory", "inbox.csv")
-    honest, _ = workflows.evaluate("inbox.priory", "inbox.csv", learned=True)
+    evaluation = workflows.evaluate("inbox.priory", "inbox.csv")
+    scores, n_rows = evaluation.scores, evaluation.n_rows
+    honest = workflows.evaluate("inbox.priory", "inbox.csv", learned=True).scores
     assert n_rows == 308
     assert honest.accuracy.value < scores.accuracy.value
     assert "</html>" in workflows.report("inbox.priory", "inbox.csv").page.html

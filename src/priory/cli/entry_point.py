@@ -17,6 +17,7 @@ from priory import __version__
 from priory.cli.audit import audit_command
 from priory.cli.completion import completion_command
 from priory.cli.demo import demo_command
+from priory.cli.doctor import doctor_command
 from priory.cli.evaluate import evaluate_command
 from priory.cli.explain import explain_command
 from priory.cli.forget import forget_command
@@ -68,6 +69,7 @@ for command in (
     inspect_command,
     sign_command,
     demo_command,
+    doctor_command,
     completion_command,
 ):
     app.add_command(command)

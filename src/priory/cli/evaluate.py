@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from priory.cli.decision_options import add_cost_options, pop_costs
 from priory.cli.options import (
+    FILE_PATH_TYPE,
     add_column_options,
     add_reading_options,
     files_argument,
@@ -16,8 +18,46 @@ from priory.cli.options import (
     pop_column_options,
     pop_read_options,
 )
-from priory.cli.sections import sectioned_command
+from priory.cli.sections import define_option, make_section, sectioned_command
 from priory.cli.terminal import format_heading, print_json, print_lines, watch_workflow
+
+if TYPE_CHECKING:
+    from priory.evaluation.scores import Scores
+    from priory.workflows import Evaluation, JudgingOptions
+    from priory.workflows.evaluation_tables import DecisionTables
+
+add_judging_options = make_section(
+    "Judging",
+    define_option(
+        "--learned",
+        is_flag=True,
+        help="MODEL has learned these rows: predict each by a model that has not (leave-one-out, or folds).",
+    ),
+    define_option("--folds", type=click.IntRange(2), metavar="K", help="Learned rows: cross-validation in K folds."),
+    define_option(
+        "--groups", metavar="COLUMN", help="Learned rows: leave out together rows with the same value, as of a person."
+    ),
+    define_option("--time", metavar="COLUMN", help="Learned rows: judge by models of earlier rows only."),
+    define_option("--curve", is_flag=True, help="Learned rows: also score models of fewer rows (the learning curve)."),
+    define_option("--by", multiple=True, metavar="COLUMN", help="Also score the groups of rows that a column makes."),
+    define_option(
+        "--compare",
+        multiple=True,
+        type=FILE_PATH_TYPE,
+        metavar="MODEL",
+        help="Also score another model on the same rows, with an interval for the difference; may be repeated.",
+    ),
+    define_option(
+        "--against",
+        type=click.Choice(["sklearn"]),
+        help="Learned rows: also score logistic regression and gradient boosting, fitted to the same folds.",
+    ),
+)
+add_table_options = make_section(
+    "Decisions",
+    define_option("--lift", is_flag=True, help="Lift and gain: what is among the most probable rows of a class."),
+    define_option("--thresholds", is_flag=True, help="Precision, recall and cost by threshold, for one class."),
+)
 
 
 @sectioned_command(
@@ -25,37 +65,113 @@ from priory.cli.terminal import format_heading, print_json, print_lines, watch_w
 )
 @model_argument
 @files_argument
-@click.option(
-    "--learned",
-    is_flag=True,
-    help="MODEL has learned these rows: predict each by a model that has not (leave-one-out).",
-)
 @json_option
+@add_judging_options
+@add_table_options
+@add_cost_options
 @add_column_options
 @add_reading_options
-def evaluate_command(model: str, paths: tuple[str, ...], learned: bool, json_: bool, **given: Any) -> None:
+def evaluate_command(
+    model: str,
+    paths: tuple[str, ...],
+    by: tuple[str, ...],
+    compare: tuple[str, ...],
+    against: str | None,
+    curve: bool,
+    lift: bool,
+    thresholds: bool,
+    json_: bool,
+    **given: Any,
+) -> None:
     """Compare the predictions of MODEL for the rows of FILEs with their labels.
 
     Each score has a 95 % interval, and next to it the base rate: the score of always answering the most common class.
     Fewer than six rows, or rows of which no two have the same label, are too few to judge a model by: the command says
     so and gives no scores.
+
+    The rows are taken for new ones. For rows that MODEL has learned use --learned, or one of --folds, --groups, --time,
+    --curve and --against: each row is then judged by a model that has not learned it, derived by subtraction.
+    --lift and --thresholds are about one class: --positive, by default the rarer of two.
     """
-    read, columns = pop_read_options(given), pop_column_options(given)
+    read, columns, positive = pop_read_options(given), pop_column_options(given), given["positive"]
+    costs = pop_costs({**given, "positive": positive if given["cost"] else None})
+    learned, judging = _pop_judging(given)
     from priory.workflows import evaluate
+    from priory.workflows.evaluation_tables import tabulate_decisions
 
     with watch_workflow(paths) as callbacks:
-        scores, n_rows = evaluate(
+        evaluation = evaluate(
             model,
             paths,
-            learned=learned,
+            learned=learned or curve or against is not None,
+            judging=judging,
+            by=by,
+            others={name: name for name in compare},
+            peers=against is not None,
+            curve=curve,
             columns=columns,
             read=read,
             key=get_required_key(),
             callbacks=callbacks,
         )
+        tables = tabulate_decisions(evaluation, costs, positive, lift=lift, thresholds=thresholds)
     if json_:
-        print_json({"rows": n_rows, "scores": scores.to_dict()})
-        return
+        print_json(_convert_to_dict(evaluation, tables))
+    else:
+        _print_evaluation(evaluation, tables, learned or curve or against is not None)
+
+
+def _pop_judging(given: dict[str, Any]) -> tuple[bool, JudgingOptions]:
+    """Whether the rows are learned ones, and how they are left out."""
+    if given["groups"] is not None and given["time"] is not None:
+        raise click.UsageError("--groups and --time exclude each other; use one of them")
+    from priory.workflows import JudgingOptions
+
+    judging = JudgingOptions(given.pop("folds"), given.pop("groups"), given.pop("time"))
+    return given.pop("learned") or not judging.is_default, judging
+
+
+def _convert_to_dict(evaluation: Evaluation, tables: DecisionTables) -> dict[str, object]:
+    return {
+        "rows": evaluation.n_rows,
+        "scores": evaluation.scores.to_dict(),
+        "by": {name: groups.to_dict() for name, groups in evaluation.by.items()},
+        "compared": {name: scores.to_dict() for name, scores in evaluation.others.items()},
+        "differences": evaluation.list_differences(),
+        "curve": {str(n_rows): scores.to_dict() for n_rows, scores in evaluation.curve.items()},
+        **tables.to_dict(),
+    }
+
+
+def _print_evaluation(evaluation: Evaluation, tables: DecisionTables, learned: bool) -> None:
     if learned:
-        click.echo(format_heading("leave-one-out: each row predicted by a model that has not learned it"))
-    print_lines(str(scores), indent="")
+        how = "each row judged by a model that has not learned it"
+        folds = getattr(evaluation.scores, "folds", None)
+        click.echo(format_heading(f"{f'{folds} folds' if folds else 'leave-one-out'}: {how}"))
+    print_lines(str(evaluation.scores), indent="")
+    for name, groups in evaluation.by.items():
+        _print_block(f"by {name}", str(groups))
+    if evaluation.others:
+        from priory.evaluation.comparison import format_comparison
+
+        _print_block("on the same rows", format_comparison(evaluation.list_models()))
+    if evaluation.curve:
+        _print_block("learning curve: models of some rows, judged on the others", _format_curve(evaluation.curve))
+    for block in tables.list_blocks():
+        click.echo()
+        print_lines(block, indent="")
+
+
+def _print_block(title: str, text: str) -> None:
+    click.echo("\n" + format_heading(title))
+    print_lines(text, indent="")
+
+
+def _format_curve(curve: dict[int, Scores]) -> str:
+    from priory.evaluation.score_table import align_text_columns
+
+    rows = [("rows learned", "accuracy", "log loss", "rows judged")]
+    for n_rows, scores in curve.items():
+        found = (f"{scores.accuracy:.1%}", f"{scores.log_loss:.3f}", f"{len(scores.truth):,}")
+        rows.append((f"{n_rows:,}", *found))
+    return "\n".join(align_text_columns(rows))

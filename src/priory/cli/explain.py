@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +15,11 @@ from priory.cli.options import (
     pop_read_options,
 )
 from priory.cli.sections import SectionedOption, sectioned_command
-from priory.cli.terminal import print_json, print_lines
+from priory.cli.terminal import format_heading, print_item, print_json, print_lines, watch_workflow
 from priory.models.ledger_formatting import EVIDENCE_UNITS
+
+if TYPE_CHECKING:
+    from priory.sources import ReadOptions
 
 
 @sectioned_command(
@@ -43,6 +46,13 @@ from priory.models.ledger_formatting import EVIDENCE_UNITS
     metavar="UNIT",
     help=f"What evidence is shown in: {', '.join(EVIDENCE_UNITS)}. By default decibans.",
 )
+@click.option(
+    "--what-if", is_flag=True, help="Which single cells of the row, changed to what, would change the answer."
+)
+@click.option(
+    "--overall", is_flag=True, help="What matters over all labelled rows of the file: each column left out in turn."
+)
+@click.option("--class", "label", metavar="CLASS", help="With --overall: for the rows of this class.")
 @json_option
 @add_reading_options
 def explain_command(
@@ -51,6 +61,9 @@ def explain_command(
     path: str | None,
     numbers: tuple[int, ...],
     unit: str,
+    what_if: bool,
+    overall: bool,
+    label: str | None,
     json_: bool,
     **given: Any,
 ) -> None:
@@ -66,10 +79,23 @@ def explain_command(
                       should count, so that the probabilities are right
     (together)        what columns or words add in combination
     (absent tokens)   the words that the text does not contain
+
+    --overall shows what matters in a whole file: by how many bits a row the truth is less probable if a column is left
+    out, and the strongest evidence for each class.
     """
     read = pop_read_options(given)
     if bool(values) == bool(path):
         raise click.UsageError("give one of these to explain: texts, COLUMN=VALUE pairs, or --from FILE")
+    if (what_if or overall) and not path:
+        raise click.UsageError("--what-if and --overall are about rows of a file; use --from FILE")
+    if what_if and overall:
+        raise click.UsageError("--what-if and --overall exclude each other; use one of them")
+    if label is not None and not overall:
+        raise click.UsageError("--class is for a whole file; use it with --overall")
+    if path and overall:
+        return _explain_file(model, path, label, read, json_)
+    if path and what_if:
+        return _explain_changes(model, path, numbers or (1,), read, json_)
     from priory.workflows import explain, explain_values
     from priory.workflows.explanation import convert_ledger_to_dict
 
@@ -82,3 +108,40 @@ def explain_command(
         print_json([convert_ledger_to_dict(ledger) for ledger in ledgers])
     else:
         print_lines(str(ledgers.convert_unit(unit)), indent="")
+
+
+def _explain_changes(model: str, path: str, numbers: tuple[int, ...], read: ReadOptions, json_: bool) -> None:
+    from priory.workflows.counterfactuals import find_counterfactuals
+
+    with watch_workflow() as callbacks:
+        found = find_counterfactuals(model, path, numbers, read=read, key=get_required_key(), callbacks=callbacks)
+    if json_:
+        print_json([{**one._asdict(), "changes": [change._asdict() for change in one.changes]} for one in found])
+        return
+    for one in found:
+        print_lines(one.describe(), indent="")
+
+
+def _explain_file(model: str, path: str, label: str | None, read: ReadOptions, json_: bool) -> None:
+    from priory.evaluation.score_table import align_text_columns
+    from priory.workflows.importance import list_class_evidence, rank_columns
+    from priory.workflows.model_files import get_model_columns, load_classifier
+
+    key = get_required_key()
+    is_table = not get_model_columns(load_classifier(model, key)).is_one_text
+    with watch_workflow() as callbacks:
+        columns = rank_columns(model, path, label=label, read=read, key=key, callbacks=callbacks) if is_table else []
+        evidence = list_class_evidence(model, path, label=label, read=read, key=key, callbacks=callbacks)
+    if json_:
+        bits = [{"column": one.name, "bits": one.bits._asdict()} for one in columns]
+        print_json({"columns": bits, "evidence": evidence})
+        return
+    if columns:
+        whose = "" if label is None else f" of {label}"
+        click.echo(format_heading(f"what is lost without a column, in bits a row{whose}"))
+        rows = [("column", "bits", "95 % interval")]
+        rows += [(one.name, f"{one.bits.value:.3f}", f"{one.bits.low:.3f} to {one.bits.high:.3f}") for one in columns]
+        print_lines("\n".join(align_text_columns(rows)))
+    click.echo(format_heading("strongest evidence for each class, in decibans (+10 is ten to one)"))
+    for name, lines in evidence.items():
+        print_item(name, [f"{word} {decibans:+.1f}" for word, decibans in lines])

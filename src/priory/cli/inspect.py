@@ -5,10 +5,13 @@ from __future__ import annotations
 import click
 
 from priory.cli.options import get_required_key, json_option, model_argument
+from priory.cli.sections import sectioned_command
 from priory.cli.terminal import print_json, print_lines
 
 
-@click.command("inspect", short_help="Show what a model file contains.", epilog="Example: priory inspect mail.priory")
+@sectioned_command(
+    "inspect", short_help="Show what a model file contains.", epilog="Example: priory inspect mail.priory"
+)
 @model_argument
 @click.option("--tables", is_flag=True, help="Load the model, and show P(class) and P(value | class).")
 @json_option

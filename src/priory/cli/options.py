@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from priory.sources.column_types import ColumnOptions
     from priory.workflows import TrainingOptions
 
-FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail")
+FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
 TEXT_MODELS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
 FILE_PATH_TYPE = click.Path(readable=False)  # for shell completion; checked when the file is opened
 
@@ -48,6 +48,8 @@ add_reading_options = make_section(
         default="error",
         help="Rows with more or fewer cells than the header: stop (default), pad or cut, or skip.",
     ),
+    define_option("--table", metavar="NAME", help="Which table of a database, or which sheet of a workbook."),
+    define_option("--no-header", is_flag=True, help="A CSV without a header: the columns are called c1, c2 and so on."),
     define_option("--no-quotes", is_flag=True, help="Treat quotation marks in a CSV as ordinary characters."),
     define_option(
         "--skip-bad", type=click.IntRange(0), default=0, metavar="N", help="Skip up to N invalid lines of JSON."
@@ -60,7 +62,7 @@ def describe_column_types() -> str:
     from priory.sources.column_types import list_column_types
 
     types = list_column_types()
-    return f"What a column holds: {', '.join(types[:3])}, or a family: {', '.join(types[3:])}."
+    return f"What a column holds: {', '.join(types[:4])}, or a family: {', '.join(types[4:])}."
 
 
 add_column_options = make_section(
@@ -68,13 +70,16 @@ add_column_options = make_section(
     define_option("--target", metavar="COLUMN", help="The column to predict. A model remembers it."),
     define_option(
         "--type",
+        "--types",
         "types",
         multiple=True,
         metavar="COLUMN=TYPE",
         make_help=describe_column_types,
     ),
     define_option("--text", metavar="A,B", help="Columns that hold texts."),
+    define_option("--columns", metavar="A,B", help="The columns to learn from. By default all but the target."),
     define_option("--ignore", multiple=True, metavar="A,B", help="Columns to leave out."),
+    define_option("--keep-ids", is_flag=True, help="Keep columns that look like identifiers of rows."),
     define_option("--missing", multiple=True, metavar="A,B", help="Cells that count as missing, such as NA or ?."),
     define_option("--skip-unlabelled", is_flag=True, help="Skip rows without a label."),
     define_option(
@@ -185,6 +190,8 @@ def pop_read_options(given: dict[str, Any]) -> ReadOptions:
         Decoding(given.pop("encoding"), given.pop("errors")),
         BadRowPolicy(given.pop("ragged"), given.pop("skip_bad"), not given.pop("no_quotes")),
         given.pop("keep_going"),
+        has_header=not given.pop("no_header"),
+        table=given.pop("table"),
     )
 
 
@@ -192,7 +199,7 @@ def pop_column_options(given: dict[str, Any]) -> ColumnOptions:
     """The options of `add_column_options`, taken out of what a command was given."""
     from priory.sources.column_types import ColumnOptions
 
-    types = dict(_parse_column_type(pair) for pair in given.pop("types"))
+    types = dict(_parse_column_type(pair) for text in given.pop("types") for pair in _split_column_types(text))
     types |= dict.fromkeys(_split_names(given.pop("text")), "text")
     ignore = given.pop("ignore")
     return ColumnOptions(
@@ -203,6 +210,8 @@ def pop_column_options(given: dict[str, Any]) -> ColumnOptions:
         given.pop("skip_unlabelled"),
         given.pop("labels_as_text"),
         given.pop("coerce"),
+        given.pop("keep_ids"),
+        tuple(_split_names(given.pop("columns"))),
     )
 
 
@@ -281,6 +290,12 @@ def get_required_key() -> str | None:
 
 def _split_names(text: str | None) -> list[str]:
     return text.split(",") if text else []
+
+
+def _split_column_types(text: str) -> list[str]:
+    """The declarations in ``a=label,b=numeric``; a comma may also be part of a name."""
+    parts = text.split(",")
+    return parts if all("=" in part for part in parts) else [text]
 
 
 def _parse_column_type(text: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from priory.cli.decision_options import add_cost_options, pop_costs, pop_thresholds, threshold_option
 from priory.cli.options import (
     FILE_PATH_TYPE,
     add_reading_options,
@@ -17,7 +18,7 @@ from priory.cli.options import (
     model_argument,
     pop_read_options,
 )
-from priory.cli.sections import sectioned_command
+from priory.cli.sections import SectionedOption, sectioned_command
 from priory.cli.terminal import watch_workflow
 
 
@@ -34,16 +35,27 @@ from priory.cli.terminal import watch_workflow
     help="The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
 )
 @click.option("--raw", is_flag=True, help="Do not escape cells of a CSV that a spreadsheet would take for formulas.")
-@click.option("--threshold", type=float, metavar="P", help="Leave the label empty where its probability is below P.")
+@click.option("--proba", is_flag=True, help="Add the probability of every class, as probability_CLASS.")
+@click.option(
+    "--top",
+    cls=SectionedOption,
+    type=click.IntRange(1),
+    default=1,
+    metavar="K",
+    help="Give the K most probable classes: label_2, probability_2 and so on.",
+)
 @force_option
 @json_option
+@threshold_option
+@add_cost_options
 @add_reading_options
 def predict_command(
     model: str,
     paths: tuple[str, ...],
     out: str | None,
     raw: bool,
-    threshold: float | None,
+    proba: bool,
+    top: int,
     force: bool,
     json_: bool,
     **given: Any,
@@ -52,14 +64,30 @@ def predict_command(
 
     The output has all columns of FILEs and three more: label, probability and certainty (or predicted_label and so on,
     where FILEs have a column of that name). Certainty is the log-odds of the label in decibans, 10 * log10 of the odds:
-    +10 means ten to one, +20 a hundred to one.
+    +10 means ten to one, +20 a hundred to one. Where there is no label, they are those of the most probable class.
+
+    With costs the label is the answer of least expected cost, and a column expected_cost says how much that is. --json
+    writes JSON lines. A line on standard error sums up: rows, the share of each label, how certain they are, how many
+    have none, and whether the classes have drifted away from those of training.
     """
-    read = pop_read_options(given)
-    if threshold is not None and not 0 <= threshold <= 1:
-        raise click.BadParameter(f"{threshold} is not allowed; use a number from 0 to 1.", param_hint="--threshold")
+    read, costs, thresholds = pop_read_options(given), pop_costs(given), pop_thresholds(given)
+    if costs is not None and thresholds is not None:
+        raise click.UsageError("costs and --threshold exclude each other; use one of them")
     out_path = check_output_path(out, (model, *paths), force)
     from priory.workflows import predict
 
     with watch_workflow(paths) as callbacks:
-        rows = predict(model, paths, threshold=threshold, read=read, key=get_required_key(), callbacks=callbacks)
+        rows = predict(
+            model,
+            paths,
+            threshold=thresholds,
+            costs=costs,
+            top=top,
+            probabilities=proba,
+            read=read,
+            key=get_required_key(),
+            callbacks=callbacks,
+        )
         rows.write(out_path, "jsonl" if json_ else None, safe=not raw)
+        for line in rows.describe():
+            callbacks.notify(line)

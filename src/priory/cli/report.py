@@ -20,7 +20,7 @@ from priory.cli.options import (
     pop_read_options,
 )
 from priory.cli.sections import sectioned_command
-from priory.cli.terminal import print_json, watch_workflow
+from priory.cli.terminal import format_command_line, print_json, watch_workflow
 
 
 @sectioned_command(
@@ -33,15 +33,33 @@ from priory.cli.terminal import print_json, watch_workflow
     is_flag=True,
     help="MODEL has learned these rows: predict each by a model that has not (leave-one-out).",
 )
+@click.option(
+    "--against",
+    type=click.Choice(["sklearn"]),
+    help="Compare with logistic regression and gradient boosting, fitted to the same folds; implies --learned.",
+)
+@click.option("--no-audit", is_flag=True, help="Do not look for leakage in the rows.")
 @click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="HTML", help="The page to write.")
 @force_option
 @json_option
 @add_column_options
 @add_reading_options
 def report_command(
-    model: str, paths: tuple[str, ...], learned: bool, out: str, force: bool, json_: bool, **given: Any
+    model: str,
+    paths: tuple[str, ...],
+    learned: bool,
+    against: str | None,
+    no_audit: bool,
+    out: str,
+    force: bool,
+    json_: bool,
+    **given: Any,
 ) -> None:
-    """Write a report about MODEL on the rows of FILEs as one HTML page: scores, calibration, evidence, mistakes.
+    """Write a report about MODEL on the rows of FILEs as one HTML page.
+
+    It has scores, calibration as a whole and of each class, right and wrong answers, the learning curve, the strongest
+    evidence, the worst mistakes, the columns with a small figure each, what was learned, the leakage audit, and how to
+    make it again. The page needs nothing else, and works under a strict content security policy.
 
     The rows are taken for new ones, which MODEL has not learned; for those that it was trained on, use --learned.
     """
@@ -53,7 +71,16 @@ def report_command(
 
     with watch_workflow(paths) as callbacks:
         page, n_rows = report(
-            model, paths, learned=learned, columns=columns, read=read, key=get_required_key(), callbacks=callbacks
+            model,
+            paths,
+            learned=learned or against is not None,
+            peers=against is not None,
+            audit=not no_audit,
+            command=format_command_line(),
+            columns=columns,
+            read=read,
+            key=get_required_key(),
+            callbacks=callbacks,
         )
     page.save(report_path)
     print_json({"report": report_path, "rows": n_rows}) if json_ else click.echo(f"wrote {report_path}")

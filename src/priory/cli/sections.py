@@ -8,7 +8,17 @@ from typing import Any, TypeVar
 
 import click
 
+from priory.cli.terminal import QUIET_KEY
+
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+
+QUIET_HELP = "Print no notes and no progress; errors are printed."
+
+
+def _set_quiet(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        context.meta[QUIET_KEY] = True
 
 
 class SectionedOption(click.Option):
@@ -38,7 +48,14 @@ class SectionedOption(click.Option):
 
 
 class SectionedCommand(click.Command):
-    """A command whose help shows the options in sections, its own options first."""
+    """A command whose help shows the options in sections, its own options first; every command can be quiet."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        quiet = click.Option(
+            ["-q", "--quiet"], is_flag=True, expose_value=False, is_eager=True, callback=_set_quiet, help=QUIET_HELP
+        )
+        self.params.append(quiet)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
-import time
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from priory.workflows import Callbacks, UpdateResult
 
 MAX_LINE_WIDTH = 100  # columns
-CLEAR_LINE = "\r\x1b[K"
+QUIET_KEY = "priory.quiet"  # in the context of a command
 
 
 def escape_unprintable(text: str) -> str:
@@ -37,8 +36,16 @@ def format_one_line(text: str) -> str:
     return escape_unprintable(" ".join(text.split("\n")))
 
 
+def is_quiet() -> bool:
+    """Whether the command was told to print no notes and no progress."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(QUIET_KEY))
+
+
 def print_note(text: str) -> None:
-    """Print a line for the person, on standard error, where it does not get into a pipe."""
+    """Print a line for the person, on standard error, where it does not get into a pipe; nothing with --quiet."""
+    if is_quiet():
+        return
     click.echo(f"priory: {format_one_line(text)}", err=True)
 
 
@@ -93,65 +100,24 @@ def print_update(action: str, model: str, result: UpdateResult, as_json: bool) -
 
 def invoke_command(app: click.Command, arguments: list[str]) -> None:
     """Run a command line; errors are raised."""
-    with app.make_context("priory", list(arguments)) as context:
+    with app.make_context("priory", list(arguments), obj=list(arguments)) as context:
         app.invoke(context)
 
 
-def _is_on_terminal() -> bool:
-    """Whether standard error is a terminal that can redraw a line."""
-    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-
-class StatusLine:
-    """One line on the terminal that is drawn again and again: how much was read, or what is being done."""
-
-    def __init__(self, n_bytes_in_all: int | None) -> None:
-        self.n_bytes_in_all, self.n_bytes_read = n_bytes_in_all, 0
-        self.start_time, self.time_drawn = time.monotonic(), 0.0
-        self.is_on_terminal, self.is_drawn = _is_on_terminal(), False
-
-    def show_progress(self, n_bytes: int) -> None:
-        """Count bytes that were read, and show how many once that has taken a second."""
-        self.n_bytes_read += n_bytes
-        now = time.monotonic()
-        if now - self.start_time > 1 and now - self.time_drawn > 0.1:
-            self.time_drawn = now
-            share = f"{100 * self.n_bytes_read / self.n_bytes_in_all:3.0f} %  " if self.n_bytes_in_all else ""
-            speed = self.n_bytes_read / (now - self.start_time) / 1e6
-            self._draw(f"{share}{self.n_bytes_read / 1e6:,.0f} MB read, {speed:,.0f} MB/s")
-
-    @contextmanager
-    def show_activity(self, activity: str) -> Iterator[None]:
-        """Show what is being done while it is being done."""
-        self._draw(f"{activity} ...")
-        try:
-            yield
-        finally:
-            self.clear()
-
-    def print_note(self, text: str) -> None:
-        self.clear()
-        print_note(text)
-
-    def clear(self) -> None:
-        if self.is_drawn:
-            self._draw("")
-            self.is_drawn = False
-
-    def _draw(self, text: str) -> None:
-        if self.is_on_terminal:
-            self.is_drawn = True
-            sys.stderr.write(CLEAR_LINE + text)
-            sys.stderr.flush()
+def format_command_line() -> str:
+    """The command that is running, as it can be typed again."""
+    context = click.get_current_context()
+    return shlex.join(["priory", *context.find_root().obj]) if context.find_root().obj else ""
 
 
 @contextmanager
 def watch_workflow(paths: tuple[str, ...] = ()) -> Iterator[Callbacks]:
     """Callbacks that print notes and keep a status line while the files are read."""
+    from priory.cli.progress import StatusLine
     from priory.workflows import Callbacks
 
     sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]
-    line = StatusLine(sum(sizes) if len(sizes) == len(paths) else None)
+    line = StatusLine(sum(sizes) if len(sizes) == len(paths) else None, print_note, is_quiet())
     try:
         yield Callbacks(line.show_progress, line.print_note, line.show_activity)
     finally:

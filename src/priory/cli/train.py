@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from priory.cli.class_options import add_class_options, pop_class_options
 from priory.cli.options import (
     FILE_PATH_TYPE,
     add_column_options,
@@ -23,6 +25,7 @@ from priory.cli.options import (
 from priory.cli.sections import sectioned_command
 from priory.cli.terminal import (
     escape_unprintable,
+    format_command_line,
     format_heading,
     print_item,
     print_json,
@@ -31,7 +34,8 @@ from priory.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from priory.workflows import TrainingResult
+    from priory.leakage.findings import Findings
+    from priory.workflows import RegressionResult, TrainingResult
 
 MAX_CLASSES_SHOWN, MAX_COLUMNS_SHOWN = 10, 12
 MAX_UNREADABLE_SHOWN = 5
@@ -62,6 +66,7 @@ MAX_UNREADABLE_SHOWN = 5
 @force_option
 @json_option
 @add_column_options
+@add_class_options
 @add_learning_options
 @add_reading_options
 def train_command(
@@ -69,36 +74,46 @@ def train_command(
 ) -> None:
     """Train a model on FILEs and write it to a model file.
 
-    FILEs are CSV, TSV, JSON lines, Parquet or Arrow files, which may be compressed with gzip or zstd; folders of such
-    files; a folder of texts with one subfolder for each class; mboxes and maildirs; patterns such as 'part-*.csv'; or -
-    for standard input. They may be larger than memory.
+    FILEs are CSV, TSV, JSON lines, Parquet or Arrow files, which may be compressed with gzip, zstd, bzip2 or xz; tables
+    of SQLite and DuckDB databases; sheets of Excel workbooks; folders of such files; a folder of texts with one folder
+    for each class; mboxes and maildirs; patterns such as 'part-*.csv'; or - for standard input. They may be larger than
+    memory.
 
     After all rows are learned, the probabilities are corrected to match how often the model is right about rows that it
     has not learned. The scores are those of cross-validation: each row is judged by a model, corrections included, that
     has not seen it. Next to them is the base rate, the score of always answering the most common class. Fewer than six
-    rows are not scored.
+    rows are not scored. A target of more than 20 different numbers is a number to predict, by Bayesian linear
+    regression; --classes takes each of them for a class.
+
     Evidence is in decibans, 10 * log10 of the odds: +10 means ten to one for a class against all others, +20 a hundred
     to one.
     """
     read, columns, options = pop_read_options(given), pop_column_options(given), pop_training_options(given)
+    class_prior, class_weight = pop_class_options(given)
+    options = replace(options, class_prior=class_prior, class_weight=class_weight)
     model_path = check_output_path(out or _make_model_path(paths[0]), paths, force)
     if model_path is None:
         raise click.UsageError("a model is written to a file; use -o model.priory")
     report_path = check_output_path(report, paths, force)
     from priory.storage import save
-    from priory.workflows import train
+    from priory.workflows import TrainingResult, train
 
     with watch_workflow(paths) as callbacks:
         result = train(paths, options=options, columns=columns, read=read, callbacks=callbacks)
         with callbacks.activity("writing the model"):
             save(result.model, model_path)
-        if report_path:
+        if report_path and isinstance(result, TrainingResult):
             with callbacks.activity("writing the report"):
-                result.report().save(report_path)
+                result.report(format_command_line()).save(report_path)
+        elif report_path:
+            callbacks.notify("there is no report about a regression yet; the model is written")
+            report_path = None
     if json_:
         print_json({**result.as_dict(), "model": model_path, "report": report_path})
-    else:
+    elif isinstance(result, TrainingResult):
         _print_summary(result, model_path, report_path)
+    else:
+        _print_regression(result, model_path)
     _check_all_readable(result.unreadable_files)
 
 
@@ -109,7 +124,7 @@ def _make_model_path(path: str) -> str:
     name = Path(path.rstrip("/")).name
     if any(c in name for c in "*?["):
         return "model.priory"
-    for suffix in (".gz", ".zst"):
+    for suffix in (".gz", ".zst", ".bz2", ".xz"):
         name = name.removesuffix(suffix)
     return f"{Path(name).stem or 'model'}.priory"
 
@@ -132,12 +147,33 @@ def _print_summary(result: TrainingResult, model_path: str, report_path: str | N
         click.echo(format_heading("strongest evidence for each class, in decibans (+10 is ten to one)"))
         for label, lines in list(result.evidence.items())[:MAX_CLASSES_SHOWN]:
             print_item(label, [f"{name} {decibans:+.1f}" for name, decibans in lines])
-    if result.findings is not None:
-        click.echo(format_heading("leakage audit") + ("" if result.findings else ": nothing found"))
-        for finding in result.findings:
-            print_item(str(finding.severity), [finding.what])
+    _print_findings(result.findings)
     written = f"{model_path} and {report_path}" if report_path else model_path
     click.echo(f"wrote {written}; next: priory predict {model_path} FILE")
+
+
+def _print_regression(result: RegressionResult, model_path: str) -> None:
+    from priory.evaluation.regression_scores import format_quantity
+
+    click.echo(
+        format_heading(f"{result.n_rows:,} rows, a number to predict")
+        + f": {escape_unprintable(result.model.target_)} from {len(result.families)} columns"
+    )
+    if result.scores is not None:
+        click.echo(format_heading("scores: each row judged by a model that has not learned it (leave-one-out)"))
+        print_lines(str(result.scores))
+    click.echo(format_heading("strongest weights, with their standard deviation"))
+    for name, weight, deviation in result.list_weights():
+        print_item(name, [f"{format_quantity(weight)} ± {format_quantity(deviation)}"])
+    _print_findings(result.findings)
+    click.echo(f"wrote {model_path}; next: priory predict {model_path} FILE")
+
+
+def _print_findings(findings: Findings | None) -> None:
+    if findings is not None:
+        click.echo(format_heading("leakage audit") + ("" if findings else ": nothing found"))
+        for finding in findings:
+            print_item(str(finding.severity), [finding.what])
 
 
 def _shorten_list(names: list[str], max_names: int) -> list[str]:

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.evaluation.costs import CostTable
+from priory.evaluation.decision_rules import NO_ANSWER, LeastCost
 
 
 class Abstain(Enum):
@@ -97,9 +99,9 @@ def decide(
     costs = 1.0 - np.eye(k) if cost is None else np.asarray(cost, dtype=float)
     if costs.shape != (k, k) or not np.isfinite(costs).all():
         raise DataError(f"cost has shape {costs.shape}; give a finite number for each true class (row) and answer.")
-    expected = p @ costs  # (rows, answers)
-    lowest = expected.min(axis=1)
-    abstained = (p.max(axis=1) < (certainty or 0)) | (lowest > (np.inf if reject is None else reject))
-    answers = zip(abstained, expected.argmin(axis=1), strict=True)
-    labels = [ABSTAIN if no_answer else names[j] for no_answer, j in answers]
-    return Decisions(labels, np.where(abstained, np.nan if reject is None else reject, lowest))
+    choices = LeastCost(CostTable(costs, None if reject is None else np.full(k, float(reject)))).choose(p)
+    assert choices.cost is not None  # a rule of costs always has it
+    unsure = p.max(axis=1) < (certainty or 0)
+    answers = np.where(unsure, NO_ANSWER, choices.answers)
+    labels = [ABSTAIN if j == NO_ANSWER else names[j] for j in answers]
+    return Decisions(labels, np.where(unsure, np.nan if reject is None else reject, choices.cost))

@@ -184,6 +184,11 @@ class Scores:
         return -self.log_probabilities[np.arange(len(self.truth)), self.truth]
 
     @cached_property
+    def squared_error(self) -> Array:
+        """The squared distance of each row's probabilities from the truth; its mean is the Brier score."""
+        return self._squared_error(np.exp(self.log_probabilities))
+
+    @cached_property
     def confusion(self) -> Array:
         """The weight of the rows of each true class (row) and each answer (column)."""
         k = len(self.classes)
@@ -214,7 +219,7 @@ class Scores:
     @cached_property
     def brier(self) -> Interval:
         """The mean squared distance of probabilities from the truth; half of it, by convention, with two classes."""
-        return self._mean_loss(self._squared_error(np.exp(self.log_probabilities)), lambda right: (1 - right) ** 2)
+        return self._mean_loss(self.squared_error, lambda right: (1 - right) ** 2)
 
     @cached_property
     def calibration_error(self) -> Interval:
@@ -323,18 +328,18 @@ class Scores:
     # -- helpers -------------------------------------------------------------------------------------------------
 
     @property
-    def _variance_factor(self) -> float:
+    def variance_factor(self) -> float:
         """By how much the variance of a score is larger than that of independent rows: 1 + K n_test / n_train."""
         return 1.0 if self.folds is None else 1 + self.folds / (self.folds - 1)
 
     def _proportion(self, part: float, whole: float) -> Interval:
         """Return ``part / whole`` with its interval; both are weights of rows."""
-        per_row = self.rows / self._variance_factor / float(self.weight.sum())
+        per_row = self.rows / self.variance_factor / float(self.weight.sum())
         return proportion_interval(float(part) * per_row, float(whole) * per_row)
 
     def _mean(self, values: Array) -> Interval:
         """Return the mean of values, (rows,), with its interval, which says nothing if there are too few rows."""
-        mean = mean_interval(values, self.weight).widen(math.sqrt(self._variance_factor))
+        mean = mean_interval(values, self.weight).widen(math.sqrt(self.variance_factor))
         return mean if self.has_enough_rows else mean._replace(low=-math.inf, high=math.inf)
 
     def _mean_loss(self, values: Array, if_calibrated: Callable[[float], float] | None = None) -> Interval:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
@@ -13,20 +15,21 @@ from numpy.typing import ArrayLike
 
 from priory import plots
 from priory.core.typing import Array, Classifier, Label
-from priory.errors import MissingDependencyError
+from priory.evaluation.comparison import compare_scores
 from priory.evaluation.intervals import Interval
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
+from priory.export.report_calibration import describe_calibration, describe_class_calibration
+from priory.export.report_columns import describe_columns
 from priory.export.report_mistakes import describe_mistakes
-from priory.export.report_scores import ANSWERS, UNCORRECTED, ReportScores, score_held_out_rows, score_learned_rows
+from priory.export.report_page import mark_safe, render_page
+from priory.export.report_scores import ReportScores, score_held_out_rows, score_learned_rows
+from priory.export.small_figures import N_COLOURS
 from priory.export.strongest_evidence import ClassEvidence, TokenModel, find_strongest_evidence
 from priory.models.ledger_formatting import format_value
 from priory.plots.canvas import render_inline_svg
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
-    from jinja2 import Template
     from markupsafe import Markup
 
 MAX_REPORT_CLASSES = 12  # classes shown
@@ -60,7 +63,10 @@ class Report:
         return file
 
     def _repr_html_(self) -> str:
-        return f'<iframe srcdoc="{escape(self.html)}" sandbox style="width:100%;height:45rem;border:0"></iframe>'
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" sandbox title="report" width="100%" height="720" frameborder="0">'
+            "</iframe>"
+        )
 
 
 @dataclass(frozen=True)
@@ -77,12 +83,15 @@ class ReportSubject:
         The file of the model.
     rows_learned : int, optional
         The number of rows that the model has learned, where the rows of the report are a sample of them.
+    command : str
+        The command that makes the report again.
     """
 
     source: str = ""
     target: str = ""
     model_file: str = ""
     rows_learned: int | None = None
+    command: str = ""
 
 
 def report(
@@ -93,6 +102,8 @@ def report(
     *,
     learned: bool = True,
     scores: Scores | None = None,
+    compared: Mapping[str, Scores] | None = None,
+    curve: Mapping[int, Scores] | None = None,
     subject: ReportSubject | None = None,
 ) -> Report:
     """Report what a fitted model is worth, and why it answers as it does.
@@ -109,6 +120,10 @@ def report(
         cannot leave rows out, by a model fitted to other rows. Otherwise the model predicts them as it is.
     scores : Scores, optional
         What ``model.evaluate(X, y)`` returned for these rows, to save the time of calling it again.
+    compared : dict of str to Scores, optional
+        The scores of other models on the same rows, by name.
+    curve : dict of int to Scores, optional
+        The learning curve: the scores of models of fewer rows, by their number.
     subject : ReportSubject, optional
         What the title says about the data.
 
@@ -124,16 +139,18 @@ def report(
         **_describe_rows(scored, len(labels), subject),
         **_describe_overall(scored.scores),
         "scored": scored.scores.has_enough_rows,
-        "calibration": _describe_calibration(scored.compared),
-        "figures": _draw_figures(scored) if scored.scores.has_enough_rows else {},
+        "calibration": describe_calibration(scored.compared),
+        "class_calibration": describe_class_calibration(scored.scores, MAX_REPORT_CLASSES, mark_safe),
+        "figures": _draw_figures(scored, curve or {}) if scored.scores.has_enough_rows else {},
+        "compared": _describe_comparison(scored.scores, compared or {}),
         **_describe_classes(scored.scores),
         **_describe_evidence(model, X, labels, scored.scores),
-        **describe_mistakes(model, X, scored.scores, learned, _mark_safe),
-        "columns": _describe_columns(model),
-        "tables": _mark_safe(model.tables_.to_html(MAX_REPORT_TABLES)) if hasattr(model, "tables_") else None,
-        "findings": None if findings is None else _mark_safe(findings.to_html()),
+        **describe_mistakes(model, X, scored.scores, learned, mark_safe),
+        "columns": describe_columns(model, X, *_encode_groups(labels, scored.scores), mark_safe),
+        "tables": mark_safe(model.tables_.to_html(MAX_REPORT_TABLES)) if hasattr(model, "tables_") else None,
+        "findings": None if findings is None else mark_safe(findings.to_html()),
     }
-    return Report(_load_template().render(page))
+    return Report(render_page(page))
 
 
 # -- the parts of the page ---------------------------------------------------------------------------------------
@@ -149,14 +166,27 @@ def _describe_subject(model: object, y: object, subject: ReportSubject) -> dict[
         "file": subject.source,
         "target": target,
         "model": f"{type(model).__name__} {subject.model_file}".strip(),
-        "report made": f"{made:%Y-%m-%d %H:%M %Z}",
+        "made": f"{made:%Y-%m-%d %H:%M %Z}",
     }
     return {
         "title": f"{subject.source}: {predicted}" if subject.source else predicted[0].upper() + predicted[1:],
-        "model": type(model).__name__,
-        "date": f"{made:%Y-%m-%d}",
         "facts": {title: text for title, text in facts.items() if text},
+        "command": subject.command,
+        "parameters": repr(model),
+        "versions": _list_versions(),
     }
+
+
+def _list_versions() -> str:
+    """What the numbers depend on, besides the data and the parameters."""
+    import scipy
+    import sklearn
+
+    from priory import __version__
+
+    packages = {"NumPy": np.__version__, "SciPy": scipy.__version__, "scikit-learn": sklearn.__version__}
+    named = [f"priory {__version__}", f"Python {platform.python_version()}"]
+    return ", ".join([*named, *(f"{name} {version}" for name, version in packages.items())])
 
 
 def _describe_rows(scored: ReportScores, n_given: int, subject: ReportSubject) -> dict[str, object]:
@@ -171,6 +201,7 @@ def _describe_rows(scored: ReportScores, n_given: int, subject: ReportSubject) -
         "classes": len(largest),
         "how": scored.method,
         "shares": f"{shown} and {more} more" if more > 0 else shown,
+        "class_names": [format_value(label) for label in scored.scores.classes[:N_COLOURS]],
     }
 
 
@@ -189,28 +220,7 @@ def _describe_overall(scores: Scores) -> dict[str, object]:
     }
 
 
-def _describe_calibration(compared: dict[str, Scores]) -> str:
-    """Whether the model as it answers is calibrated, and how the model that it is compared with does."""
-    scores, error = compared[ANSWERS], compared[ANSWERS].calibration_error
-    certainty, accuracy = float(np.average(scores.certainty, weights=scores.weight)), scores.accuracy.value
-    if error.low == 0:
-        found = "The answers are as certain as they should be, as far as these rows show"
-    else:
-        found = "The answers are too certain" if certainty > accuracy else "The answers are not certain enough"
-    other = next(one for name, one in compared.items() if name != ANSWERS)
-    comparison = (
-        "Before corrections (the plain line) they were"
-        if UNCORRECTED in compared
-        else "With all log-odds multiplied by one number (one temperature) they would be"
-    )
-    return (
-        f"{found}: {certainty:.1%} certain on average, {accuracy:.1%} right. The calibration error is "
-        f"{error.value:.1%} and the log loss {scores.log_loss.value:.3f}. {comparison} "
-        f"{other.calibration_error.value:.1%} and {other.log_loss.value:.3f}."
-    )
-
-
-def _draw_figures(scored: ReportScores) -> dict[str, Markup]:
+def _draw_figures(scored: ReportScores, curve: Mapping[int, Scores]) -> dict[str, Markup]:
     scores = scored.scores
     figures = {
         "reliability": render_inline_svg(lambda: plots.reliability_diagram(scored.compared), "reliability diagram"),
@@ -218,7 +228,27 @@ def _draw_figures(scored: ReportScores) -> dict[str, Markup]:
         "confusion": render_inline_svg(lambda: plots.confusion_matrix(scores), "confusion matrix"),
         "roc": render_inline_svg(lambda: plots.roc_curves(scores), "ROC curves"),
     }
-    return {name: _mark_safe(picture) for name, picture in figures.items()}
+    if curve:
+        figures["curve"] = render_inline_svg(lambda: plots.learning_curve(curve), "learning curve")
+    return {name: mark_safe(picture) for name, picture in figures.items()}
+
+
+def _describe_comparison(scores: Scores, compared: Mapping[str, Scores]) -> list[dict[str, str | list[str]]]:
+    """The scores of the model and of others on the same rows, with what they differ by in log loss."""
+    if not compared:
+        return []
+    rows: list[dict[str, str | list[str]]] = []
+    for name, one in {"this model": scores, **compared}.items():
+        difference = "" if one is scores else f"{compare_scores(one, scores).log_loss:+.3f}"
+        values = [f"{one.accuracy.value:.1%}", f"{one.log_loss.value:.3f}", f"{one.brier.value:.3f}", difference]
+        rows.append({"name": name, "values": values})
+    return rows
+
+
+def _encode_groups(labels: Array, scores: Scores) -> tuple[Array, int]:
+    """The class of each row, and the number of classes."""
+    code = {label: c for c, label in enumerate(scores.classes)}
+    return np.array([code[label] for label in labels.tolist()], dtype=np.int64), len(code)
 
 
 def _describe_classes(scores: Scores) -> dict[str, object]:
@@ -256,43 +286,8 @@ def _format_evidence(evidence: list[ClassEvidence]) -> list[dict[str, object]]:
     ]
 
 
-def _describe_columns(model: object) -> list[dict[str, str]]:
-    rows = []
-    for column in getattr(model, "schema_", {}).values():
-        (family, bits), (other, less) = [*sorted(column.bits.items(), key=lambda e: -e[1]), ("", None), ("", None)][:2]
-        row = {"name": format_value(column.name), "family": column.family if column.bits else family or column.kind}
-        rows.append(row | {"bits": _format_bits(bits), "other": other, "less": _format_bits(less)})
-    return rows
-
-
 # -- writing -----------------------------------------------------------------------------------------------------
 
 
 def _format_interval(score: Interval, format_spec: str) -> dict[str, str]:
     return {name: f"{value:{format_spec}}" for name, value in score._asdict().items()}
-
-
-def _format_bits(value: float | None) -> str:
-    return "" if value is None or not np.isfinite(value) else f"{value:.2f}"
-
-
-def _mark_safe(html: str) -> Markup:
-    """HTML that is escaped already."""
-    safe: Markup = _import_jinja2().utils.markupsafe.Markup(html)
-    return safe
-
-
-def _load_template() -> Template:
-    jinja2 = _import_jinja2()
-    loader = jinja2.PackageLoader("priory.export", "templates")
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    template: Template = environment.get_template("report.html")
-    return template
-
-
-def _import_jinja2() -> ModuleType:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingDependencyError("a report needs jinja2: pip install 'priory[report]'.", name=error.name) from None
-    return jinja2

@@ -170,24 +170,25 @@ class Findings(Sequence[Finding]):
         return "\n\n".join([*map(str, self.found), self.summary()])
 
     def to_html(self) -> str:
-        """A section of HTML for a report: without scripts and links, everything escaped."""
+        """A section of HTML for a report, without scripts, links and styles, everything escaped; see `FINDINGS_CSS`."""
         items = "".join(
             f'<article class="{finding.severity}"><h3><b>{finding.severity}</b> {_escape_markup(finding.what)}</h3><dl>'
             + "".join(f"<dt>{title}</dt><dd>{_escape_markup(text)}</dd>" for title, text in finding.format_lines())
             + "</dl></article>"
             for finding in self.found
         )
-        head = f"{FINDINGS_CSS}<h2>Leakage</h2><p>{_escape_markup(self.summary())}</p>"
-        return f"<section class='leakage'>{head}{items}</section>"
+        head = f'<h2 id="leakage">Leakage</h2><p>{_escape_markup(self.summary())}</p>'
+        return f'<section class="leakage">{head}{items}</section>'
 
-    _repr_html_ = to_html
+    def _repr_html_(self) -> str:
+        return f"<style>{FINDINGS_CSS}</style>{self.to_html()}"
 
 
 FINDINGS_CSS = (
-    "<style>.leakage article{border-left:.4em solid #999;padding:0 1em;margin:1em 0}"
+    ".leakage article{border-left:.4em solid #999;padding:0 1em;margin:1em 0}"
     ".leakage article.high{border-color:#b00}.leakage article.medium{border-color:#d80}"
     ".leakage h3{font-size:1em;font-weight:normal}.leakage dl{display:grid;grid-template-columns:4em 1fr;margin:0}"
-    ".leakage dd{margin:0;overflow-wrap:anywhere}</style>"
+    ".leakage dd{margin:0;overflow-wrap:anywhere}"
 )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FONT_SHORTHAND = re.compile(r"(.*?)([\d.]+px) (.*)")
 INK_COLOUR, BLUE, RED = "#333333", "#2f6db5", "#c0392b"
 # Okabe and Ito's palette, which colour-blind people can tell apart, without its yellow
 CLASS_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -51,7 +53,35 @@ def render_inline_svg(draw: Callable[[], Figure], title: str) -> str:
         draw().savefig(file, format="svg", transparent=True, metadata={"Date": None})
     picture = file.getvalue()
     picture = picture[picture.index("<svg") :].replace(INK_COLOUR, "currentColor")
+    picture = replace_styles(name_figure_ids(picture, re.sub(r"\W+", "-", title)))
     return picture.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
+
+
+def replace_styles(svg: str) -> str:
+    """The same picture with attributes instead of styles, which a page with a strict policy does not apply.
+
+    >>> replace_styles('<g style="fill: #fff; font: 10px serif; stroke-width: 2"/>')
+    '<g fill="#fff" font-size="10px" font-family="serif" stroke-width="2"/>'
+    """
+    svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' style="([^"]*)"', lambda found: "".join(_format_attributes(found[1])), svg)
+    return svg.replace("<svg", '<svg stroke-linejoin="round"', 1) if svg.startswith("<svg") else svg
+
+
+def _format_attributes(style: str) -> Iterator[str]:
+    for declaration in filter(str.strip, style.split(";")):
+        name, _, value = (part.strip() for part in declaration.partition(":"))
+        shorthand = FONT_SHORTHAND.fullmatch(value) if name == "font" else None  # matplotlib before 3.10 writes it
+        if shorthand:
+            weight = [f' font-weight="{shorthand[1].strip()}"'] if shorthand[1].strip() else []
+            yield from (*weight, f' font-size="{shorthand[2]}"', f' font-family="{shorthand[3]}"')
+        else:
+            yield f' {name}="{value}"'
+
+
+def name_figure_ids(svg: str, name: str) -> str:
+    """The same picture with the name of the figure in front of all ids, so that a page may have several."""
+    return re.sub(r'(\bid="|href="#|url\(#)', lambda found: f"{found[1]}{name}-", svg)
 
 
 _SVG_STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "priory"} | dict.fromkeys(

@@ -28,7 +28,7 @@ from priory.regression.design_matrix import (
 from priory.regression.linear_posterior import NormalInverseGamma, StudentT
 from priory.regression.prior_strength import choose_linear_strength, term_scales
 
-COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_")  # what scikit-learn's models know of their columns
+COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_", "missing_")  # what a model knows of its columns
 
 
 class LineDraws(NamedTuple):
@@ -95,6 +95,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     """
 
     statistics_: CrossProducts
+    target_: str  # the column of the targets, where the model was trained from files
+    missing_: tuple[str, ...]  # the cells that counted as missing in these files
 
     def __init__(
         self,

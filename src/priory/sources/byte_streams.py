@@ -5,8 +5,10 @@ Whether a file is compressed is decided by its first bytes, not by its name; how
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import io
+import lzma
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -38,15 +40,13 @@ UNSUPPORTED_SIGNATURES = {  # first bytes of files that are not tables, whatever
     b"ORC": "an ORC file; export it as CSV or Parquet",
     b"7z\xbc\xaf\x27\x1c": "a 7z file; unpack it first",
     b"\x7fELF": "a program; give a table or texts",
-    b"BZh": "a bzip2 file; decompress it first",
-    b"\xfd7zXZ\x00": "an xz file; decompress it first",
     b"%PDF": "a PDF file; export it as CSV",
-    b"SQLite format 3\x00": "an SQLite database; export a table as CSV",
+    b"SQLite format 3\x00": "an SQLite database; read it as one",
     b"\x80\x04\x95": "a pickle; priory never loads pickles",
     b"\x80\x05\x95": "a pickle; priory never loads pickles",
 }
 OFFICE_PARTS = {  # names inside of zip files that are documents of an office program
-    b"xl/workbook": "an Excel workbook; save the sheet as CSV",
+    b"xl/workbook": "an Excel workbook; read it as one, or save the sheet as CSV",
     b"word/document": "a Word document; save it as plain text",
     b"opendocument.spreadsheet": "a spreadsheet; save the sheet as CSV",
     b"opendocument.text": "a text document; save it as plain text",
@@ -99,7 +99,7 @@ def can_reread(path: str) -> bool:
 
 
 def read_unpacked_blocks(path: str, report_progress: ProgressCallback = ignore_progress) -> Iterator[bytes]:
-    """The bytes of a file, decompressed if it is compressed with gzip or zstd."""
+    """The bytes of a file, decompressed if it is compressed with gzip, zstd, bzip2 or xz."""
     blocks = read_packed_blocks(path, report_progress)
     first = next(blocks, b"")
     if not first:
@@ -108,6 +108,10 @@ def read_unpacked_blocks(path: str, report_progress: ProgressCallback = ignore_p
         yield from limit_unpacking(path, _gunzip(path, _prepend_block(first, blocks)))
     elif first.startswith(b"\x28\xb5\x2f\xfd"):
         yield from limit_unpacking(path, _unzstd(path, _prepend_block(first, blocks)))
+    elif first.startswith(b"BZh"):
+        yield from limit_unpacking(path, _unpack_streams(path, _prepend_block(first, blocks), bz2.BZ2Decompressor))
+    elif first.startswith(b"\xfd7zXZ\x00"):
+        yield from limit_unpacking(path, _unpack_streams(path, _prepend_block(first, blocks), lzma.LZMADecompressor))
     else:
         yield from _prepend_block(first, blocks)
 
@@ -176,6 +180,26 @@ def _unzstd(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
         raise DataError(
             f"{format_path(path)}: ends early or is damaged at byte {source.bytes_read}; copy it again"
         ) from None
+
+
+def _unpack_streams(
+    path: str, blocks: Iterator[bytes], make: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]
+) -> Iterator[tuple[int, bytes]]:
+    """All streams of a bzip2 or xz file: pairs of the bytes read so far, and what a few of them became."""
+    stream, read = make(), 0
+    try:
+        for block in blocks:
+            read += len(block)
+            while block or not (stream.eof or stream.needs_input):
+                if stream.eof:
+                    stream = make()
+                unpacked = stream.decompress(block, READ_BLOCK_BYTES)
+                block = stream.unused_data if stream.eof else b""
+                yield read, unpacked
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise DataError(f"{format_path(path)}: is damaged before byte {read} ({error}); compress it again") from None
+    if not stream.eof:
+        raise DataError(f"{format_path(path)}: ends early at byte {read}; copy it again")
 
 
 def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:

@@ -43,7 +43,7 @@ CSV_CHUNK_ROWS = 4096
 
 
 class DelimitedReader(FileReader):
-    """A table as text: a header, and rows with as many cells."""
+    """A table as text: a header, and rows with as many cells; without a header the columns are c1, c2 and so on."""
 
     def __init__(
         self,
@@ -52,8 +52,10 @@ class DelimitedReader(FileReader):
         decoding: Decoding,
         bad_rows: BadRowPolicy = STRICT_POLICY,
         report_progress: ProgressCallback = ignore_progress,
+        has_header: bool = True,
     ) -> None:
         self.path, self.decoding, self.bad_rows, self.report_progress = path, decoding, bad_rows, report_progress
+        self.has_header = has_header
         self.skipped, self.has_nul, self.tail = 0, False, b""
         self.failure: Exception | None = None
         self.blocks = self._watch_blocks(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding))
@@ -62,6 +64,8 @@ class DelimitedReader(FileReader):
             raise DataError(f"{format_path(path)}: is empty; give a file with a header and rows")
         self.delimiter = delimiter or sniff_delimiter(head)
         names, self.header_lines, size = parse_csv_header(path, head, self.delimiter, self._quoting)
+        if not has_header:
+            names, self.header_lines, size = [f"c{j + 1}" for j in range(len(names))], 0, 0
         self.names = check_column_names(format_path(path), names)
         self.body = head[size:]
 
@@ -193,7 +197,8 @@ class DelimitedReader(FileReader):
     def _read_numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Pairs of the number of its first line and each row after the header; blank lines are skipped."""
         rows = self._number_rows(self._open_csv_reader(self._reopen_blocks()), 1)
-        next(rows)
+        if self.has_header:
+            next(rows)
         return rows
 
     def _number_rows(self, reader: Reader, line: int) -> Iterator[tuple[int, list[str]]]:
@@ -209,7 +214,7 @@ class DelimitedReader(FileReader):
     def check_file(self) -> None:
         """Read the whole file slowly and raise the first error, with its place, if there is one."""
         first: list[str] = []
-        reader, header = self._open_csv_reader(self._reopen_blocks(), True, first), True
+        reader, header = self._open_csv_reader(self._reopen_blocks(), True, first), self.has_header
         while True:
             line = reader.line_num + 1
             first.clear()
@@ -242,8 +247,9 @@ class DelimitedReader(FileReader):
         name, width = format_path(self.path), len(self.names)
         if len(row) != width and self.bad_rows.ragged == "error":
             fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
+            first = "header" if self.has_header else "first row"
             raise DataError(
-                f"{name}:{line}:{min(len(row), width + 1)}: has {fields}, the header has {width}; correct it, or "
+                f"{name}:{line}:{min(len(row), width + 1)}: has {fields}, the {first} has {width}; correct it, or "
                 "use --ragged pad or --ragged skip"
             )
         for place, cell in enumerate(row, start=1):
@@ -302,7 +308,7 @@ class DelimitedReader(FileReader):
             for line, cells in self._read_numbered_rows()
             if self.bad_rows.ragged != "skip" or len(cells) == len(self.names)
         )
-        line = next((line for number, line in enumerate(good) if number == row), row + 2)
+        line = next((line for number, line in enumerate(good) if number == row), row + 1 + self.has_header)
         return f"{format_path(self.path)}:{line}:{field}"
 
 

@@ -25,10 +25,12 @@ from priory.sources.byte_streams import (
 )
 from priory.sources.chunk import BadRowPolicy, FileReader, RowChunk
 from priory.sources.csv_files import DelimitedReader
+from priory.sources.database_files import DuckDBReader, SQLiteReader
 from priory.sources.document_files import DocumentReader, is_mail, is_maildir, is_mbox, list_files_by_class
 from priory.sources.json_lines import JSONLinesReader
+from priory.sources.spreadsheets import WorkbookReader, is_workbook
 
-FILE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail")
+FILE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
 INPUT_FORMAT_BY_SUFFIX = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -42,9 +44,14 @@ INPUT_FORMAT_BY_SUFFIX = {
     ".mbox": "mail",
     ".eml": "mail",
 }
-COMPRESSION_SUFFIXES = (".gz", ".zst")
+COMPRESSION_SUFFIXES = (".gz", ".zst", ".bz2", ".xz")
 
 FileOpener = Callable[[], FileReader]
+TABLE_READERS: dict[str, Callable[[str, str | None, ProgressCallback], FileReader]] = {
+    "sqlite": SQLiteReader,
+    "duckdb": DuckDBReader,
+    "excel": WorkbookReader,
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ class ReadOptions:
 
     Parameters
     ----------
-    format : "csv", "tsv", "jsonl", "parquet", "arrow", "text" or "mail", optional
+    format : "csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb" or "excel", optional
         By default detected from the first bytes, the name or the content.
     delimiter : str, optional
         Between the cells of a CSV; by default detected in the header.
@@ -67,6 +74,10 @@ class ReadOptions:
         Read files that are not tables as documents, each of which is one row with its text in this column. A file is a
         table if its first bytes or its name say so, or if its header has this column. By default only folders with one
         folder for each class, and mail, are documents.
+    has_header : bool
+        Whether the first line of a CSV has the names of the columns; otherwise they are called c1, c2 and so on.
+    table : str, optional
+        Which table of a database, or which sheet of a workbook; needed if there are several.
     """
 
     format: str | None = None
@@ -75,6 +86,8 @@ class ReadOptions:
     bad_rows: BadRowPolicy = field(default_factory=BadRowPolicy)
     keep_going: bool = False
     text_column: str | None = None
+    has_header: bool = True
+    table: str | None = None
 
 
 class FileRows:
@@ -180,7 +193,9 @@ def _open_file(path: str, read_options: ReadOptions, report_progress: ProgressCa
     kind = read_options.format or detect_format(path, read_options.text_column)
     if kind in ("csv", "tsv"):
         delimiter = read_options.delimiter or ("\t" if kind == "tsv" else None)
-        return DelimitedReader(path, delimiter, read_options.decoding, read_options.bad_rows, report_progress)
+        return DelimitedReader(
+            path, delimiter, read_options.decoding, read_options.bad_rows, report_progress, read_options.has_header
+        )
     if kind == "jsonl":
         return JSONLinesReader(path, read_options.decoding, read_options.bad_rows, report_progress)
     if path == STDIN_PATH:
@@ -189,6 +204,8 @@ def _open_file(path: str, read_options: ReadOptions, report_progress: ProgressCa
         return ParquetReader(path, report_progress)
     if kind == "arrow":
         return ArrowReader(path, report_progress)
+    if kind in TABLE_READERS:
+        return TABLE_READERS[kind](path, read_options.table, report_progress)
     file = Path(path)
     label = None if read_options.text_column else file.stem
     return _open_documents(path, [(label, file)], kind, read_options, report_progress)
@@ -206,6 +223,12 @@ def detect_format(path: str, text_column: str | None = None) -> str:
         return "parquet"
     if start.startswith(b"ARROW1"):
         return "arrow"
+    if start.startswith(b"SQLite format 3\x00"):
+        return "sqlite"
+    if start[8:12] == b"DUCK":
+        return "duckdb"
+    if start.startswith(b"PK\x03\x04") and is_workbook(path):
+        return "excel"
     if is_mbox(Path(path)):
         return "mail"
     name = Path(path).name.lower()

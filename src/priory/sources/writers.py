@@ -29,6 +29,16 @@ ESCAPED_FORMULA_PATTERN = re.compile(r"^''*[=+\-@\t\r]")
 OUTPUT_FORMAT_BY_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".arrow": "arrow"}
 
 
+TEXT_FORMATS = ("csv", "tsv")  # cells are written as they were read
+
+
+def find_free_name(name: str, used_names: tuple[str, ...]) -> str:
+    """The name of a new column, with ``predicted_`` in front as often as another column has the name already."""
+    while name in used_names:
+        name = f"predicted_{name}"
+    return name
+
+
 def escape_formulas(column: pa.Array) -> pa.Array:
     """Text without formulas; a number with a sign remains as it is."""
     risky = pc.and_(
@@ -43,16 +53,23 @@ def unescape_formula(cell: str) -> str:
     return cell[1:] if ESCAPED_FORMULA_PATTERN.match(cell) else cell
 
 
+def find_output_format(path: str | None, file_format: str | None = None) -> str:
+    """The format that is given, or that of the path; CSV for standard output and devices."""
+    if file_format is not None:
+        return file_format
+    if path is None or (Path(path).exists() and not Path(path).is_file()):
+        return "csv"
+    suffix = Path(path).suffix.lower()
+    if suffix not in OUTPUT_FORMAT_BY_SUFFIX:
+        raise DataError(f"{path}: unknown output format; use one of {', '.join(OUTPUT_FORMAT_BY_SUFFIX)}")
+    return OUTPUT_FORMAT_BY_SUFFIX[suffix]
+
+
 def write_batches(
     batches: Iterator[pa.RecordBatch], path: str | None, file_format: str | None = None, safe: bool = True
 ) -> None:
     """Write all batches to a file, or to standard output where ``path`` is None."""
-    is_device = path is not None and Path(path).exists() and not Path(path).is_file()
-    file_format = file_format or (
-        "csv" if path is None or is_device else OUTPUT_FORMAT_BY_SUFFIX.get(Path(path).suffix.lower())
-    )
-    if file_format is None:
-        raise DataError(f"{path}: unknown output format; use one of {', '.join(OUTPUT_FORMAT_BY_SUFFIX)}")
+    file_format = find_output_format(path, file_format)
     if path is None:
         with _buffer_output(sys.stdout.buffer) as out:
             _write(batches, out, file_format, safe)

@@ -11,6 +11,8 @@
     forget      unlearn the rows of files, exactly
     refresh     fit the corrections of a model file again
     merge       add up what several models have learned
+    rank_columns   how much each column matters, over all rows of files
+    find_counterfactuals   which single cells, changed to what, would change the answer to a row
     inspect     what a model file contains and would reveal
 
 Files are read a block at a time, so they may be larger than memory. `ReadOptions` says how they are read,
@@ -22,14 +24,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from priory.evaluation.costs import Costs
     from priory.sources import BadRowPolicy, ReadOptions
     from priory.sources.byte_streams import Decoding
     from priory.sources.column_types import ColumnOptions
     from priory.storage import inspect
+    from priory.workflows.auditing import audit
     from priory.workflows.callbacks import Callbacks
-    from priory.workflows.evaluation import Evaluation, ReportResult, audit, evaluate, report
+    from priory.workflows.counterfactuals import find_counterfactuals
+    from priory.workflows.evaluation import Evaluation, evaluate
     from priory.workflows.explanation import explain, explain_values
+    from priory.workflows.importance import rank_columns
+    from priory.workflows.judging import JudgingOptions
     from priory.workflows.prediction import Predictions, predict
+    from priory.workflows.regression import NumberPredictions
+    from priory.workflows.regression_training import RegressionResult
+    from priory.workflows.reporting import ReportResult, report
     from priory.workflows.training import train
     from priory.workflows.training_results import TrainingOptions, TrainingResult
     from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
@@ -38,10 +48,14 @@ __all__ = [
     "BadRowPolicy",
     "Callbacks",
     "ColumnOptions",
+    "Costs",
     "Decoding",
     "Evaluation",
+    "JudgingOptions",
+    "NumberPredictions",
     "Predictions",
     "ReadOptions",
+    "RegressionResult",
     "ReportResult",
     "TrainingOptions",
     "TrainingResult",
@@ -50,11 +64,13 @@ __all__ = [
     "evaluate",
     "explain",
     "explain_values",
+    "find_counterfactuals",
     "forget",
     "inspect",
     "learn",
     "merge",
     "predict",
+    "rank_columns",
     "refresh",
     "report",
     "train",
@@ -65,25 +81,31 @@ _HOME = {
     "BadRowPolicy": "sources",
     "Callbacks": "workflows.callbacks",
     "ColumnOptions": "sources.column_types",
+    "Costs": "evaluation.costs",
     "Decoding": "sources.byte_streams",
     "Evaluation": "workflows.evaluation",
+    "JudgingOptions": "workflows.judging",
+    "NumberPredictions": "workflows.regression",
     "Predictions": "workflows.prediction",
     "ReadOptions": "sources",
-    "ReportResult": "workflows.evaluation",
+    "RegressionResult": "workflows.regression_training",
+    "ReportResult": "workflows.reporting",
     "TrainingOptions": "workflows.training_results",
     "TrainingResult": "workflows.training_results",
     "UpdateResult": "workflows.updates",
-    "audit": "workflows.evaluation",
+    "audit": "workflows.auditing",
     "evaluate": "workflows.evaluation",
     "explain": "workflows.explanation",
     "explain_values": "workflows.explanation",
+    "find_counterfactuals": "workflows.counterfactuals",
     "forget": "workflows.updates",
     "inspect": "storage",
     "learn": "workflows.updates",
     "merge": "workflows.updates",
     "predict": "workflows.prediction",
+    "rank_columns": "workflows.importance",
     "refresh": "workflows.updates",
-    "report": "workflows.evaluation",
+    "report": "workflows.reporting",
     "train": "workflows.training",
 }
 

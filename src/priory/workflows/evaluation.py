@@ -1,52 +1,85 @@
-"""What to think of a model and of its data: scores, the report and the leakage audit of rows from files."""
+"""What to think of a model: its scores on rows of files, beside those of other models, by group, by rows learned."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.evaluation.comparison import COMPARED_SCORES, compare_scores
+from priory.evaluation.group_scores import GroupScores, score_groups
+from priory.evaluation.scores import Scores
 from priory.sources import FileRows, ReadOptions
-from priory.sources.column_types import ColumnOptions, InputRows, LabelReader, infer_columns
-from priory.sources.discovery import format_names
-from priory.sources.prefetch import peek_first
-from priory.workflows.callbacks import SILENT, Callbacks
+from priory.sources.column_types import ColumnOptions, InputRows
+from priory.sources.discovery import format_names, make_absent_column_error
+from priory.sources.label_reading import LabelReader
+from priory.sources.prefetch import read_ahead
+from priory.workflows.callbacks import SILENT, Callbacks, note_coerced_cells
+from priory.workflows.judging import DEFAULT_FOLDS, JudgingOptions, SideColumns, cross_validate, make_splits
 from priory.workflows.model_files import (
     choose_columns,
-    describe_source,
+    concatenate_rows,
     fill_target,
+    find_needed_columns,
     get_model_columns,
-    join_labelled_rows,
+    is_regression,
     load_classifier,
+    load_model,
     open_paths,
-    read_labelled_rows,
 )
+from priory.workflows.peers import score_peers
+from priory.workflows.regression import evaluate_regression
 
 if TYPE_CHECKING:
-    from priory.evaluation.scores import Scores
-    from priory.export.report import Report
-    from priory.leakage.findings import Findings
+    from priory.evaluation.regression_scores import RegressionScores
     from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
+    Classifiers = Mapping[str, TableOrTextClassifier]  # by name; the model that is evaluated has the name ""
 
-class Evaluation(NamedTuple):
-    """The scores of a model, and the number of labelled rows that were read for them."""
+OWN_NAME = "priory"  # the model that is evaluated, in tables of several models
+EVALUATED = ""  # the name of the model that is evaluated, among those that it is compared with
 
-    scores: Scores
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The scores of a model on rows of files.
+
+    Attributes
+    ----------
+    scores : Scores or RegressionScores
+        The scores, of classes or of a number.
+    n_rows : int
+        The number of labelled rows that were read.
+    by : dict of str to GroupScores
+        The scores of the groups of rows that each column of ``by`` makes.
+    others : dict of str to Scores
+        The scores of the other models on the same rows, by name.
+    curve : dict of int to Scores
+        The scores of the model of so many of its rows, on its other rows.
+    """
+
+    scores: Scores | RegressionScores
     n_rows: int
+    by: dict[str, GroupScores] = field(default_factory=dict)
+    others: dict[str, Scores] = field(default_factory=dict)
+    curve: dict[int, Scores] = field(default_factory=dict)
 
+    def list_models(self) -> dict[str, Scores]:
+        """The scores of the model, which is called priory here, and of those that it is compared with."""
+        assert isinstance(self.scores, Scores)  # a regression is not compared
+        return {OWN_NAME: self.scores, **self.others}
 
-class ReportResult(NamedTuple):
-    """An HTML report, which ``page.save(path)`` writes, and the number of labelled rows that it is about."""
-
-    page: Report
-    n_rows: int
+    def list_differences(self) -> dict[str, dict[str, dict[str, float]]]:
+        """For each other model its scores minus those of the model, as intervals."""
+        found = {}
+        for name, scores in self.others.items():
+            difference = compare_scores(scores, self.list_models()[OWN_NAME])
+            found[name] = {score: getattr(difference, score)._asdict() for score in COMPARED_SCORES}
+        return found
 
 
 def evaluate(
@@ -54,6 +87,11 @@ def evaluate(
     paths: Paths,
     *,
     learned: bool = False,
+    judging: JudgingOptions | None = None,
+    by: Sequence[str] = (),
+    others: Mapping[str, ModelOrPath] | None = None,
+    peers: bool = False,
+    curve: bool = False,
     target: str | None = None,
     columns: ColumnOptions | None = None,
     read: ReadOptions | None = None,
@@ -67,8 +105,19 @@ def evaluate(
     model : a model file, or a model
     paths : one path or several
     learned : bool
-        Whether the model has learned these rows. Then each row is predicted by the model without it (leave-one-out),
-        and all rows have to fit into memory.
+        Whether the model has learned these rows. Then each row is predicted by a model that has not (leave-one-out, or
+        folds for a model with corrections), and all rows have to fit into memory.
+    judging : JudgingOptions, optional
+        Folds, groups and time, for rows that the model has ``learned``.
+    by : sequence of str
+        Columns whose values make groups of rows, each of which is scored.
+    others : dict of str to model file or model, optional
+        Models to compare with, by name, on the same rows and in the same folds.
+    peers : bool
+        Whether to compare with scikit-learn's logistic regression and gradient boosting, fitted to the same folds; for
+        rows that the model has ``learned``.
+    curve : bool
+        Whether to score models of some of the rows on the others; for rows that the model has ``learned``.
     target : str, optional
         The column of the labels; by default the one that the model was trained for.
     columns : ColumnOptions, optional
@@ -80,147 +129,107 @@ def evaluate(
     Returns
     -------
     Evaluation
-        The scores, and the number of rows.
+        The scores, the number of rows, and what else was asked for.
     """
-    from priory.evaluation.scores import Scores
-
-    trained, rows = load_classifier(model, key), open_paths(paths, read, callbacks)
+    trained, rows = load_model(model, key), open_paths(paths, read, callbacks)
     column_options = fill_target(trained, choose_columns(columns, target))
-    if learned:
-        table, labels = _read_all_labelled_rows(trained, rows, column_options, callbacks)
-        return Evaluation(trained.evaluate(table, labels), len(labels))
-    answers = [
-        (trained.predict_log_proba(part), labels)
-        for part, labels in read_labelled_rows(rows, get_model_columns(trained), column_options, callbacks)
-    ]
-    _check_any_labelled(answers)
-    log_proba, labels = (np.concatenate(parts) for parts in zip(*answers, strict=True))
-    _check_known_labels(trained, labels)
-    return Evaluation(Scores.of(labels, log_proba, trained.classes_, logs=True), len(labels))
+    judging = judging or JudgingOptions()
+    if not learned and not (judging.is_default and not peers and not curve):
+        raise DataError("folds, groups, time, peers and curves are for rows that the model has learned; say so")
+    if is_regression(trained):
+        if by or others or peers or curve or not judging.is_default:
+            raise DataError("the model predicts a number; groups, comparisons and curves are for models of classes")
+        found = evaluate_regression(trained, rows, column_options, callbacks, learned=learned)
+        return Evaluation(found, len(found.truth))
+    models = {EVALUATED: trained} | {name: load_classifier(other, key) for name, other in (others or {}).items()}
+    side = SideColumns([*by, *judging.side_columns])
+    parts = _read_rows_for_all(models, rows, column_options, callbacks, side)
+    if not learned:
+        scores = _score_new_rows(models, parts)
+        return _summarise(scores, len(scores[EVALUATED].truth), side, by)
+    tables, labels = _join_rows(parts)
+    if peers and judging.is_default:
+        judging = JudgingOptions(DEFAULT_FOLDS)
+    with callbacks.activity(f"judging {len(labels):,} rows by models that have not learned them"):
+        scores = {name: cross_validate(one, tables[name], labels, judging, side) for name, one in models.items()}
+    if peers:
+        with callbacks.activity("fitting scikit-learn's models to the same folds"):
+            splits = make_splits(labels, judging, side)
+            scores |= score_peers(get_model_columns(trained), tables[EVALUATED], labels, trained.classes_, splits)
+    evaluation = _summarise(scores, len(labels), side, by)
+    return (
+        replace(evaluation, curve=_draw_curve(trained, tables[EVALUATED], labels, callbacks)) if curve else evaluation
+    )
 
 
-def report(
-    model: ModelOrPath,
-    paths: Paths,
-    *,
-    learned: bool = False,
-    target: str | None = None,
-    columns: ColumnOptions | None = None,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
-) -> ReportResult:
-    """An HTML report about a model on the rows of files, which have to fit into memory.
-
-    Parameters
-    ----------
-    model : a model file, or a model
-    paths : one path or several
-    learned : bool
-        Whether the model has learned these rows. Then each row is predicted by the model without it (leave-one-out).
-    target : str, optional
-        The column of the labels; by default the one that the model was trained for.
-    columns : ColumnOptions, optional
-    read : ReadOptions, optional
-    key : path, optional
-        The model file must be signed with this key.
-    callbacks : Callbacks
-
-    Returns
-    -------
-    ReportResult
-        The page, and the number of rows.
-    """
-    from priory.export.report import ReportSubject
-    from priory.export.report import report as make_report
-
-    trained, rows = load_classifier(model, key), open_paths(paths, read, callbacks)
-    column_options = fill_target(trained, choose_columns(columns, target))
-    table, labels = _read_all_labelled_rows(trained, rows, column_options, callbacks)
-    _check_known_labels(trained, labels)
-    file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
-    subject = ReportSubject(describe_source(rows), str(column_options.target), file)
-    with callbacks.activity("writing the report"):
-        return ReportResult(make_report(trained, table, labels, learned=learned, subject=subject), len(labels))
+def _summarise(scores: dict[str, Scores], n_rows: int, side: SideColumns, by: Sequence[str]) -> Evaluation:
+    own, others = scores[EVALUATED], {name: one for name, one in scores.items() if name != EVALUATED}
+    rows = slice(None) if own.positions is None else own.positions
+    groups = {name: score_groups(own, side.get_texts(name)[rows], name) for name in by}
+    return Evaluation(own, n_rows, groups, others)
 
 
-def audit(
-    paths: Paths,
-    *,
-    test: Paths = (),
-    target: str | None = None,
-    groups: str | None = None,
-    time: str | None = None,
-    columns: ColumnOptions | None = None,
-    read: ReadOptions | None = None,
-    callbacks: Callbacks = SILENT,
-) -> Findings:
-    """Look for leakage in files, whose rows have to fit into memory: see `priory.audit`.
+def _draw_curve(
+    model: TableOrTextClassifier, table: InputRows, labels: Array, callbacks: Callbacks
+) -> dict[int, Scores]:
+    from priory.estimators.learning_curve import score_by_rows
 
-    Parameters
-    ----------
-    paths : one path or several
-        The training rows.
-    test : one path or several, optional
-        The test rows.
-    target, groups, time : str, optional
-        Columns: the label; which rows belong together, such as those of one person; when a row was known.
-    columns : ColumnOptions, optional
-    read : ReadOptions, optional
-    callbacks : Callbacks
-
-    Returns
-    -------
-    Findings
-    """
-    import priory
-
-    rows, column_options = open_paths(paths, read, callbacks), choose_columns(columns, target)
-    label = column_options.find_target(rows)
-    train_table = _read_whole_table(rows, column_options)
-    is_quantity = pa.types.is_floating(train_table.schema.field(label).type)
-    test_table = _read_whole_table(open_paths(test, read, callbacks), column_options, is_quantity) if test else None
-    with callbacks.activity("looking for leakage"):
-        return priory.audit(train_table, test_table, target=label, groups=groups, time=time)
+    with callbacks.activity("scoring models of some of the rows"):
+        return score_by_rows(model, table, labels)
 
 
-def _read_all_labelled_rows(
-    model: TableOrTextClassifier, rows: FileRows, column_options: ColumnOptions, callbacks: Callbacks
-) -> tuple[InputRows, Array]:
-    parts = join_labelled_rows(read_labelled_rows(rows, get_model_columns(model), column_options, callbacks))
-    _check_any_labelled(parts)
-    return parts[0]
+def _score_new_rows(models: Classifiers, parts: Iterator[tuple[dict[str, InputRows], Array]]) -> dict[str, Scores]:
+    """The scores of each model on rows that none of them has learned; the rows need not fit into memory."""
+    answers: dict[str, list[Array]] = {name: [] for name in models}
+    found: list[Array] = []
+    for rows, labels in parts:
+        found.append(labels)
+        for name, model in models.items():
+            answers[name].append(model.predict_log_proba(rows[name]))
+    check_any_labelled(found)
+    labels = np.concatenate(found)
+    for model in models.values():
+        check_known_labels(model, labels)
+    return {
+        name: Scores.of(labels, np.concatenate(answers[name]), model.classes_, logs=True)
+        for name, model in models.items()
+    }
 
 
-def _check_known_labels(model: TableOrTextClassifier, labels: Array) -> None:
+def _join_rows(parts: Iterator[tuple[dict[str, InputRows], Array]]) -> tuple[dict[str, InputRows], Array]:
+    """All rows as each model takes them, and all labels."""
+    pairs = list(parts)
+    check_any_labelled(pairs)
+    tables = {name: concatenate_rows([rows[name] for rows, _ in pairs]) for name in pairs[0][0]}
+    return tables, np.concatenate([labels for _, labels in pairs])
+
+
+def _read_rows_for_all(
+    models: Classifiers, rows: FileRows, column_options: ColumnOptions, callbacks: Callbacks, side: SideColumns
+) -> Iterator[tuple[dict[str, InputRows], Array]]:
+    """Labelled rows as each of the models takes them, in one pass; models may read different columns."""
+    target = column_options.find_target(rows)
+    columns = {name: replace(get_model_columns(model), coerce=column_options.coerce) for name, model in models.items()}
+    absent = [name for name in side.names if name not in rows.names]
+    if absent:
+        raise make_absent_column_error(rows.files[0].path, absent, rows.names)
+    needed = [name for one in columns.values() for name in find_needed_columns(rows, one)]
+    labels = LabelReader(target, replace(column_options, labels_as_text=True))  # the models say what a class is
+    for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *needed, *side.names])))):
+        group, kept = labels.read(chunk)
+        if len(group):
+            side.add(kept.batch)
+            yield {name: one.read_input_rows(kept) for name, one in columns.items()}, labels.names[group]
+    for one in columns.values():
+        note_coerced_cells(one.n_coerced, callbacks)
+
+
+def check_known_labels(model: TableOrTextClassifier, labels: Array) -> None:
     unknown = sorted(set(labels.tolist()) - set(model.classes_.tolist()))
     if unknown:
         raise DataError(f"the model has no class {unknown[0]!r}; it has {format_names(model.classes_.tolist())}")
 
 
-def _check_any_labelled(parts: Sequence[object]) -> None:
+def check_any_labelled(parts: Sequence[object]) -> None:
     if not parts:
         raise DataError("no row has a label; there is nothing to compare with")
-
-
-def _read_whole_table(rows: FileRows, column_options: ColumnOptions, is_quantity: bool | None = None) -> pa.Table:
-    """All rows, with the target as the last column: an audit compares every row with every other.
-
-    A target that looks like a number to predict is a column of numbers, which the audit cuts into parts; the test table
-    follows the training table (``is_quantity``).
-    """
-    target = column_options.find_target(rows)
-    features = column_options.find_features(rows)
-    first, chunks = peek_first(rows.read_chunks((target, *features)))
-    columns, _ = infer_columns(first, features, column_options, dates_as_labels=True)
-    labels, parts, groups = LabelReader(target, replace(column_options, labels_as_text=True)), [], []
-    for chunk in chunks:
-        group, kept = labels.read(chunk)
-        table = columns.read_input_rows(kept)
-        parts.append(pa.table({columns.names[0]: table}) if isinstance(table, list) else table)
-        groups.append(group)
-    if is_quantity is None:
-        is_quantity = labels.looks_numeric and not column_options.labels_as_text
-    values = labels.names.astype(float) if is_quantity and labels.are_numbers else pa.array(labels.names, pa.string())
-    targets = pa.array(values).take(pa.array(np.concatenate(groups)))
-    return pa.concat_tables(parts).append_column(target, targets)

@@ -63,7 +63,7 @@ def explain(
         One ledger for each row: the prior, one line for each word or column, and their sum.
     """
     trained = load_classifier(model, key)
-    return trained.explain(_read_file_rows(path, row_numbers, get_model_columns(trained), read, callbacks))
+    return trained.explain(read_file_rows(path, row_numbers, get_model_columns(trained), read, callbacks))
 
 
 def explain_values(
@@ -110,12 +110,14 @@ def _read_values(values: Sequence[str] | Mapping[str, str], columns: ModelColumn
         return [text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for text in texts]
     pairs = values.items() if isinstance(values, Mapping) else [_parse_pair(text, columns) for text in values]
     cells = dict(pairs)
-    unknown = [name for name in cells if name not in columns.kinds]
+    known = {*columns.kinds, *columns.find_sources([*cells])}
+    unknown = [name for name in cells if name not in known]
     if unknown:
         hint = suggest_name(unknown[0], columns.names)
         raise DataError(f"the model has no column {unknown[0]!r}{hint}; its columns are {format_names(columns.names)}")
-    batch = pa.RecordBatch.from_pydict({name: pa.array([cells.get(name, "")], pa.string()) for name in columns.names})
-    return columns.read_input_rows(RowChunk(batch, _GivenRow(columns.names), 0))
+    names = columns.find_sources([*cells])  # a date may be given whole, or by its parts
+    batch = pa.RecordBatch.from_pydict({name: pa.array([cells.get(name, "")], pa.string()) for name in names})
+    return columns.read_input_rows(RowChunk(batch, _GivenRow(names), 0))
 
 
 def _parse_pair(text: str, columns: ModelColumns) -> tuple[str, str]:
@@ -125,13 +127,14 @@ def _parse_pair(text: str, columns: ModelColumns) -> tuple[str, str]:
     return name, value
 
 
-def _read_file_rows(
+def read_file_rows(
     path: PathLike,
     row_numbers: Sequence[int],
     columns: ModelColumns,
     read: ReadOptions | None,
     callbacks: Callbacks,
 ) -> InputRows:
+    """Some rows of a file, counted from 1, as the model takes them."""
     rows = open_paths_for_model(path, read, columns, callbacks)
     found: dict[int, InputRows] = {}
     before = 0

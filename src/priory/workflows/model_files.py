@@ -15,22 +15,27 @@ from priory.errors import KindError, NotLearnedError, StaleModelError
 from priory.sources import FileRows, ReadOptions, RowChunk, open_files
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowPlaces
-from priory.sources.column_types import ColumnOptions, InputRows, LabelReader, ModelColumns
+from priory.sources.column_types import ColumnOptions, InputRows, ModelColumns
 from priory.sources.discovery import make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, TEXT_COLUMN
+from priory.sources.label_reading import LabelReader
 from priory.sources.prefetch import read_ahead
 from priory.storage import load
 from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
 from priory.workflows.out_of_core import DrawnRows
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
+    from priory.regression.linear_regression import BayesianLinearRegression
 
     TableOrTextClassifier = NaiveBayes | TextClassifier
+    FileModel = TableOrTextClassifier | BayesianLinearRegression
     PathLike = str | os.PathLike[str]
     Paths = PathLike | Sequence[PathLike]
-    ModelOrPath = TableOrTextClassifier | PathLike
+    ModelOrPath = FileModel | PathLike
 
 
 def open_paths(paths: Paths, read: ReadOptions | None, callbacks: Callbacks) -> FileRows:
@@ -54,27 +59,56 @@ def open_paths_for_model(
     return open_paths(paths, replace(read, text_column=columns.names[0]) if columns.is_one_text else read, callbacks)
 
 
-def load_classifier(model: ModelOrPath, key: PathLike | None = None) -> TableOrTextClassifier:
+def load_model(model: ModelOrPath, key: PathLike | None = None) -> FileModel:
     """The model, loaded if a path is given; only models whose columns can be filled from files are accepted."""
     if isinstance(model, str | os.PathLike):
         return check_fitted(check_model_type(load(model, key=key), model), model)
     return check_fitted(check_model_type(model, "the model"), "the model")
 
 
-def check_model_type(model: object, path: PathLike) -> TableOrTextClassifier:
+def load_classifier(model: ModelOrPath, key: PathLike | None = None) -> TableOrTextClassifier:
+    """The model, loaded if a path is given; only models of classes are accepted."""
+    loaded = load_model(model, key)
+    if is_regression(loaded):
+        named = format_path(model) if isinstance(model, str | os.PathLike) else "the model"
+        raise KindError(f"{named}: predicts a number; give a model of classes")
+    return loaded
+
+
+def check_model_type(model: object, path: PathLike) -> FileModel:
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
 
-    if not isinstance(model, NaiveBayes | TextClassifier):
+    if not isinstance(model, NaiveBayes | TextClassifier) and not is_regression(model):
         raise KindError(
-            f"{format_path(path)}: is a {type(model).__name__}; files work with NaiveBayes and TextClassifier only"
+            f"{format_path(path)}: is a {type(model).__name__}; files work with NaiveBayes, TextClassifier and "
+            "BayesianLinearRegression only"
         )
     return model
 
 
-def check_fitted(model: TableOrTextClassifier, path: PathLike) -> TableOrTextClassifier:
+def is_regression(model: object) -> TypeIs[BayesianLinearRegression]:
+    """Whether a model predicts a number."""
+    from priory.regression.linear_regression import BayesianLinearRegression
+
+    return isinstance(model, BayesianLinearRegression)
+
+
+def has_learned_rows(model: FileModel) -> bool:
+    """Whether a model knows any rows."""
+    return hasattr(model, "statistics_") and (not is_regression(model) or bool(model.statistics_.n))
+
+
+def count_known_rows(model: FileModel) -> float:
+    """The number of rows that a model knows, each counted with its weight."""
+    if not has_learned_rows(model):
+        return 0.0
+    return float(model.statistics_.n) if is_regression(model) else float(model.class_count_.sum())
+
+
+def check_fitted(model: FileModel, path: PathLike) -> FileModel:
     """The model, if it knows any rows: all of them may have been forgotten."""
-    if not hasattr(model, "statistics_"):
+    if not has_learned_rows(model):
         raise StaleModelError(f"{format_path(path)}: knows no rows; teach it some with priory learn")
     return model
 
@@ -91,16 +125,22 @@ def choose_columns(columns: ColumnOptions | None, target: str | None) -> ColumnO
     return replace(columns, target=target) if target else columns
 
 
-def fill_target(model: TableOrTextClassifier, columns: ColumnOptions) -> ColumnOptions:
+def fill_target(model: FileModel, columns: ColumnOptions) -> ColumnOptions:
     """The column options; a target that is not given is the one the model was trained for."""
     return choose_columns(columns, columns.target or getattr(model, "target_", LABEL_COLUMN))
 
 
-def get_model_columns(model: TableOrTextClassifier) -> ModelColumns:
+def get_model_columns(model: FileModel) -> ModelColumns:
     """The columns a model was trained on."""
     from priory.estimators.text_classifier import TextClassifier
 
     missing = frozenset(getattr(model, "missing_", ()))
+    if is_regression(model):
+        levels = {term.column for term in model.statistics_.terms if term.kind == "level"}
+        names = getattr(model, "feature_names_in_", [])
+        return ModelColumns(
+            {str(name): "label" if name in levels else "number" for name in names}, missing, is_trained=True
+        )
     if isinstance(model, TextClassifier):
         names = getattr(model, "feature_names_in_", [TEXT_COLUMN])
         return ModelColumns({str(names[0]): "text"}, missing, is_trained=True)
@@ -111,10 +151,11 @@ def get_model_columns(model: TableOrTextClassifier) -> ModelColumns:
 
 def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tuple[str, ...]:
     """The names of the columns that a model needs, after ``more``; the files must have those of the model."""
-    absent = [name for name in columns.names if name not in rows.names]
+    sources = columns.find_sources(rows.names)
+    absent = [name for name in sources if name not in rows.names]
     if absent:
         raise make_absent_column_error(rows.files[0].path, absent, rows.names, ", which the model needs")
-    return tuple(dict.fromkeys([*more, *columns.names]))
+    return tuple(dict.fromkeys([*more, *sources]))
 
 
 def read_labelled_rows(
@@ -175,13 +216,15 @@ def read_sample_rows(
 
 
 def refresh_corrections(
-    model: TableOrTextClassifier,
+    model: FileModel,
     paths: Paths,
     read: ReadOptions | None,
     column_options: ColumnOptions,
     callbacks: Callbacks,
 ) -> None:
     """Derive the corrections anew, from rows of files if there are any; note those that are lost without them."""
+    if is_regression(model):
+        return
     if paths:
         rows, columns, sample = open_paths(paths, read, callbacks), get_model_columns(model), DrawnRows()
         target = column_options.find_target(rows)

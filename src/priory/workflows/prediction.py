@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,50 +11,95 @@ import pyarrow as pa
 
 from priory.bag_of_words.documents import PackedDocuments
 from priory.core.typing import Array
+from priory.errors import DataError
+from priory.evaluation.costs import Costs
+from priory.evaluation.decision_rules import NO_ANSWER, DecisionRule, LeastCost, Thresholds, make_thresholds
 from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from priory.models.table import Table
 from priory.sources import FileRows, ReadOptions, RowChunk
+from priory.sources.cell_parsing import is_text_column
 from priory.sources.discovery import format_names
 from priory.sources.prefetch import read_ahead
-from priory.sources.writers import write_batches
+from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, write_batches
 from priory.workflows.callbacks import SILENT, Callbacks, format_count
-from priory.workflows.model_files import find_needed_columns, get_model_columns, load_classifier, open_paths_for_model
+from priory.workflows.class_files import read_costs
+from priory.workflows.model_files import (
+    find_needed_columns,
+    get_model_columns,
+    is_regression,
+    load_model,
+    open_paths_for_model,
+)
+from priory.workflows.prediction_summary import PredictionSummary
+from priory.workflows.regression import NumberPredictions
 
 if TYPE_CHECKING:
-    from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
+    from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
 MAX_CERTAINTY_DECIBANS = 9999.9  # JSON has no infinity
-PREDICTION_COLUMNS = ("label", "probability", "certainty")
+LABEL, PROBABILITY, CERTAINTY, EXPECTED_COST = "label", "probability", "certainty", "expected_cost"
+
+
+@dataclass(frozen=True)
+class PredictionOptions:
+    """Which answers are given, and what is added to each row.
+
+    Parameters
+    ----------
+    rule : DecisionRule
+        How the answer is chosen.
+    probabilities : bool
+        Add a column with the probability of each class.
+    n_best : int
+        Add this many labels in all, the most probable first, with their probabilities.
+    """
+
+    rule: DecisionRule = field(default_factory=Thresholds)
+    probabilities: bool = False
+    n_best: int = 1
 
 
 class Predictions:
-    """Rows of files with three more columns: label, probability and certainty.
+    """Rows of files with more columns: label, probability and certainty, and what else was asked for.
 
     The rows are read and predicted a batch at a time while one iterates over the Arrow batches, which is possible
     once. Where a file already has a column of one of these names, the new one is called ``predicted_label`` and so on.
-    Certainty is the log-odds of the label against all other classes together, in decibans (10 * log10 of the odds).
+    Probability and certainty are those of the label, or of the most probable class where there is no label. Certainty
+    is the log-odds against all other classes together, in decibans (10 * log10 of the odds). Columns that the model
+    reads as numbers are numbers.
 
     Attributes
     ----------
     n_unknown_labels : int
         The number of cells so far that hold a label the model has never seen.
+    summary : PredictionSummary
+        The rows so far, added up.
     """
 
     def __init__(
-        self, model: TableOrTextClassifier, rows: FileRows, threshold: float | None, callbacks: Callbacks
+        self, model: TableOrTextClassifier, rows: FileRows, options: PredictionOptions, callbacks: Callbacks
     ) -> None:
-        self._model, self._rows, self._threshold, self._callbacks = model, rows, threshold, callbacks
+        self._model, self._rows, self._options, self._callbacks = model, rows, options, callbacks
         self._columns = get_model_columns(model)
+        self._classes = list_class_names(model)
         self.n_unknown_labels = 0
+        self.summary = PredictionSummary(self._classes, model.class_count_ / model.class_count_.sum())
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._predict_chunks(numbers=True)
+
+    def _predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
         for chunk in read_ahead(self._rows.read_chunks(self._rows.names)):
-            yield self._predict_chunk(chunk)
+            yield self._predict_chunk(chunk, numbers)
         if self.n_unknown_labels:
             self._callbacks.notify(
                 f"{format_count(self.n_unknown_labels, 'cell')} with a label that the model has never seen; "
                 "it says nothing about the class"
             )
+
+    def describe(self) -> list[str]:
+        """The summary in one line, and one more if the classes are not as in training."""
+        return self.summary.describe()
 
     def to_table(self) -> pa.Table:
         """All rows as one Arrow table."""
@@ -64,34 +110,75 @@ class Predictions:
 
         With ``safe`` a cell of a CSV that a spreadsheet would take for a formula gets an apostrophe in front.
         """
-        write_batches(iter(self), path, file_format, safe)
+        file_format = find_output_format(path, file_format)
+        write_batches(self._predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
 
-    def _predict_chunk(self, chunk: RowChunk) -> pa.RecordBatch:
+    def _predict_chunk(self, chunk: RowChunk, numbers: bool) -> pa.RecordBatch:
         rows = self._columns.read(chunk)
         self.n_unknown_labels += count_unknown_labels(self._model, rows)
         log_proba = self._model.predict_log_proba(rows)  # (rows, classes)
-        best = log_proba.argmax(axis=1)
-        probability = np.exp(log_proba.max(axis=1))
-        labels = pa.array([str(label) for label in self._model.classes_[best]], pa.string())
-        if self._threshold is not None:
-            likely = pa.array(probability >= self._threshold)
-            labels = pa.compute.if_else(likely, labels, pa.scalar(None, pa.string()))
-        added = (labels, pa.array(probability.round(6)), pa.array(compute_certainty(log_proba, best).round(1)))
-        batch = chunk.batch
-        for name, column in zip(PREDICTION_COLUMNS, added, strict=True):
+        batch = self._convert_numbers(chunk.batch, rows) if numbers and isinstance(rows, Table) else chunk.batch
+        for name, column in self._make_columns(log_proba).items():
             batch = batch.append_column(find_free_name(name, chunk.file.names), column)
         return batch
+
+    def _convert_numbers(self, batch: pa.RecordBatch, rows: Table) -> pa.RecordBatch:
+        """The batch with numbers, and null for missing cells, in the columns that the model reads as numbers."""
+        for name, column in zip(rows.names, rows.columns, strict=True):
+            position = batch.schema.get_field_index(name)
+            if position >= 0 and column.numbers is not None and is_text_column(batch.column(position)):
+                batch = batch.set_column(position, name, pa.array(column.numbers, from_pandas=True))
+        return batch
+
+    def _make_columns(self, log_proba: Array) -> dict[str, pa.Array]:
+        """The columns that are added, by name."""
+        probabilities = np.exp(log_proba)
+        answers, cost = self._options.rule.choose(probabilities)
+        self.summary.add(probabilities, answers, cost)
+        shown = np.where(answers == NO_ANSWER, log_proba.argmax(axis=1), answers)
+        added = {
+            LABEL: self._name_classes(answers),
+            PROBABILITY: pa.array(probabilities[np.arange(len(shown)), shown].round(6)),
+            CERTAINTY: pa.array(compute_certainty(log_proba, shown).round(1)),
+        }
+        if cost is not None:
+            added[EXPECTED_COST] = pa.array(cost.round(6))
+        if self._options.n_best > 1:
+            added |= self._rank_other_classes(probabilities, shown)
+        if self._options.probabilities:
+            for label, column in zip(self._classes, probabilities.T, strict=True):
+                added[find_free_name(f"{PROBABILITY}_{label}", tuple(added))] = pa.array(column.round(6))
+        return added
+
+    def _rank_other_classes(self, probabilities: Array, shown: Array) -> dict[str, pa.Array]:
+        """The most probable classes besides the one that is shown."""
+        others = probabilities.copy()
+        others[np.arange(len(shown)), shown] = -1.0
+        ranked = np.argsort(-others, axis=1, kind="stable")[:, : min(self._options.n_best, len(self._classes)) - 1]
+        added = {}
+        for place, classes in enumerate(ranked.T, start=2):
+            added[f"{LABEL}_{place}"] = self._name_classes(classes)
+            added[f"{PROBABILITY}_{place}"] = pa.array(probabilities[np.arange(len(classes)), classes].round(6))
+        return added
+
+    def _name_classes(self, answers: Array) -> pa.StringArray:
+        """The names of classes, null for `NO_ANSWER`."""
+        names = pa.array([*self._classes, None], pa.string())
+        return names.take(pa.array(np.where(answers == NO_ANSWER, len(self._classes), answers)))
 
 
 def predict(
     model: ModelOrPath,
     paths: Paths,
     *,
-    threshold: float | None = None,
+    threshold: float | Mapping[str, float] | None = None,
+    costs: Costs | PathLike | None = None,
+    top: int = 1,
+    probabilities: bool = False,
     read: ReadOptions | None = None,
     key: PathLike | None = None,
     callbacks: Callbacks = SILENT,
-) -> Predictions:
+) -> Predictions | NumberPredictions:
     """Label the rows of files.
 
     Parameters
@@ -100,8 +187,15 @@ def predict(
     paths : one path or several
         Files, folders, patterns, or "-" for standard input. A model of texts also takes files that are texts, such as
         ``note.txt``, and folders of them: each is a row with the columns path and text.
-    threshold : float, optional
-        Leave the label empty where its probability is below this.
+    threshold : float, or dict of class to float, optional
+        Leave the label empty where its probability is below this. With thresholds by class, the label is the class
+        that exceeds its threshold by the largest factor, or else the most probable class without a threshold.
+    costs : Costs or path, optional
+        What mistakes cost; the label is the answer of least expected cost, or empty where giving none costs less.
+    top : int
+        How many labels to give, the most probable first: label_2, probability_2 and so on.
+    probabilities : bool
+        Whether to add the probability of every class, as probability_CLASS.
     read : ReadOptions, optional
     key : path, optional
         The model file must be signed with this key.
@@ -110,16 +204,54 @@ def predict(
     Returns
     -------
     Predictions
-        The rows with their labels, predicted while they are iterated over or written.
+        The rows with their labels, predicted while they are iterated over or written; `NumberPredictions` where the
+        model predicts a number.
     """
-    trained = load_classifier(model, key)
-    columns = get_model_columns(trained)
+    trained = load_model(model, key)
+    if is_regression(trained):
+        if threshold is not None or costs is not None or top > 1 or probabilities:
+            raise DataError(
+                "the model predicts a number; costs, thresholds and probabilities are for models of classes"
+            )
+        return NumberPredictions(trained, _open_rows(trained, paths, read, callbacks))
+    rule = _make_rule(trained, threshold, costs, callbacks)
+    rows = _open_rows(trained, paths, read, callbacks)
+    return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), callbacks)
+
+
+def _open_rows(model: FileModel, paths: Paths, read: ReadOptions | None, callbacks: Callbacks) -> FileRows:
+    """The rows to predict; columns that the model does not use are noted."""
+    columns = get_model_columns(model)
     rows = open_paths_for_model(paths, read, columns, callbacks)
     find_needed_columns(rows, columns)
-    extra = [name for name in rows.names if name not in {*columns.names, getattr(trained, "target_", "")}]
+    used = {*columns.find_sources(rows.names), getattr(model, "target_", "")}
+    extra = [name for name in rows.names if name not in used]
     if extra and not rows.is_documents:
         callbacks.notify(f"the model does not use the columns {format_names(extra)}")
-    return Predictions(trained, rows, threshold, callbacks)
+    return rows
+
+
+def _make_rule(
+    model: TableOrTextClassifier,
+    threshold: float | Mapping[str, float] | None,
+    costs: Costs | PathLike | None,
+    callbacks: Callbacks,
+) -> DecisionRule:
+    classes = list_class_names(model)
+    if costs is None:
+        return make_thresholds(threshold, classes)
+    if threshold is not None:
+        raise DataError("costs and thresholds exclude each other; give one of them")
+    given = costs if isinstance(costs, Costs) else read_costs(costs)
+    if given.positive is None and (given.false_negative is not None or given.false_positive is not None):
+        positive = classes[given.find_positive(classes, model.class_count_)]
+        callbacks.notify(f"the positive class is {positive!r}, the rarer one in training")
+    return LeastCost(given.tabulate(classes, model.class_count_))
+
+
+def list_class_names(model: TableOrTextClassifier) -> list[str]:
+    """The classes of a model as they are written to files."""
+    return [str(label) for label in model.classes_.tolist()]
 
 
 def count_unknown_labels(model: TableOrTextClassifier, rows: Table | PackedDocuments) -> int:
@@ -135,12 +267,6 @@ def count_unknown_labels(model: TableOrTextClassifier, rows: Table | PackedDocum
             codes, values = labels
             count += int((~np.isin(values, known))[codes[codes >= 0]].sum())
     return count
-
-
-def find_free_name(name: str, used_names: tuple[str, ...]) -> str:
-    while name in used_names:
-        name = f"predicted_{name}"
-    return name
 
 
 def compute_certainty(log_proba: Array, best: Array) -> Array:

@@ -14,23 +14,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from priory.bag_of_words.tokenizer import Tokenizer
+from priory.core.display_table import join_words
 from priory.errors import DataError
 from priory.models.row_sample import choose_text_memory
 from priory.sources import FileRows, ReadOptions, RowChunk
 from priory.sources.byte_streams import format_path
+from priory.sources.column_inference import InferredColumns, infer_columns
 from priory.sources.column_types import (
     ColumnOptions,
-    LabelReader,
     ModelColumns,
     declare_column_families,
     find_binary_columns,
     find_declared_family,
-    infer_columns,
 )
 from priory.sources.discovery import format_names
+from priory.sources.label_reading import MAX_NUMERIC_LABELS, LabelReader, looks_continuous
 from priory.sources.mail import MAIL_FLAG_MESSAGES
 from priory.sources.prefetch import peek_first, read_ahead
 from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
+from priory.workflows.class_weights import declare_class_prior
 from priory.workflows.model_files import (
     choose_columns,
     describe_source,
@@ -47,6 +49,7 @@ from priory.workflows.out_of_core import (
     learn_batches,
     set_statistics,
 )
+from priory.workflows.regression_training import RegressionResult, train_regression
 from priory.workflows.training_results import TrainingOptions, TrainingResult, evaluate_on_sample
 
 if TYPE_CHECKING:
@@ -62,10 +65,12 @@ def train(
     columns: ColumnOptions | None = None,
     read: ReadOptions | None = None,
     callbacks: Callbacks = SILENT,
-) -> TrainingResult:
+) -> TrainingResult | RegressionResult:
     """Learn a model from files of any size, in one pass.
 
-    A single column of texts gives a `TextClassifier`, any other table a `NaiveBayes`.
+    A single column of texts gives a `TextClassifier`, any other table a `NaiveBayes`. A target that looks like a number
+    to predict (more than 20 different numbers) gives a `BayesianLinearRegression`, unless ``labels_as_text`` insists on
+    classes.
 
     Parameters
     ----------
@@ -84,7 +89,7 @@ def train(
     Returns
     -------
     TrainingResult
-        The model, and what ``priory train`` prints about it.
+        The model, and what ``priory train`` prints about it; a `RegressionResult` where the target is a number.
 
     Examples
     --------
@@ -110,11 +115,17 @@ def train_on_rows(
     callbacks: Callbacks,
     *,
     judge: bool = True,
-) -> TrainingResult:
+) -> TrainingResult | RegressionResult:
     """Learn a model from files that are open already; ``judge`` it too, unless the training is plain."""
     target, names = column_options.find_target(rows), column_options.find_features(rows)
     first, chunks = peek_first(read_ahead(rows.read_chunks((target, *names))))
-    columns, empty = infer_columns(first, names, column_options)
+    inferred = infer_columns(first, names, column_options)
+    if not column_options.labels_as_text and not options.textbook and looks_continuous(first, target, column_options):
+        _note_regression(target, callbacks)
+        _note_columns(inferred, callbacks)
+        chosen = replace(column_options, target=target)
+        return train_regression(rows, chunks, inferred, chosen, options, callbacks, judge=judge)
+    columns = inferred.columns
     labels, sample = LabelReader(target, column_options), DrawnRows(options.sample_rows)
     batches = _read_labelled_batches(chunks, columns, labels, sample)
     if options.textbook:
@@ -124,15 +135,23 @@ def train_on_rows(
         model = _learn_model(batches, columns, column_options, options)
     n_coerced = dict(columns.n_coerced)
     _check_classes(model, rows, callbacks)
+    declare_class_prior(model, options.class_prior, options.class_weight)
     set_training_columns(model, columns, target)
     unreadable = [path for file in rows.files for path in getattr(file, "unreadable", [])]
     result = TrainingResult(
-        model, sample.rows, describe_families(model), empty, unreadable, source=describe_source(rows)
+        model,
+        sample.rows,
+        describe_families(model),
+        inferred.empty,
+        unreadable,
+        inferred.identifiers,
+        source=describe_source(rows),
     )
     if judge and not options.plain:
         sampled = read_sample_rows(sample, columns, replace(column_options, target=target), rows)
         evaluate_on_sample(result, *sampled, options, callbacks)
-    _note_repairs(rows, labels, empty, n_coerced, callbacks)
+    _note_columns(inferred, callbacks)
+    _note_repairs(rows, labels, n_coerced, callbacks)
     return result
 
 
@@ -253,13 +272,27 @@ def _check_classes(model: TableOrTextClassifier, rows: FileRows, callbacks: Call
         callbacks.notify("no class has two rows; how much the values of a class vary is only a guess")
 
 
-def _note_repairs(
-    rows: FileRows, labels: LabelReader, empty_columns: list[str], n_coerced: dict[str, int], callbacks: Callbacks
-) -> None:
-    """Count in notes what was left out or repaired."""
-    note_coerced_cells(n_coerced, callbacks)
-    for name in empty_columns:
+def _note_regression(target: str, callbacks: Callbacks) -> None:
+    callbacks.notify(
+        f"the target {target!r} has more than {MAX_NUMERIC_LABELS} different numbers, so this is a regression; "
+        "to take each number for a class, use --classes"
+    )
+
+
+def _note_columns(inferred: InferredColumns, callbacks: Callbacks) -> None:
+    """Note which columns were not learned, and what was learned of dates."""
+    for name in inferred.empty:
         callbacks.notify(f"column {name!r} is empty and was left out")
+    for name, parts in inferred.dates.items():
+        callbacks.notify(f"column {name!r} holds dates; learned as {join_words(parts) or 'nothing: all are the same'}")
+    if inferred.identifiers:
+        reasons = ", ".join(f"{name!r} ({reason})" for name, reason in inferred.identifiers.items())
+        callbacks.notify(f"left out what looks like identifiers: {reasons}")
+
+
+def _note_repairs(rows: FileRows, labels: LabelReader, n_coerced: dict[str, int], callbacks: Callbacks) -> None:
+    """Count in notes what was repaired."""
+    note_coerced_cells(n_coerced, callbacks)
     skipped = sum(getattr(file, "skipped", 0) for file in rows.files)
     if skipped:
         callbacks.notify(f"padded or skipped {format_count(skipped, 'malformed row')}")

@@ -12,6 +12,7 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.sources.column_types import InputRows
 from priory.workflows.callbacks import Callbacks
+from priory.workflows.class_weights import ClassWeight, DeclaredPrior
 from priory.workflows.out_of_core import DEFAULT_SAMPLE_ROWS
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_AUDIT_BYTES = 1 << 20  # of the sample: an audit takes a hundred times the memory of its rows
 MAX_EVIDENCE_SHOWN = 6  # of each class
+MIN_ROWS_FOR_CURVE = 100
+CURVE_SHARES = (0.05, 0.2, 0.5, 0.8)
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,11 @@ class TrainingOptions:
         With ``textbook``: the virtual examples of each column; "laplace" is one for each value.
     sample_rows : int
         The number of rows, drawn uniformly from all, that the model is scored and audited with.
+    class_prior : "uniform", or dict of class to probability, optional
+        How probable the classes are where the model will be used; by default as in the rows that it learns.
+    class_weight : "balanced", or dict of class to weight, optional
+        How much the rows of a class count: the weight multiplies the prior. With "balanced" all classes are equally
+        probable.
     """
 
     plain: bool = False
@@ -70,6 +78,8 @@ class TrainingOptions:
     sample_rows: int = DEFAULT_SAMPLE_ROWS
     textbook: bool = False
     m: float | Literal["laplace"] = 0.0
+    class_prior: DeclaredPrior | None = None
+    class_weight: ClassWeight | None = None
 
 
 @dataclass
@@ -85,6 +95,8 @@ class TrainingResult:
         For each column the family that explains it best.
     empty_columns : list of str
         Columns that were left out because they are empty.
+    identifiers : dict of str to str
+        Columns that were left out because they identify rows instead of describing them, and why it looks so.
     unreadable_files : list of str
         Files that were left out because they may not be read, where ``ReadOptions(keep_going=True)`` asks for that.
     sample, labels : rows as the library takes them and their labels, or None
@@ -104,6 +116,7 @@ class TrainingResult:
     families: dict[str, str]
     empty_columns: list[str]
     unreadable_files: list[str]
+    identifiers: dict[str, str] = field(default_factory=dict)
     sample: InputRows | None = None
     labels: Array | None = None
     scores: Scores | None = None
@@ -123,23 +136,39 @@ class TrainingResult:
             "rows": self.n_rows,
             "classes": self.classes,
             "columns": self.families,
-            "left_out": self.empty_columns,
+            "left_out": [*self.empty_columns, *self.identifiers],
             "sampled": 0 if self.labels is None else len(self.labels),
             "scores": None if self.scores is None else self.scores.to_dict(),
             "evidence": self.evidence,
             "audit": None if self.findings is None else json.loads(self.findings.to_json()),
         }
 
-    def report(self) -> Report:
-        """The HTML report about the model on the sample; after a plain training there is none."""
+    def report(self, command: str = "") -> Report:
+        """The HTML report about the model on the sample; after a plain training there is none.
+
+        ``command`` is what makes the report again, for its last section.
+        """
         from priory.export.report import ReportSubject, report
 
         if self.sample is None or self.labels is None:
             raise DataError(
                 "a plain training keeps no rows to report on; train without plain, or call report(model, X, y)"
             )
-        subject = ReportSubject(self.source, str(self.model.target_), rows_learned=self.n_rows)
-        return report(self.model, self.sample, self.labels, self.findings, scores=self.scores, subject=subject)
+        subject = ReportSubject(self.source, str(self.model.target_), rows_learned=self.n_rows, command=command)
+        curve = draw_report_curve(self.model, self.sample, self.labels) if self.n_rows == len(self.labels) else {}
+        return report(
+            self.model, self.sample, self.labels, self.findings, scores=self.scores, curve=curve, subject=subject
+        )
+
+
+def draw_report_curve(model: TableOrTextClassifier, rows: InputRows, labels: Array) -> dict[int, Scores]:
+    """The learning curve for a report about all rows that a model has learned; empty where there are few of them."""
+    from priory.estimators.learning_curve import score_by_rows
+
+    if len(labels) < MIN_ROWS_FOR_CURVE:
+        return {}
+    sizes = sorted({max(len(model.classes_), round(share * len(labels))) for share in CURVE_SHARES})
+    return score_by_rows(model, rows, labels, sizes)
 
 
 def evaluate_on_sample(
@@ -157,10 +186,10 @@ def evaluate_on_sample(
     result.evidence = list_strongest_evidence(model, sample, labels)
     if options.audit:
         with callbacks.activity("looking for leakage"):
-            result.findings = _audit_sample(sample, labels)
+            result.findings = audit_sample(sample, labels)
 
 
-def _audit_sample(sample: InputRows, labels: Array) -> Findings:
+def audit_sample(sample: InputRows, labels: Array) -> Findings:
     """What the audit finds in the sample, or in the first part of it if its rows are long."""
     import priory
 

@@ -19,8 +19,11 @@ from priory.workflows.model_files import (
     check_fitted,
     check_model_type,
     choose_columns,
+    count_known_rows,
     fill_target,
     get_model_columns,
+    has_learned_rows,
+    is_regression,
     join_labelled_rows,
     load_classifier,
     locate_unlearned_row,
@@ -28,11 +31,12 @@ from priory.workflows.model_files import (
     read_labelled_rows,
     refresh_corrections,
 )
+from priory.workflows.regression import read_rows_with_targets
 from priory.workflows.training import train_on_rows
 from priory.workflows.training_results import TrainingOptions
 
 if TYPE_CHECKING:
-    from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
+    from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
 MAX_SILENT_WAIT_SECONDS = 1.0  # who waits longer for another process is told so
 
@@ -43,19 +47,19 @@ class UpdateResult:
 
     Attributes
     ----------
-    model : NaiveBayes or TextClassifier
+    model : NaiveBayes, TextClassifier or BayesianLinearRegression
         The model as it is in the file now.
     n_rows : int
         The number of rows that were learned or forgotten.
     """
 
-    model: TableOrTextClassifier
+    model: FileModel
     n_rows: int
 
     @property
     def n_rows_known(self) -> float:
         """The number of rows that the model knows now, each counted with its weight."""
-        return float(self.model.class_count_.sum()) if hasattr(self.model, "statistics_") else 0.0
+        return count_known_rows(self.model)
 
 
 def learn(
@@ -94,7 +98,7 @@ def learn(
     column_options = choose_columns(columns, target)
     with _lock_model_file(model, wait, key, callbacks) as file:
         rows = open_paths(paths, read, callbacks)
-        if file.model is None or not hasattr(check_model_type(file.model, model), "statistics_"):
+        if file.model is None or not has_learned_rows(check_model_type(file.model, model)):
             count = _learn_new_model(file, model, rows, column_options, callbacks)
         else:
             trained, count = check_model_type(file.model, model), 0
@@ -241,20 +245,24 @@ def _lock_model_file(
         yield file
 
 
-def _check_exists(file: Updated, path: PathLike) -> TableOrTextClassifier:
+def _check_exists(file: Updated, path: PathLike) -> FileModel:
     if file.model is None:
         raise FileNotFoundError(2, "no such model; train one with priory train", os.fspath(path))
     return check_fitted(check_model_type(file.model, path), path)
 
 
 def _read_known_rows(
-    model: TableOrTextClassifier,
+    model: FileModel,
     rows: FileRows,
     column_options: ColumnOptions,
     callbacks: Callbacks,
     places: list[RowPlaces] | None = None,
 ) -> Iterator[tuple[InputRows, Array]]:
-    """Labelled rows as the model takes them; ``places`` gets where they are."""
+    """Rows with labels or targets as the model takes them; ``places`` gets where they are."""
+    if is_regression(model):
+        return read_rows_with_targets(
+            rows, get_model_columns(model), fill_target(model, column_options), callbacks, places
+        )
     return read_labelled_rows(rows, get_model_columns(model), fill_target(model, column_options), callbacks, places)
 
 

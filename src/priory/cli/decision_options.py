@@ -1,0 +1,84 @@
+"""Options that say how an answer is chosen: by costs, or by thresholds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from priory.cli.options import FILE_PATH_TYPE
+from priory.cli.sections import define_option, make_section
+
+if TYPE_CHECKING:
+    from priory.evaluation.costs import Costs
+
+add_cost_options = make_section(
+    "Decisions",
+    define_option(
+        "--cost",
+        multiple=True,
+        metavar="NAME=COST",
+        help="What mistakes cost: fn=10,fp=1 with two classes, TRUE:ANSWER=COST with any, and abstain=0.5 where giving "
+        "no answer is allowed. The label is the answer of least expected cost.",
+    ),
+    define_option(
+        "--costs",
+        "cost_file",
+        type=FILE_PATH_TYPE,
+        metavar="FILE",
+        help="The same as a table: a row for each true class (first column), a column for each answer, and perhaps a "
+        "column 'abstain'.",
+    ),
+    define_option("--positive", metavar="CLASS", help="With fn and fp: the positive class. By default the rarer one."),
+)
+
+threshold_option = make_section(
+    "Decisions",
+    define_option(
+        "--threshold",
+        "thresholds",
+        multiple=True,
+        metavar="P|CLASS=P",
+        help="Leave the label empty where its probability is below P. CLASS=P is for one class: it is the label where "
+        "its probability is at least P.",
+    ),
+)
+
+
+def pop_costs(given: dict[str, Any]) -> Costs | str | None:
+    """The options of `add_cost_options`, taken out of what a command was given: costs, or the file they are in."""
+    texts, cost_file, positive = given.pop("cost"), given.pop("cost_file"), given.pop("positive")
+    if texts and cost_file:
+        raise click.UsageError("--cost and --costs exclude each other; use one of them")
+    if positive is not None and not texts:
+        raise click.UsageError("--positive says what fn and fp mean; use it with --cost")
+    if not texts:
+        return None if cost_file is None else str(cost_file)
+    from priory.errors import DataError
+    from priory.evaluation.costs import parse_costs
+
+    try:
+        return parse_costs(",".join(texts), positive)
+    except DataError as error:
+        raise click.BadParameter(f"{error}.", param_hint="--cost") from None
+
+
+def pop_thresholds(given: dict[str, Any]) -> float | dict[str, float] | None:
+    """The option `threshold_option`, taken out of what a command was given: one for all classes, or by class."""
+    pairs = [pair.rpartition("=") for text in given.pop("thresholds") for pair in text.split(",")]
+    limits = {name: _parse_probability(number) for name, _, number in pairs}
+    if "" not in limits:
+        return limits or None
+    if len(limits) > 1:
+        raise click.UsageError("--threshold takes one number for all classes, or CLASS=P for some; use one of them")
+    return limits[""]
+
+
+def _parse_probability(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not 0 <= number <= 1:
+        raise click.BadParameter(f"{text} is not allowed; use a number from 0 to 1.", param_hint="--threshold")
+    return number

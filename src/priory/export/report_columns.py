@@ -1,0 +1,105 @@
+"""The columns of a report: what each was taken for, how much of it is missing, and a small figure of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from priory.core.typing import Array
+from priory.errors import PrioryError
+from priory.evaluation.regression_scores import format_quantity
+from priory.export.small_figures import draw_stacked_bars
+from priory.models.ledger_formatting import format_value
+from priory.models.table import Column
+from priory.models.table_reading import read_table
+
+N_BINS = 16
+MAX_VALUES_DRAWN = 8
+MAX_REPORT_COLUMNS = 200
+
+
+def describe_columns(
+    model: object, X: object, group: Array, n_classes: int, mark_safe: Callable[[str], str]
+) -> list[dict[str, str]]:
+    """For the page: a row for each column; ``group`` is the class of each row of ``X``."""
+    schema = getattr(model, "schema_", {})
+    columns = _read_columns(X) if schema else {}
+    rows = []
+    for report in list(schema.values())[:MAX_REPORT_COLUMNS]:
+        (best, bits), (other, less) = [*sorted(report.bits.items(), key=lambda e: -e[1]), ("", None), ("", None)][:2]
+        row = {
+            "name": format_value(report.name),
+            "family": report.family if report.bits else best or report.kind,
+            "bits": _format_bits(bits),
+            "other": other,
+            "less": _format_bits(less),
+        }
+        rows.append(row | _describe_cells(columns.get(report.name), report.name, group, n_classes, mark_safe))
+    return rows
+
+
+def _read_columns(X: object) -> dict[str, Column]:
+    try:
+        table = read_table(X)
+    except PrioryError:  # what a model can read in another way, such as a matrix of counts
+        return {}
+    if table.matrix is not None:
+        return {name: Column("number", numbers=table.matrix[:, j]) for j, name in enumerate(table.names)}
+    return dict(zip(table.names, table.columns, strict=True))
+
+
+def _describe_cells(
+    column: Column | None, name: str, group: Array, n_classes: int, mark_safe: Callable[[str], str]
+) -> dict[str, str]:
+    if column is None:
+        return {"missing": "", "figure": "", "values": ""}
+    if column.texts is not None:
+        n_missing, lengths = sum(not text for text in column.texts), [len(text) for text in column.texts]
+        values = f"{np.mean(lengths):,.0f} characters on average" if lengths else ""
+        return {"missing": _format_share(n_missing, len(group)), "figure": "", "values": values}
+    if column.numbers is not None:
+        counts, values = _bin_numbers(column.numbers, group, n_classes)
+        missing = np.isnan(column.numbers)
+    else:
+        assert column.labels is not None
+        codes, names = column.labels
+        counts, values = _count_values(codes, names, group, n_classes)
+        missing = codes < 0
+    figure = mark_safe(draw_stacked_bars(counts, f"{name}: {values}")) if len(counts) else ""
+    return {"missing": _format_share(int(missing.sum()), len(group)), "figure": figure, "values": values}
+
+
+def _bin_numbers(numbers: Array, group: Array, n_classes: int) -> tuple[Array, str]:
+    """(bins, classes): how many rows of each class are in each of several ranges of equal width."""
+    present = ~np.isnan(numbers)
+    if not present.any():
+        return np.zeros((0, n_classes)), ""
+    values = numbers[present]
+    # outliers would leave all others in one bin: the outermost bins hold what is beyond the middle 98 %
+    low, high = np.quantile(values, [0.01, 0.99])
+    n_bins = min(N_BINS, len(np.unique(values)))
+    place = np.zeros(len(values)) if high <= low else (np.clip(values, low, high) - low) / (high - low)
+    bins = np.minimum((place * n_bins).astype(int), n_bins - 1)
+    counts = np.bincount(bins * n_classes + group[present], minlength=n_bins * n_classes).reshape(n_bins, n_classes)
+    least, middle, most = (format_quantity(float(value)) for value in (values.min(), np.median(values), values.max()))
+    return counts, f"{least} to {most}, median {middle}"
+
+
+def _count_values(codes: Array, names: Array, group: Array, n_classes: int) -> tuple[Array, str]:
+    """(values, classes): how many rows of each class have each of the most common values."""
+    present = codes >= 0
+    cells = np.bincount(codes[present] * n_classes + group[present], minlength=len(names) * n_classes)
+    counts = cells.reshape(-1, n_classes)
+    order = np.argsort(-counts.sum(axis=1), kind="stable")[:MAX_VALUES_DRAWN]
+    listed = ", ".join(format_value(str(names[v])) for v in order[:3])
+    more = len(names) - 3
+    return counts[order], f"{listed} and {more} more" if more > 0 else listed
+
+
+def _format_share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if part else "none"
+
+
+def _format_bits(value: float | None) -> str:
+    return "" if value is None or not np.isfinite(value) else f"{value:.2f}"

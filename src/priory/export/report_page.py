@@ -1,0 +1,67 @@
+"""The page of a report: its template and its style sheet, the only one that its content security policy allows."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from priory.errors import MissingDependencyError
+from priory.export.small_figures import draw_bar
+from priory.export.strongest_evidence import MAX_EVIDENCE_DECIBANS
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from jinja2 import Template
+    from markupsafe import Markup
+
+
+def render_page(page: dict[str, object]) -> str:
+    """The page with its style sheet, which is the only one that its policy allows: by its hash."""
+    jinja2 = _import_jinja2()
+    loader = jinja2.PackageLoader("priory.export", "templates")
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    style = environment.get_template("report.css").render()
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    template: Template = environment.get_template("report.html")
+    contents = list_contents(page)
+    return template.render(page, contents=contents, style=mark_safe(style), style_hash=digest, draw_weight=_draw_weight)
+
+
+def list_contents(page: dict[str, object]) -> list[tuple[str, str, bool]]:
+    """The id and the name of each section, and whether the page has it."""
+    figures, scored = page["figures"], bool(page["scored"])
+    assert isinstance(figures, dict)
+    return [
+        ("calibration", "Calibration", scored),
+        ("answers", "Correct and wrong answers", scored),
+        ("curve", "Learning curve", "curve" in figures),
+        ("compared", "Beside other models", scored and bool(page["compared"])),
+        ("evidence", "The strongest evidence", bool(page["strongest"])),
+        ("mistakes", "The worst mistakes", bool(page["mistakes"])),
+        ("columns", "The columns", bool(page["columns"])),
+        ("learned", "What was learned", bool(page["tables"])),
+        ("leakage", "Leakage", bool(page["findings"])),
+        ("reproduce", "How to reproduce this", True),
+    ]
+
+
+def _draw_weight(weight: float, widest: float) -> Markup:
+    """A bar for a line of evidence, beside its number."""
+    share = min(abs(weight), MAX_EVIDENCE_DECIBANS) / widest if widest else 0.0
+    return mark_safe(draw_bar(share, "for" if weight > 0 else "against"))
+
+
+def mark_safe(html: str) -> Markup:
+    """HTML that is escaped already."""
+    safe: Markup = _import_jinja2().utils.markupsafe.Markup(html)
+    return safe
+
+
+def _import_jinja2() -> ModuleType:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise MissingDependencyError("a report needs jinja2: pip install 'priory[report]'.", name=error.name) from None
+    return jinja2

@@ -1,0 +1,84 @@
+"""The leakage audit of rows from files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from priory.sources import FileRows, ReadOptions
+from priory.sources.column_inference import infer_columns
+from priory.sources.column_types import ColumnOptions
+from priory.sources.label_reading import LabelReader
+from priory.sources.prefetch import peek_first
+from priory.workflows.callbacks import SILENT, Callbacks
+from priory.workflows.model_files import choose_columns, open_paths
+
+if TYPE_CHECKING:
+    from priory.leakage.findings import Findings
+    from priory.workflows.model_files import Paths
+
+
+def audit(
+    paths: Paths,
+    *,
+    test: Paths = (),
+    target: str | None = None,
+    groups: str | None = None,
+    time: str | None = None,
+    columns: ColumnOptions | None = None,
+    read: ReadOptions | None = None,
+    callbacks: Callbacks = SILENT,
+) -> Findings:
+    """Look for leakage in files, whose rows have to fit into memory: see `priory.audit`.
+
+    Parameters
+    ----------
+    paths : one path or several
+        The training rows.
+    test : one path or several, optional
+        The test rows.
+    target, groups, time : str, optional
+        Columns: the label; which rows belong together, such as those of one person; when a row was known.
+    columns : ColumnOptions, optional
+    read : ReadOptions, optional
+    callbacks : Callbacks
+
+    Returns
+    -------
+    Findings
+    """
+    import priory
+
+    rows, column_options = open_paths(paths, read, callbacks), choose_columns(columns, target)
+    label = column_options.find_target(rows)
+    train_table = _read_whole_table(rows, column_options)
+    is_quantity = pa.types.is_floating(train_table.schema.field(label).type)
+    test_table = _read_whole_table(open_paths(test, read, callbacks), column_options, is_quantity) if test else None
+    with callbacks.activity("looking for leakage"):
+        return priory.audit(train_table, test_table, target=label, groups=groups, time=time)
+
+
+def _read_whole_table(rows: FileRows, column_options: ColumnOptions, is_quantity: bool | None = None) -> pa.Table:
+    """All rows, with the target as the last column: an audit compares every row with every other.
+
+    A target that looks like a number to predict is a column of numbers, which the audit cuts into parts; the test table
+    follows the training table (``is_quantity``).
+    """
+    target = column_options.find_target(rows)
+    features = column_options.find_features(rows)
+    first, chunks = peek_first(rows.read_chunks((target, *features)))
+    columns = infer_columns(first, features, column_options, for_audit=True).columns
+    labels, parts, groups = LabelReader(target, replace(column_options, labels_as_text=True)), [], []
+    for chunk in chunks:
+        group, kept = labels.read(chunk)
+        table = columns.read_input_rows(kept)
+        parts.append(pa.table({columns.names[0]: table}) if isinstance(table, list) else table)
+        groups.append(group)
+    if is_quantity is None:
+        is_quantity = labels.looks_numeric and not column_options.labels_as_text
+    values = labels.names.astype(float) if is_quantity and labels.are_numbers else pa.array(labels.names, pa.string())
+    targets = pa.array(values).take(pa.array(np.concatenate(groups)))
+    return pa.concat_tables(parts).append_column(target, targets)

@@ -1,0 +1,55 @@
+"""Tables about classes in files: what mistakes cost, and how probable the classes are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from priory.errors import DataError
+from priory.evaluation.costs import ABSTAIN_NAME, Costs, parse_finite
+from priory.sources.byte_streams import format_path
+from priory.sources.cell_parsing import cast_to_text
+from priory.workflows.callbacks import SILENT
+from priory.workflows.model_files import open_paths
+
+if TYPE_CHECKING:
+    from priory.workflows.model_files import PathLike
+
+
+def read_costs(path: PathLike) -> Costs:
+    """The costs in a file.
+
+    Its first column has the true classes, the other columns the answers by name; a column ``abstain`` has the costs of
+    giving no answer. An answer without a column costs 1 where it is wrong.
+    """
+    rows = open_paths(path, None, SILENT)
+    truth, *answers = rows.names
+    if not answers:
+        raise DataError(f"{format_path(path)}: has one column; give one for each answer, after the true class")
+    mistakes: dict[tuple[str, str], float] = {}
+    abstain: dict[str, float] = {}
+    for chunk in rows.read_chunks(rows.names):
+        labels = cast_to_text(chunk.batch.column(truth)).to_pylist()
+        for answer in answers:
+            for row, cell in enumerate(cast_to_text(chunk.batch.column(answer)).to_pylist()):
+                cost = parse_finite(cell or "", chunk.places.locate_cell(row, answer), "a cost")
+                if answer == ABSTAIN_NAME:
+                    abstain[labels[row]] = cost
+                else:
+                    mistakes[labels[row], answer] = cost
+    return Costs(mistakes, abstain=abstain or None)
+
+
+def read_class_prior(path: PathLike) -> dict[str, float]:
+    """The classes in the first column of a file, and in its second how probable or how frequent each is."""
+    rows = open_paths(path, None, SILENT)
+    if len(rows.names) < 2:
+        raise DataError(
+            f"{format_path(path)}: has one column; give classes in the first and probabilities in the second"
+        )
+    label, share = rows.names[:2]
+    prior: dict[str, float] = {}
+    for chunk in rows.read_chunks((label, share)):
+        names, cells = (cast_to_text(chunk.batch.column(name)).to_pylist() for name in (label, share))
+        for row, (name, cell) in enumerate(zip(names, cells, strict=True)):
+            prior[name] = parse_finite(cell or "", chunk.places.locate_cell(row, share), "a probability")
+    return prior

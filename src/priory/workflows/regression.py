@@ -1,0 +1,152 @@
+"""Models of a number: rows with their targets, predictions with intervals, and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from priory.core.typing import Array
+from priory.errors import DataError
+from priory.sources import FileRows, RowChunk
+from priory.sources.cell_parsing import is_text_column, read_number_column
+from priory.sources.chunk import RowPlaces
+from priory.sources.column_types import ColumnOptions, ModelColumns
+from priory.sources.prefetch import read_ahead
+from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, write_batches
+from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
+from priory.workflows.model_files import find_needed_columns, get_model_columns
+
+if TYPE_CHECKING:
+    from priory.evaluation.regression_scores import RegressionScores
+    from priory.regression.linear_regression import BayesianLinearRegression
+
+INTERVAL_LEVEL = 0.9  # the probability of the bounds that are shown
+PREDICTION, LOW, HIGH = "prediction", "low", "high"
+
+
+class TargetReader:
+    """Reads the numbers to predict."""
+
+    def __init__(self, target: str, column_options: ColumnOptions) -> None:
+        self.target, self.column_options, self.n_unlabelled = target, column_options, 0
+
+    def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
+        """The target of each row that has one, and the chunk with only these rows."""
+        values = read_number_column(chunk, self.target, self.column_options.missing)
+        is_missing = np.isnan(values)
+        if is_missing.any():
+            if not self.column_options.skip_unlabelled:
+                remedy = "give it one, or use --skip-unlabelled"
+                raise chunk.make_cell_error(int(is_missing.argmax()), self.target, "has no number to predict", remedy)
+            self.n_unlabelled += int(is_missing.sum())
+            values, chunk = values[~is_missing], chunk.keep_rows(~is_missing)
+        return values, chunk
+
+
+def read_rows_with_targets(
+    rows: FileRows,
+    columns: ModelColumns,
+    column_options: ColumnOptions,
+    callbacks: Callbacks = SILENT,
+    places: list[RowPlaces] | None = None,
+) -> Iterator[tuple[pa.Table, Array]]:
+    """Rows as the library takes them and the numbers to predict, a chunk at a time; ``places`` gets where they are."""
+    target = column_options.find_target(rows)
+    columns, reader = replace(columns, coerce=column_options.coerce), TargetReader(target, column_options)
+    for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
+        targets, kept = reader.read(chunk)
+        if len(targets):
+            if places is not None:
+                places.append(kept.places)
+            yield columns.read_arrow_table(kept), targets
+    note_coerced_cells(columns.n_coerced, callbacks)
+
+
+class NumberPredictions:
+    """Rows of files with three more columns: prediction, low and high.
+
+    The rows are read and predicted a batch at a time while one iterates over the Arrow batches, which is possible
+    once. The number lies between low and high with a probability of 90 %.
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows so far.
+    """
+
+    def __init__(self, model: BayesianLinearRegression, rows: FileRows) -> None:
+        self._model, self._rows, self._columns = model, rows, get_model_columns(model)
+        self.n_rows, self._total = 0, 0.0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._predict_chunks(numbers=True)
+
+    def to_table(self) -> pa.Table:
+        """All rows as one Arrow table."""
+        return pa.Table.from_batches(list(self))
+
+    def write(self, path: str | None, file_format: str | None = None, *, safe: bool = True) -> None:
+        """Write all rows to a file, in the format of its suffix, or to standard output where ``path`` is None."""
+        file_format = find_output_format(path, file_format)
+        write_batches(self._predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
+
+    def describe(self) -> list[str]:
+        """The predictions in one line."""
+        mean = f": mean prediction {self._total / self.n_rows:.6g}" if self.n_rows else ""
+        return [f"{format_count(self.n_rows, 'row')}{mean}"]
+
+    def _predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+        for chunk in read_ahead(self._rows.read_chunks(self._rows.names)):
+            table, batch = self._columns.read_arrow_table(chunk), chunk.batch
+            student = self._model.predictive(table)
+            low, high = student.interval(INTERVAL_LEVEL)
+            for name in table.column_names if numbers else ():
+                position = batch.schema.get_field_index(name)
+                if position >= 0 and is_text_column(batch.column(position)):
+                    batch = batch.set_column(position, name, table[name].combine_chunks())
+            for name, values in ((PREDICTION, student.location), (LOW, low), (HIGH, high)):
+                batch = batch.append_column(
+                    find_free_name(name, chunk.file.names), pa.array(round_significantly(values))
+                )
+            self.n_rows, self._total = self.n_rows + batch.num_rows, self._total + float(student.location.sum())
+            yield batch
+
+
+def round_significantly(values: Array, digits: int = 6) -> Array:
+    """Numbers with as many significant digits as a prediction deserves."""
+    with np.errstate(divide="ignore"):
+        magnitude = np.floor(np.log10(np.abs(np.where(values == 0, 1.0, values))))
+    scale = 10.0 ** (digits - 1 - magnitude)
+    return np.where(np.isfinite(scale * values), np.round(values * scale) / scale, values)
+
+
+def evaluate_regression(
+    model: BayesianLinearRegression,
+    rows: FileRows,
+    column_options: ColumnOptions,
+    callbacks: Callbacks,
+    *,
+    learned: bool = False,
+) -> RegressionScores:
+    """The scores of a model of a number on rows of files; of ``learned`` ones each by the model without it."""
+    parts = list(read_rows_with_targets(rows, get_model_columns(model), column_options, callbacks))
+    if not parts:
+        raise DataError("no row has a number to compare with; give rows with the target")
+    return score_regression(
+        model, pa.concat_tables([table for table, _ in parts]), np.concatenate([y for _, y in parts]), learned
+    )
+
+
+def score_regression(
+    model: BayesianLinearRegression, table: pa.Table, targets: Array, learned: bool
+) -> RegressionScores:
+    """The scores on a table; rows that were learned are left out one by one, in closed form."""
+    from priory.evaluation.regression_scores import RegressionScores
+
+    student = model.leave_one_out(table, targets) if learned else model.predictive(table)
+    low, high = student.interval(INTERVAL_LEVEL)
+    return RegressionScores(targets, student.location, low, high, INTERVAL_LEVEL)

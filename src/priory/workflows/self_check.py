@@ -1,0 +1,110 @@
+"""What an installation can do: versions, optional packages, compiled kernels, threads, and a model written and read."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+REQUIRED_PACKAGES = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "narwhals", "pyarrow", "click")
+OPTIONAL_PACKAGES = {  # what each is for
+    "pandas": "data frames",
+    "polars": "data frames",
+    "matplotlib": "figures and reports",
+    "jinja2": "reports",
+    "blackjax": "sampling",
+    "onnx": "export to ONNX",
+    "PyStemmer": "stemming",
+    "stopwordsiso": "stop words",
+    "cryptography": "signatures",
+    "openpyxl": "Excel workbooks",
+    "duckdb": "DuckDB databases",
+}
+KERNELS = ("exact", "products", "sparse", "tables", "text")
+WORKS = "works"
+
+
+@dataclass(frozen=True)
+class InstallationCheck:
+    """What was found; ``faults`` names what does not work."""
+
+    versions: Mapping[str, str]
+    optional: Mapping[str, str]
+    kernels: Mapping[str, str]
+    machine: Mapping[str, str]
+    checks: Mapping[str, str]
+
+    @property
+    def faults(self) -> list[str]:
+        needed = {**self.kernels, **self.checks}
+        broken = [name for name, found in needed.items() if found != WORKS]
+        return [*(name for name, found in self.versions.items() if found == "missing"), *broken]
+
+    @property
+    def is_well(self) -> bool:
+        return not self.faults
+
+    def as_dict(self) -> dict[str, Mapping[str, str]]:
+        """Everything by its title."""
+        return {
+            "versions": self.versions,
+            "optional packages": self.optional,
+            "compiled kernels": self.kernels,
+            "machine": self.machine,
+            "checks": self.checks,
+        }
+
+
+def check_installation() -> InstallationCheck:
+    """Look at versions and packages, load the kernels, and train, save and load a small model."""
+    from priory import __version__
+    from priory.core.sharding import N_THREADS
+
+    own = {"priory": __version__, "Python": platform.python_version()}
+    return InstallationCheck(
+        own | {name: _find_version(name) for name in REQUIRED_PACKAGES},
+        {name: _describe_optional(name, purpose) for name, purpose in OPTIONAL_PACKAGES.items()},
+        {name: _try_kernel(name) for name in KERNELS},
+        {"system": platform.platform(), "processors": str(os.cpu_count()), "threads used": str(N_THREADS)},
+        {"write, read and predict": _try_model_file()},
+    )
+
+
+def _find_version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _describe_optional(name: str, purpose: str) -> str:
+    found = _find_version(name)
+    return f"not installed ({purpose})" if found == "missing" else f"{found} ({purpose})"
+
+
+def _try_kernel(name: str) -> str:
+    try:
+        import_module(f"priory._kernel.{name}")
+    except ImportError as error:
+        return f"does not load ({error})"
+    return WORKS
+
+
+def _try_model_file() -> str:
+    """Whether a model can be trained, written, read and asked."""
+    from priory.estimators.naive_bayes import NaiveBayes
+    from priory.storage import load, save
+
+    rows, labels = [{"n": float(i), "c": "ab"[i % 2]} for i in range(8)], ["x", "y"] * 4
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "check.priory")
+            save(NaiveBayes(calibrate=False).fit(rows, labels), path)
+            answers = load(path).predict(rows).tolist()
+    except OSError as error:
+        return f"failed ({error})"
+    return WORKS if answers == labels else f"gives wrong answers ({answers})"
