@@ -26,6 +26,7 @@ from priory.cli.merge import merge_command
 from priory.cli.predict import predict_command
 from priory.cli.report import report_command
 from priory.cli.sections import OrderedGroup
+from priory.cli.serve import serve_command
 from priory.cli.sign import sign_command
 from priory.cli.terminal import format_one_line, invoke_command, print_note
 from priory.cli.train import train_command
@@ -66,6 +67,7 @@ for command in (
     merge_command,
     inspect_command,
     sign_command,
+    serve_command,
     demo_command,
     completion_command,
 ):
