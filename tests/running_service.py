@@ -46,12 +46,12 @@ def connect(folder, **settings):
 
 
 def exchange_bytes(path, sent, seconds=5.0):
-    """What a service on a Unix socket answers to these bytes before it closes the connection."""
+    """What a service on a Unix socket answers to these bytes, up to the end of its headers."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(seconds)
         connection.connect(str(path))
         connection.sendall(sent)
         received = b""
-        while part := connection.recv(65536):
+        while b"\r\n\r\n" not in received and (part := connection.recv(65536)):
             received += part
         return received

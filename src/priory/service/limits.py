@@ -18,6 +18,7 @@ from priory.service.metrics import Metrics
 from priory.service.problems import find_status, make_problem_response
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+MAX_HTTP_HEADER_BYTES = 16384
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -70,6 +71,8 @@ class RequestGuard:
 
     def _check_request(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
+        if sum(len(name) + len(value) for name, value in headers.raw) > MAX_HTTP_HEADER_BYTES:
+            raise ServiceError(431, f"headers may have {MAX_HTTP_HEADER_BYTES:,} bytes")
         host = headers.get("host", "")
         if _read_host_name(host) not in self._allowed_hosts:
             raise ServiceError(421, "this host name is not served here; see --allow-host")

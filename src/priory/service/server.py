@@ -15,9 +15,8 @@ from starlette.types import ASGIApp
 from priory.errors import DataError
 from priory.service.application import Service
 from priory.service.connections import make_protocol
-from priory.service.limits import LOCAL_HOSTS
+from priory.service.limits import LOCAL_HOSTS, MAX_HTTP_HEADER_BYTES
 
-MAX_HTTP_HEADER_BYTES = 16384
 KEEP_ALIVE_SECONDS = 15
 SHUTDOWN_SECONDS = 8
 

@@ -66,8 +66,10 @@ def _make_response(call: Call, model: ServedModel, status: int) -> Response:
 def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
     """The model in an uploaded file, or trained on one; the file is gone afterwards."""
     from priory.estimators.text_classifier import TextClassifier
-    from priory.workflows import TrainingOptions, train
-    from priory.workflows.model_files import check_model_type, load_classifier
+    from priory.workflows.callbacks import SILENT
+    from priory.workflows.model_files import choose_columns, load_classifier, open_paths
+    from priory.workflows.training import train_on_rows
+    from priory.workflows.training_results import TrainingOptions
 
     with tempfile.TemporaryDirectory(dir=call.service.store.folder, prefix=".upload-") as folder:
         path = Path(folder, "upload" + SUFFIX_BY_TYPE.get(content_type, ".priory"))
@@ -76,11 +78,11 @@ def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
             if content_type == MODEL_FILE_TYPE:
                 estimator = load_classifier(path)
             else:
-                target = call.request.query_params.get("target")
-                estimator = train(path, target=target, options=TrainingOptions(audit=False)).model
+                columns = choose_columns(None, call.request.query_params.get("target"))
+                rows = open_paths(path, None, SILENT)
+                estimator = train_on_rows(rows, columns, TrainingOptions(), SILENT, judge=False).model
         except Exception as error:
             raise _hide_path(error, folder) from None
-        estimator = check_model_type(estimator, "the upload")
     estimator.__dict__.pop("notes", None)
     kind: ModelKind = "text" if isinstance(estimator, TextClassifier) else "table"
     return ServedModel(ModelEntry(0, call.name, kind, _encode_parameters(estimator.get_params()), True), estimator, 0)
