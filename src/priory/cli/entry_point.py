@@ -19,6 +19,7 @@ from priory.cli.completion import completion_command
 from priory.cli.demo import demo_command
 from priory.cli.evaluate import evaluate_command
 from priory.cli.explain import explain_command
+from priory.cli.filter_mail import filter_command, learn_mail_command
 from priory.cli.forget import forget_command
 from priory.cli.inspect import inspect_command
 from priory.cli.learn import learn_command
@@ -68,6 +69,8 @@ for command in (
     inspect_command,
     sign_command,
     serve_command,
+    filter_command,
+    learn_mail_command,
     demo_command,
     completion_command,
 ):
