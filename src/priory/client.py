@@ -24,6 +24,8 @@ import httpx
 
 from priory.errors import ServiceError
 
+__all__ = ["AsyncClient", "Client"]
+
 DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 Answer: TypeAlias = dict[str, Any]  # the JSON object that the service answers
 CellValue: TypeAlias = str | int | float | bool | None

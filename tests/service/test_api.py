@@ -3,15 +3,18 @@
 import asyncio
 import io
 import json
+import re
 
 import httpx
 import numpy as np
 import pytest
 
 import priory as pr
+from paths import ROOT
 from priory.client import AsyncClient, Client
 from priory.data import inbox
 from priory.errors import ServiceError
+from priory.service.routes import ROUTES
 from running_service import connect, run_service
 
 TEXTS = ["win cash now", "cash prize", "lunch at noon", "see you at lunch"]
@@ -172,7 +175,7 @@ def test_the_same_key_gives_the_same_answer_and_another_body_is_refused(raw):
     again = raw.post(path, json={"texts": ["a"], "labels": ["spam"]}, headers=headers)
     other = raw.post(path, json={"texts": ["b"], "labels": ["spam"]}, headers=headers)
     assert first.json() == again.json()
-    assert other.status_code == 422
+    assert other.status_code == 409
     assert raw.get("/v1/models/mail").json()["rows"] == 5
 
 
@@ -183,7 +186,7 @@ def test_the_same_key_gives_the_same_answer_and_another_body_is_refused(raw):
         ("POST", "/v1/models/mail/predict", b"\xff", 400),
         ("POST", "/v1/models/mail/predict", b"[" * 100_000, 422),
         ("POST", "/v1/models/mail/predict", b'{"texts": []}', 422),
-        ("POST", "/v1/models/mail/predict", b'{"rows": [{}]}', 422),
+        ("POST", "/v1/models/mail/predict", b'{"rows": [{}]}', 409),
         ("POST", "/v1/models/mail/predict", b'{"texts": ["a"], "more": 1}', 422),
         ("POST", "/v1/models/mail/predict", b'{"texts": [1]}', 422),
         ("POST", "/v1/models/mail/learn", b'{"texts": ["a"], "labels": ["b", "c"]}', 422),
@@ -262,3 +265,20 @@ def test_many_clients_at_once_get_the_answers_of_one(tmp_path):
     assert all(answer == alone for answer in together)
     assert len({answer["id"] for answer in learned}) == 50
     assert model["rows"] == 54
+
+
+def test_the_example_in_the_documents_runs(tmp_path):
+    page = (ROOT / "docs" / "service.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    with run_service(tmp_path, port=0) as service:
+        exec(example.replace(":8000", f":{service.port}"), {})
+        assert service.store.get("mail").n_rows == 0
+
+
+def test_every_route_is_in_the_documents_and_in_the_description(raw):
+    page = (ROOT / "docs" / "service.md").read_text()
+    described = raw.get("/openapi.json").json()
+    assert described["openapi"] == "3.1.0"
+    for route in ROUTES:
+        assert route.method.lower() in described["paths"][route.path]
+        assert route.path.replace("{name}", "NAME").rpartition("/")[2] in page

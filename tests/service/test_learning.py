@@ -170,7 +170,7 @@ def test_a_request_with_a_key_is_carried_out_once(desk):
     assert desk.model.n_rows == 1
     with pytest.raises(ServiceError, match="used for another request") as refused:
         desk.learn([("other", "spam")], key="a", digest=b"2")
-    assert refused.value.status == 422
+    assert refused.value.status == 409
     desk.crash()
     desk.open()
     assert desk.learn([("win cash", "spam")], key="a", digest=b"1") == first

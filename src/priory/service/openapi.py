@@ -16,6 +16,18 @@ from priory.service.routes import ApiRoute
 
 Description = dict[str, Any]
 
+TEXTS_OR_ROWS: Description = {"oneOf": [{"required": ["texts"]}, {"required": ["rows"]}]}
+LABELLED_IF_GIVEN: Description = {"required": ["labels"], **TEXTS_OR_ROWS}
+NO_ROWS: Description = {"properties": dict.fromkeys(("texts", "rows", "labels"), False)}
+RULES: dict[str, Description] = {  # what the types of the fields do not say
+    "RowsMessage": TEXTS_OR_ROWS,
+    "PredictMessage": TEXTS_OR_ROWS,
+    "LabelledMessage": TEXTS_OR_ROWS,
+    "AuditMessage": TEXTS_OR_ROWS,
+    "EvaluateMessage": {"oneOf": [LABELLED_IF_GIVEN, NO_ROWS]},
+    "ForgetMessage": {"oneOf": [LABELLED_IF_GIVEN, {"required": ["id"], **NO_ROWS}]},
+}
+
 
 def describe_api(routes: Sequence[ApiRoute]) -> Description:
     """The description as a tree for JSON."""
@@ -23,6 +35,8 @@ def describe_api(routes: Sequence[ApiRoute]) -> Description:
         t for r in routes for t in (r.message, r.answer, *(r.other_messages or {}).values()) if t not in (None, bytes)
     ]
     _, components = msgspec.json.schema_components([*types, ProblemDetails], ref_template="#/components/schemas/{name}")
+    for name, rule in RULES.items():
+        components[name] |= rule
     paths: dict[str, Description] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _describe_route(route)
@@ -55,7 +69,8 @@ def _describe_route(route: ApiRoute) -> Description:
         described["security"] = [{"token": []}, {}]
     if route.message is not None:
         content = {MESSAGE_TYPE: route.message, **(route.other_messages or {})}
-        described["requestBody"] = {"content": {kind: {"schema": _refer_to(t)} for kind, t in content.items()}}
+        bodies = {kind: {"schema": _refer_to(t)} for kind, t in content.items()}
+        described["requestBody"] = {"content": bodies, "required": route.needs_body}
     return described
 
 

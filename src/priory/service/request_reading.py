@@ -95,7 +95,7 @@ class Call:
             fields: dict[str, object] = {"texts": [read_mail(await self.request.body()).text]}
             if "label" in self.request.query_params:
                 fields["labels"] = [self.request.query_params["label"]]
-            return msgspec.convert(fields, message_type)
+            return convert_fields(fields, message_type)
         return await self.read_message(message_type)
 
     def _read_lines(self, body: bytes, message_type: type[MessageT]) -> MessageT:
@@ -124,7 +124,7 @@ def read_row_batch(message: RowsMessage, labels: list[RowLabel] | UnsetType, kin
     other = message.rows if kind == "text" else message.texts
     wanted = "texts" if kind == "text" else "rows"
     if isinstance(given, UnsetType) or not isinstance(other, UnsetType):
-        raise DataError(f"this model takes {wanted!r}, and nothing else")
+        raise ServiceError(409, f"this model takes {wanted!r}, and nothing else")
     return RowBatch(
         "text" if kind == "text" else "table", tuple(given), None if isinstance(labels, UnsetType) else tuple(labels)
     )

@@ -44,6 +44,7 @@ class ApiRoute:
     errors: tuple[int, ...] = ()
     query: tuple[QueryParameter, ...] = ()
     takes_key: bool = False
+    needs_body: bool = True
 
 
 MODEL_PATH = "/v1/models/{name}"
@@ -161,6 +162,7 @@ ROUTES = (
         handlers.handle_undo,
         "Undo a learning",
         "learn",
+        needs_body=False,
         message=messages.UndoMessage,
         answer=ChangeAnswer,
         errors=ROW_ERRORS,
@@ -171,6 +173,7 @@ ROUTES = (
         f"{MODEL_PATH}/evaluate",
         handlers.handle_evaluate,
         "Judge a model",
+        needs_body=False,
         message=messages.EvaluateMessage,
         answer=messages.EvaluateAnswer,
         errors=ROW_ERRORS,

@@ -190,7 +190,7 @@ class Writer:
         if known.digest == ticket.request.digest:
             ticket.outcome = msgspec.json.decode(known.body, type=ChangeAnswer)
         else:
-            ticket.outcome = ServiceError(422, "this Idempotency-Key was used for another request; use a new one")
+            ticket.outcome = ServiceError(409, "this Idempotency-Key was used for another request; use a new one")
         return True
 
     # -- afterwards ----------------------------------------------------------------------------------------------
