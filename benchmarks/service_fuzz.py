@@ -148,7 +148,10 @@ class Sender:
         try:
             while True:
                 head, found, body = received.partition(b"\r\n\r\n")
-                if found and not head.startswith(b"HTTP/1.1 100"):
+                if found and head.startswith(b"HTTP/1.1 100"):
+                    received = body
+                    continue
+                if found:
                     lower = head.lower()
                     length = int(lower.partition(b"content-length: ")[2].split(b"\r\n")[0] or 0)
                     if is_head or len(body) >= length:

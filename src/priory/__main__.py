@@ -5,7 +5,7 @@ import sys
 from typing import NoReturn
 
 
-def main() -> NoReturn:
+def run_program() -> NoReturn:
     """Run a command, and end with its exit code."""
     if sys.argv[1:2] == ["filter"]:
         filter_mail_quickly(sys.argv[2:])
@@ -42,4 +42,4 @@ def filter_mail_quickly(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program()

@@ -40,7 +40,7 @@ def raw(tmp_path):
     (tmp_path / "raw").mkdir()
     with run_service(tmp_path / "raw") as service:
         transport = httpx.HTTPTransport(uds=str(service.socket))
-        with httpx.Client(transport=transport, base_url="http://localhost") as raw:
+        with httpx.Client(transport=transport, base_url="http://localhost", timeout=60) as raw:
             raw.put("/v1/models/mail", json={"kind": "text"})
             raw.post("/v1/models/mail/learn", json={"texts": TEXTS, "labels": LABELS})
             yield raw
