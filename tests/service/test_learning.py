@@ -160,7 +160,7 @@ class Histories(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-TestHistories = Histories.TestCase
+TestHistories = pytest.mark.slow(Histories.TestCase)
 TestHistories.settings = settings(max_examples=12, stateful_step_count=12, deadline=None)
 
 

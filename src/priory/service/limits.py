@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from priory.errors import PrioryError, ServiceError
@@ -90,6 +91,8 @@ class RequestGuard:
     async def _answer_error(self, error: Exception, scope: Scope, exchange: _Exchange) -> None:
         if isinstance(error, TimeoutError) and not isinstance(error, PrioryError):
             error = ServiceError(503, "the request took too long")
+        if isinstance(error, ClientDisconnect):
+            return
         if find_status(error) == 500 and not isinstance(error, HTTPException):
             logger.error("unexpected %s at %s", type(error).__name__, scope.get("priory.route", "other"))
         if exchange.status:

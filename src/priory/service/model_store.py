@@ -10,6 +10,7 @@ File names are numbers: no name that came with a request is ever part of a path.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from priory.errors import ModelFileError, ServiceError
@@ -20,6 +21,7 @@ from priory.storage.file_turns import lock_file
 
 VERSION_NOTE = "version"
 LOCK_TIMEOUT_SECONDS_AT_START = 10.0
+EVENTS_PER_SNAPSHOT_AT_START = 100  # so that nobody replays the same events again and again
 
 
 class ModelStore:
@@ -69,7 +71,8 @@ class ModelStore:
     def remove(self, model: ServedModel) -> None:
         """Let a model answer no longer, and remove its snapshot."""
         self.models = {name: other for name, other in self.models.items() if name != model.entry.name}
-        self.remove_snapshot(model.entry)
+        with suppress(OSError):  # the next start removes what has no model
+            self.remove_snapshot(model.entry)
 
     # -- snapshots -----------------------------------------------------------------------------------------------
 
@@ -99,6 +102,10 @@ class ModelStore:
     def _recover(self) -> None:
         entries = self.journal.list_models()
         self.publish(*(replay_events(self._load_snapshot(entry), self.journal) for entry in entries))
+        for model in self.models.values():
+            if self.count_events_since_snapshot(model) >= EVENTS_PER_SNAPSHOT_AT_START:
+                with suppress(OSError):  # the journal has everything; it only takes longer next time
+                    self.save_snapshot(model)
         numbers = {entry.number for entry in entries}
         for path in self.snapshot_folder.glob("*.priory"):
             if path.stem.isdigit() and int(path.stem) not in numbers:  # its model was deleted, or never acknowledged

@@ -44,6 +44,7 @@ def open_sockets(address: Address) -> list[socket.socket]:
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((address.host, address.port))
+        listening.listen()
         sockets.append(listening)
     if address.socket_path is not None:
         sockets.append(_open_unix_socket(address.socket_path))
@@ -61,6 +62,7 @@ def _open_unix_socket(path: Path) -> socket.socket:
         listening.bind(str(path))
     finally:
         os.umask(before)
+    listening.listen()
     return listening
 
 
@@ -79,7 +81,7 @@ def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:
         lifespan="off",
         loop="asyncio",
         access_log=False,
-        log_level="warning",
+        log_level="error",
         server_header=False,
         date_header=True,
         proxy_headers=False,

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -76,13 +77,15 @@ class Writer:
         self._thread.join()
         for model in self._store.models.values():
             if self._store.count_events_since_snapshot(model):
-                self._store.save_snapshot(model)
+                with suppress(OSError):
+                    self._store.save_snapshot(model)
 
     # -- groups --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while (group := self._take_group()) is not None:
             start = time.perf_counter()
+            group = [ticket for ticket in group if ticket.future.set_running_or_notify_cancel()]
             for ticket in group:
                 self._observe("queue", start - ticket.arrived)
             self._carry_out(group)
@@ -133,6 +136,8 @@ class Writer:
         for plan in plans:
             self._publish(plan)
         try:
+            if any(isinstance(plan.request, DeleteRequest) for plan in plans):
+                self._store.journal.truncate_log()
             self._erase_due_rows()
         except Exception:
             for ticket in group:
@@ -198,7 +203,6 @@ class Writer:
     def _publish(self, plan: Plan) -> None:
         if isinstance(plan.request, DeleteRequest):
             self._store.remove(plan.model)
-            self._store.journal.truncate_log()
         else:
             self._store.publish(plan.model)
 
@@ -226,10 +230,8 @@ class Writer:
         for name in {ticket.request.model for ticket in group}:
             model = self._store.models.get(name)
             if model is not None and self._store.count_events_since_snapshot(model) >= EVENTS_PER_SNAPSHOT:
-                try:
+                with suppress(OSError):  # the journal has everything; the next group tries again
                     self._store.save_snapshot(model)
-                except OSError:
-                    continue  # the journal has everything; the next group tries again
 
 
 def _count_rows(request: ChangeRequest) -> int:
