@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import re
 import socket
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 DEFAULT_HEADER = "X-Priory"
 EXIT_OTHER_CLASS, EXIT_UNSURE, EXIT_TRY_AGAIN = 1, 2, 75  # 75: sysexits.h, "try again later"
@@ -19,8 +18,7 @@ SECONDS_TO_ANSWER = 20.0
 OPTION_NAMES = ("socket", "header", "exit-code", "certainty", "token")
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a model says about a message; no label where it is not sure."""
 
     label: str | None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +70,12 @@ def _open_unix_socket(path: Path) -> socket.socket:
 
 def run_server(service: Service, app: ASGIApp, sockets: Iterable[socket.socket]) -> None:
     """Answer requests until a signal asks to stop; requests that are under way are finished."""
-    make_server(service, app).run(list(sockets))
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn stops, and raises the signal again
+    try:
+        with suppress(KeyboardInterrupt):
+            make_server(service, app).run(list(sockets))
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:
