@@ -240,7 +240,13 @@ def run_schemathesis(n_examples: int) -> int:
         with Client(address, retries=5) as client:
             client.create("mail", calibrate=False)
             client.learn("mail", ["win cash", "lunch"], ["spam", "ham"])
-        command = ["schemathesis", "run", f"{address}/openapi.json", "--max-examples", str(n_examples)]
+        command = [
+            str(Path(sys.executable).with_name("schemathesis")),
+            "run",
+            f"{address}/openapi.json",
+            "--max-examples",
+            str(n_examples),
+        ]
         command += ["--exclude-checks", "positive_data_acceptance", "--request-timeout", "60"]
         code = subprocess.run(command, cwd=folder).returncode
         server.should_exit = True

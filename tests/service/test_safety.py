@@ -174,3 +174,24 @@ def test_broken_http_is_refused(tmp_path, sent):
         answer = exchange_bytes(service.socket, sent)
         assert answer.startswith(b"HTTP/1.1 4")
         assert b"Traceback" not in answer
+
+
+def test_a_disk_that_cannot_be_read_is_said_and_predictions_go_on(tmp_path, monkeypatch):
+    import sqlite3
+
+    def fail(*arguments, **options):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with run_service(tmp_path) as service, Client(socket=service.socket, retries=0) as client:
+        client.create("mail", calibrate=False)
+        client.learn("mail", ["win cash", "lunch"], ["spam", "ham"])
+        monkeypatch.setattr(service.store.reader, "read_events", fail)
+        monkeypatch.setattr(service.store.journal, "add_event", fail)
+        for ask in (lambda: client.get_history("mail"), lambda: client.learn("mail", ["x"], ["spam"])):
+            with pytest.raises(ServiceError) as refused:
+                ask()
+            assert refused.value.status == 503
+        assert client.predict("mail", ["cash"])["predictions"][0]["label"] == "spam"
+        monkeypatch.undo()
+        assert client.learn("mail", ["x"], ["spam"])["rows"] == 1
+        assert client.get_model("mail")["rows"] == 3

@@ -95,7 +95,8 @@ class Plan:
         journal.add_event(self.event, self.row_digests)
         for number, undone_by in self.undone.items():
             journal.set_undone(number, undone_by)
-        journal.mark_rows(self.erased)
+        if self.erased:
+            journal.mark_rows(self.erased)
         if isinstance(self.request, DeleteRequest):
             journal.delete_model(self.model.entry.number)
         elif self.request.key is not None:

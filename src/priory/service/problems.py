@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from http import HTTPStatus
 
 import msgspec
@@ -35,6 +36,8 @@ def find_status(error: Exception) -> int:
         return 501
     if isinstance(error, MemoryError):
         return 507
+    if isinstance(error, sqlite3.Error | OSError):  # the disk
+        return 503
     return 422 if isinstance(error, PrioryError | ModelFileError) else 500
 
 
