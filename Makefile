@@ -74,6 +74,9 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/honesty.py
 	$(PYTHON) benchmarks/corrections_in_life.py --write
 	$(PYTHON) benchmarks/quality.py
+	$(PYTHON) benchmarks/service.py --write
+	$(PYTHON) benchmarks/service_crashes.py --write
+	$(PYTHON) benchmarks/service_fuzz.py --write
 
 clean: ## remove what was built
 	rm -rf $(VENV) .venv-docs .venv-lower-bounds build dist src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so

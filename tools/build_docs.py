@@ -23,6 +23,7 @@ PUBLIC_MODULES = {
     "priory.plots": "Figures",
     "priory.storage": "Model files",
     "priory.workflows": "What the commands do",
+    "priory.client": "The client of the service",
     "priory.errors": "Errors and warnings",
     "priory.data": "Example data",
 }

@@ -1,6 +1,45 @@
-"""``python -m priory`` is ``priory``."""
+"""``priory``, and ``python -m priory``. Filtering mail by a running service starts without the other commands."""
 
-from priory.cli.entry_point import entry
+import os
+import sys
+from typing import NoReturn
+
+
+def run_program() -> NoReturn:
+    """Run a command, and end with its exit code."""
+    if sys.argv[1:2] == ["filter"]:
+        filter_mail_quickly(sys.argv[2:])
+    from priory.cli.entry_point import entry
+
+    entry()
+
+
+def filter_mail_quickly(arguments: list[str]) -> None:
+    """Filter a message and end, if a service is there to do it; otherwise nothing has happened."""
+    from priory.service import mail_filter
+
+    given = mail_filter.read_quick_options(arguments)
+    path = None if given is None else given[1].get("socket") or os.environ.get("PRIORY_SOCKET")
+    if given is None or not path:
+        return
+    model, options = given
+    try:
+        certainty = float(options.get("certainty", 0))
+        connection = mail_filter.ServiceConnection(path, options.get("token") or os.environ.get("PRIORY_TOKEN"))
+    except (OSError, ValueError):
+        return
+    message = sys.stdin.buffer.read()
+    code = mail_filter.EXIT_TRY_AGAIN
+    try:
+        verdict = mail_filter.judge_by_service(connection, model, message, certainty)
+        message = mail_filter.add_header(message, options.get("header", mail_filter.DEFAULT_HEADER), verdict.format())
+        code = verdict.find_exit_code(options.get("exit-code"))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        print(f"priory: the message is passed on as it came: {error}", file=sys.stderr)
+    sys.stdout.buffer.write(message)
+    sys.stdout.flush()
+    os._exit(code)  # a mail server waits for every message: nothing is left to clean up
+
 
 if __name__ == "__main__":
-    entry()
+    run_program()

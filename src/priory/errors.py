@@ -10,6 +10,7 @@
     ├── MissingDependencyError (ImportError)     an optional dependency is not installed
     ├── ModelFileError (ValueError)              the file is not a model, or not one that can be trusted
     ├── FileBusyError (TimeoutError)             another process is changing the file
+    ├── ServiceError (RuntimeError)              the service refused a request
     └── PrioryWarning (UserWarning)              the result is defined, but deserves attention
 
 Each message is one line: what was given, where, and what to do.
@@ -78,6 +79,21 @@ class ModelFileError(PrioryError, ValueError):
 
 class FileBusyError(PrioryError, TimeoutError):
     """Another process is changing the file."""
+
+
+class ServiceError(PrioryError, RuntimeError):
+    """The service refused a request.
+
+    Attributes
+    ----------
+    status : int
+        The status of HTTP: 404 if there is no such model, 409 if its state does not allow the change, 422 if the rows
+        cannot be used, 503 if it is too busy, 507 if the disk is full.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class PrioryWarning(PrioryError, UserWarning):

@@ -65,7 +65,7 @@ finally:
 def test_the_shell_completes_commands_options_and_files(run):
     assert "_PRIORY_COMPLETE=bash_complete" in run("completion", "bash")[1]
     for words, answer in (
-        ("priory le", "plain,learn\n"),
+        ("priory mer", "plain,merge\n"),
         ("priory train --ref", "plain,--refine\n"),
         ("priory train ma", "file,ma\n"),
     ):

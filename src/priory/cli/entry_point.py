@@ -20,6 +20,7 @@ from priory.cli.demo import demo_command
 from priory.cli.doctor import doctor_command
 from priory.cli.evaluate import evaluate_command
 from priory.cli.explain import explain_command
+from priory.cli.filter_mail import filter_command, learn_mail_command
 from priory.cli.forget import forget_command
 from priory.cli.inspect import inspect_command
 from priory.cli.learn import learn_command
@@ -27,6 +28,7 @@ from priory.cli.merge import merge_command
 from priory.cli.predict import predict_command
 from priory.cli.report import report_command
 from priory.cli.sections import OrderedGroup
+from priory.cli.serve import serve_command
 from priory.cli.sign import sign_command
 from priory.cli.terminal import format_one_line, invoke_command, print_note
 from priory.cli.train import train_command
@@ -68,6 +70,9 @@ for command in (
     merge_command,
     inspect_command,
     sign_command,
+    serve_command,
+    filter_command,
+    learn_mail_command,
     demo_command,
     doctor_command,
     completion_command,

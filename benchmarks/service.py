@@ -1,0 +1,257 @@
+"""The service under load, beside a bare Starlette route that does nothing and MLflow's scoring server.
+
+    python benchmarks/service.py [--write] [--mlflow PYTHON]    # PYTHON of an environment with mlflow and scikit-learn
+    python benchmarks/service.py memory [requests]              # resident memory over many requests
+
+Every server is a process of its own on 127.0.0.1; all are asked by the same clients, in turns, in one run. Writes
+benchmarks/results/service.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from service_load import LoadResult, make_post, run_load
+
+RESULT = Path(__file__).parent / "results" / "service.md"
+N_ROUNDS, N_REQUESTS, N_CLIENTS = 3, 4000, 64
+WORDS = [f"word{i}" for i in range(3000)]
+BARE = """
+import sys, uvicorn, msgspec
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+async def answer(request):
+    body = msgspec.json.decode(await request.body())
+    return Response(msgspec.json.encode({"n": len(body["texts"])}), media_type="application/json")
+app = Starlette(routes=[Route("/predict", answer, methods=["POST"])])
+uvicorn.run(app, port=int(sys.argv[1]), http="h11", loop="asyncio", log_level="warning", access_log=False)
+"""
+MLFLOW_MODEL = """
+import sys, json, mlflow, mlflow.sklearn
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+rows = json.load(open(sys.argv[2]))
+model = make_pipeline(CountVectorizer(), MultinomialNB()).fit([r[0] for r in rows], [r[1] for r in rows])
+mlflow.sklearn.save_model(model, sys.argv[1], pyfunc_predict_fn="predict_proba")
+"""
+
+
+def make_rows(n: int, seed: int = 0) -> list[tuple[str, str]]:
+    """Texts of about 1 kB, of two classes."""
+    chance = random.Random(seed)
+    weights = [1 / (rank + 1) for rank in range(len(WORDS))]
+    rows = []
+    for _ in range(n):
+        label = chance.choice(["spam", "ham"])
+        shift = 40 if label == "spam" else 0
+        picked = chance.choices(range(len(WORDS)), weights, k=140)
+        rows.append((" ".join(WORDS[(rank + shift) % len(WORDS)] for rank in picked), label))
+    return rows
+
+
+def find_free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+@contextmanager
+def run_process(*command: str, port: int, seconds: float = 90) -> Iterator[int]:
+    """A server process, once it accepts connections; yields its process number."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                assert process.poll() is None, f"{command[:3]} ended"
+                assert time.monotonic() < end, f"{command[:3]} does not answer"
+                time.sleep(0.1)
+        yield process.pid
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(20)
+
+
+def read_processor_seconds(pid: int) -> float:
+    """Processor time of a process and of its children that are alive."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return own + sum(read_processor_seconds(int(child)) for child in children)
+
+
+def read_resident_megabytes(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def post_json(port: int, path: str, body: object, method: str = "POST") -> None:
+    import httpx
+
+    httpx.request(method, f"http://127.0.0.1:{port}{path}", json=body, timeout=120).raise_for_status()
+
+
+def summarise(name: str, results: list[tuple[LoadResult, float]]) -> tuple[str, float]:
+    """A line of the table, and the rate of the best round: what others do on the machine only slows down."""
+    best, cpu = max(results, key=lambda pair: pair[0].rate)
+    failed = sum(result.n_failed for result, _ in results)
+    line = f"| {name} | {best.rate:,.0f} | {1e6 * cpu / len(best.latencies):,.0f} | {best.milliseconds(0.5):.1f} "
+    return f"{line}| {best.milliseconds(0.99):.1f} | {failed} |", best.rate
+
+
+def measure(
+    ports: dict[str, tuple[int, int, Callable[[int], bytes], int]],
+) -> dict[str, list[tuple[LoadResult, float]]]:
+    """Every server in turn, several times."""
+    results: dict[str, list[tuple[LoadResult, float]]] = {name: [] for name in ports}
+    for _ in range(N_ROUNDS):
+        for name, (port, pid, make, n_requests) in ports.items():
+            before = read_processor_seconds(pid)
+            result = run_load(make, port, n_requests, N_CLIENTS)
+            results[name].append((result, read_processor_seconds(pid) - before))
+    return results
+
+
+@contextmanager
+def run_priory(folder: str) -> Iterator[tuple[int, int]]:
+    port = find_free_port()
+    command = [sys.executable, "-m", "priory", "serve", "--data", folder, "--port", str(port)]
+    with run_process(*command, port=port) as pid:
+        yield port, pid
+
+
+def prepare_priory(port: int, rows: list[tuple[str, str]]) -> None:
+    """One model to ask, and three to teach: as naive Bayes has it, with corrections, and a small table."""
+    for name, parameters in (("mail", {}), ("plain", {"calibrate": False}), ("honest", {})):
+        post_json(port, f"/v1/models/{name}", {"kind": "text", "parameters": parameters}, "PUT")
+        body = {"texts": [text for text, _ in rows], "labels": [label for _, label in rows]}
+        post_json(port, f"/v1/models/{name}/learn", body)
+
+
+def make_learn(name: str, rows: list[tuple[str, str]]) -> Callable[[int], bytes]:
+    def make(number: int) -> bytes:
+        text, label = rows[number % len(rows)]
+        return make_post(f"/v1/models/{name}/learn", json.dumps({"texts": [text[:300]], "labels": [label]}).encode())
+
+    return make
+
+
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["memory"]:
+        measure_memory(int(arguments[1]) if len(arguments) > 1 else 1_000_000)
+        return
+    mlflow = arguments[arguments.index("--mlflow") + 1] if "--mlflow" in arguments else None
+    rows = make_rows(2000)
+    asked = [json.dumps({"texts": [text]}).encode() for text, _ in rows[:500]]
+    scored = [json.dumps({"inputs": [text]}).encode() for text, _ in rows[:500]]
+    with tempfile.TemporaryDirectory() as folder, run_priory(folder + "/data") as (port, pid):
+        prepare_priory(port, rows)
+        bare = find_free_port()
+        servers = {
+            "Priory, predict one text": (
+                port,
+                pid,
+                lambda n: make_post("/v1/models/mail/predict", asked[n % 500]),
+                N_REQUESTS,
+            ),
+            "Priory, durable learn, plain model": (port, pid, make_learn("plain", rows), N_REQUESTS),
+            "Priory, durable learn, calibrated model": (port, pid, make_learn("honest", rows), N_REQUESTS // 2),
+        }
+        with run_process(sys.executable, "-c", BARE, str(bare), port=bare) as bare_pid:
+            servers["bare Starlette route"] = (
+                bare,
+                bare_pid,
+                lambda n: make_post("/predict", asked[n % 500]),
+                N_REQUESTS,
+            )
+            results = measure(servers)
+            half = results["Priory, predict one text"]
+            rate = max(result.rate for result, _ in half) / 2
+            calm = run_load(servers["Priory, predict one text"][2], port, int(min(5 * rate, 5000)), 16, rate)
+        if mlflow is not None:
+            results["MLflow scoring server"] = measure_mlflow(mlflow, folder, rows, scored)
+    write_results(results, calm, rate, "--write" in arguments)
+
+
+def measure_mlflow(
+    python: str, folder: str, rows: list[tuple[str, str]], scored: list[bytes]
+) -> list[tuple[LoadResult, float]]:
+    data, model, port = f"{folder}/rows.json", f"{folder}/mlflow", find_free_port()
+    Path(data).write_text(json.dumps(rows))
+    subprocess.run([python, "-c", MLFLOW_MODEL, model, data], check=True, capture_output=True)
+    command = [python, "-m", "mlflow", "models", "serve", "-m", model, "-p", str(port), "--env-manager", "local"]
+    with run_process(*command, port=port) as pid:
+        run_load(lambda n: make_post("/invocations", scored[n % 500]), port, 50, 4)
+        return measure({"m": (port, pid, lambda n: make_post("/invocations", scored[n % 500]), 500)})["m"]
+
+
+def write_results(
+    results: dict[str, list[tuple[LoadResult, float]]], calm: LoadResult, rate: float, is_kept: bool
+) -> None:
+    lines, rates = [], {}
+    for name, measured in results.items():
+        line, rates[name] = summarise(name, measured)
+        lines.append(line)
+    own = rates["Priory, predict one text"]
+    ratios = [f"one-text predict is {own / rates['bare Starlette route']:.2f} of the bare route's rate"]
+    if "MLflow scoring server" in rates:
+        ratios.append(f"{own / rates['MLflow scoring server']:.1f} times MLflow's")
+    text = "\n".join(
+        [
+            "# The service under load",
+            "",
+            f"`python benchmarks/service.py --write`: texts of 1 kB, {N_CLIENTS} clients, one process each, h11; the "
+            f"best of {N_ROUNDS} rounds on two shared cores.",
+            "",
+            "| server | requests/s | processor µs a request | median ms | p99 ms | failed |",
+            "|---|---|---|---|---|---|",
+            *lines,
+            "",
+            f"In this run {' and '.join(ratios)}.",
+            f"At half load ({rate:,.0f} requests/s) predict takes {calm.milliseconds(0.5):.1f} ms at the median and "
+            f"{calm.milliseconds(0.99):.1f} ms at p99; {calm.n_failed} failed.",
+            "",
+        ]
+    )
+    print(text)
+    if is_kept:
+        RESULT.write_text(text)
+
+
+def measure_memory(n_requests: int) -> None:
+    """Resident memory of the service after each tenth of the requests: nine in ten predict, one in ten learns."""
+    rows = make_rows(500)
+    with tempfile.TemporaryDirectory() as folder, run_priory(folder + "/data") as (port, pid):
+        prepare_priory(port, rows)
+        learn = make_learn("plain", rows)
+        asked = [json.dumps({"texts": [text]}).encode() for text, _ in rows]
+
+        def make(number: int) -> bytes:
+            return learn(number) if number % 10 == 0 else make_post("/v1/models/mail/predict", asked[number % 500])
+
+        print("requests megabytes")
+        for part in range(11):
+            print(f"{n_requests * part // 10:>8} {read_resident_megabytes(pid):9.1f}", flush=True)
+            if part < 10:
+                result = run_load(make, port, n_requests // 10, 32)
+                assert result.n_failed == 0, result.n_failed
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

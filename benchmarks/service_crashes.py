@@ -1,0 +1,388 @@
+"""The service under kill -9: nothing that it acknowledged is lost, and nothing is done twice.
+
+    python benchmarks/service_crashes.py load [kills] [operations] [seconds]    # 1,000 and 200,000 by default
+    python benchmarks/service_crashes.py calls [every]                # every n-th writing system call; needs strace
+    python benchmarks/service_crashes.py --write                      # both, into benchmarks/results/service_crashes.md
+
+Under load, clients learn, undo and forget through a Unix socket while the service is killed at random moments, also
+while it starts. What was not acknowledged is sent again with the same key. In the end every model must be, byte for
+byte, the model of the rows that should be left. At system calls, a script of changes is struck once at every call that
+writes, by kill -9, a full disk or a failing disk, and run again: what was acknowledged gets the same answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import priory as pr
+from priory.errors import ServiceError
+from priory.service.application import Service, ServiceSettings, make_application
+from priory.service.changes import ChangeRequest, CreateRequest, ForgetRequest, LearnRequest, UndoRequest
+from priory.service.checking import find_files_with
+from priory.service.model_store import ModelStore
+from priory.service.rows import RowBatch
+from priory.service.server import Address, make_server, open_sockets
+from priory.service.writer import Writer
+
+RESULT = Path(__file__).parent / "results" / "service_crashes.md"
+N_CLIENTS, N_MODELS = 64, 2
+MAX_SECONDS = 3000  # after which a run ends with the numbers that it has reached
+CALLS = "openat,write,pwrite64,writev,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat"
+FAULTS = ("signal=KILL", "error=ENOSPC", "error=EIO")
+
+
+# -- under load ------------------------------------------------------------------------------------------------------
+
+
+def serve(folder: Path) -> None:
+    service = Service(ServiceSettings(folder / "data"))
+    server = make_server(service, make_application(service))
+    server.run(open_sockets(Address(port=-1, socket_path=folder / "s.sock")))
+
+
+def start_nursery(folder: Path) -> tuple[int, int]:
+    """A process that has imported everything, and forks a service whenever it is asked to."""
+    with tempfile.TemporaryDirectory() as other:
+        run_script(Path(other) / "data")
+    ask_read, ask_write = os.pipe()
+    tell_read, tell_write = os.pipe()
+    if os.fork() == 0:
+        os.close(ask_write)
+        while os.read(ask_read, 1):
+            child = os.fork()
+            if child == 0:
+                try:
+                    serve(folder)
+                finally:
+                    os._exit(1)
+            os.write(tell_write, struct.pack("i", child))
+            os.waitpid(child, 0)
+        os._exit(0)
+    os.close(ask_read)
+    return ask_write, tell_read
+
+
+class Teacher:
+    """One client with its own rows: it knows what should be left of them."""
+
+    def __init__(self, number: int, random_state: random.Random) -> None:
+        self.model, self.random = f"model{number % N_MODELS}", random_state
+        self.number, self.n_operations = number, 0
+        self.live: dict[int, tuple[str, str]] = {}  # id -> row
+        self.n_by_operation: Counter[str] = Counter()
+
+    def choose(self) -> tuple[str, dict[str, object], Callable[[int], None]]:
+        """The next operation, its body, and what to note once its id is known."""
+        self.n_operations += 1
+        chance = self.random.random()
+        if self.live and chance < 0.05:
+            target = self.random.choice(list(self.live))
+            operation = "forget" if chance < 0.005 else "undo"
+            return operation, {"id": target}, lambda number: void(self.live.pop(target))
+        n = self.n_operations
+        row = (f"a{self.number} b{n % 97} c{n // 97 % 89} d{n // 8633}", "spam" if n % 3 else "ham")
+        return "learn", {"texts": [row[0]], "labels": [row[1]]}, lambda number: self.live.__setitem__(number, row)
+
+
+def void(value: object) -> None:
+    """For what is done for its effect."""
+
+
+class Attack:
+    """Clients that teach, and a hand that kills."""
+
+    def __init__(self, folder: Path, n_kills: int, n_operations: int, seconds: float, seed: int) -> None:
+        self.folder, self.n_kills, self.n_operations = folder, n_kills, n_operations
+        self.end = time.monotonic() + seconds
+        self.teachers = [Teacher(i, random.Random(seed * 1000 + i)) for i in range(N_CLIENTS)]
+        self.random = random.Random(seed)
+        self.ask, self.tell = start_nursery(folder)
+        self.n_acknowledged = self.n_done_kills = self.n_sent_again = 0
+        self.is_over = False
+        self.starts: list[float] = []
+
+    def start_service(self) -> int:
+        os.write(self.ask, b"!")
+        return int(struct.unpack("i", os.read(self.tell, 4))[0])
+
+    async def run(self) -> None:
+        pid = self.start_service()
+        await self.wait_until_ready()
+        for number in range(N_MODELS):
+            body = {"kind": "text", "parameters": {"calibrate": False}}
+            status, _ = await self.send_once("PUT", f"/v1/models/model{number}", body, "")
+            assert status == 201, status
+        clients = [asyncio.create_task(self.teach(teacher)) for teacher in self.teachers]
+        while self.n_done_kills < self.n_kills or self.n_acknowledged < self.n_operations:
+            if time.monotonic() > self.end:
+                break
+            for client in clients:
+                if client.done():
+                    client.result()
+            goal = self.n_operations * (self.n_done_kills + 1) / self.n_kills
+            while self.n_acknowledged < min(goal, self.n_operations) and time.monotonic() < self.end:
+                await asyncio.sleep(0.005)
+            await asyncio.sleep(self.random.uniform(0, 0.02))
+            if self.n_done_kills < self.n_kills:
+                pid = await self.kill_and_start(pid)
+        self.is_over = True
+        await asyncio.gather(*clients)
+        os.kill(pid, signal.SIGKILL)
+        os.close(self.ask)
+
+    async def kill_and_start(self, pid: int) -> int:
+        os.kill(pid, signal.SIGKILL)
+        self.n_done_kills += 1
+        start = time.monotonic()
+        pid = self.start_service()
+        if self.random.random() < 0.1 and self.n_done_kills < self.n_kills:  # once more, while it starts
+            await asyncio.sleep(self.random.uniform(0, 0.1))
+            return await self.kill_and_start(pid)
+        await self.wait_until_ready()
+        self.starts.append(time.monotonic() - start)
+        return pid
+
+    async def wait_until_ready(self) -> None:
+        for _ in range(6000):
+            try:
+                await self.send_once("GET", "/health", None, "")
+                return
+            except (OSError, EOFError, asyncio.IncompleteReadError):
+                await asyncio.sleep(0.005)
+        raise AssertionError("the service does not start")
+
+    async def teach(self, teacher: Teacher) -> None:
+        connection = None
+        while not self.is_over:
+            operation, body, note = teacher.choose()
+            path = f"/v1/models/{teacher.model}/{operation}"
+            key = f"{teacher.number}-{teacher.n_operations}"
+            while True:
+                try:
+                    connection = connection or await asyncio.open_unix_connection(str(self.folder / "s.sock"))
+                    status, answer = await exchange(connection, "POST", path, body, key)
+                    break
+                except (OSError, EOFError, asyncio.IncompleteReadError):
+                    connection = None
+                    self.n_sent_again += 1
+                    await asyncio.sleep(0.005)
+            assert status == 200, (status, answer, path, body)
+            note(answer["id"])
+            teacher.n_by_operation[operation] += 1
+            self.n_acknowledged += 1
+        if connection is not None:
+            connection[1].close()
+
+    async def send_once(self, method: str, path: str, body: object, key: str) -> tuple[int, dict[str, int]]:
+        connection = await asyncio.open_unix_connection(str(self.folder / "s.sock"))
+        try:
+            return await exchange(connection, method, path, body, key)
+        finally:
+            connection[1].close()
+
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def exchange(
+    connection: Connection, method: str, path: str, body: object, key: str
+) -> tuple[int, dict[str, int]]:
+    """One request and its answer on an open connection."""
+    reader, writer = connection
+    content = b"" if body is None else json.dumps(body).encode()
+    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += f"Content-Length: {len(content)}\r\n" + (f"Idempotency-Key: {key}\r\n" if key else "") + "\r\n"
+    writer.write(head.encode() + content)
+    await writer.drain()
+    answer = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    length = int(answer.partition("content-length: ")[2].partition("\r\n")[0])
+    return int(answer.split()[1]), json.loads(await reader.readexactly(length))
+
+
+def pack(model: object, folder: Path) -> bytes:
+    path = folder / "packed.model"
+    pr.save(model, path)  # type: ignore[arg-type]
+    return path.read_bytes()
+
+
+def attack_under_load(n_kills: int, n_operations: int, seconds: float = MAX_SECONDS, seed: int = 1) -> str:
+    with tempfile.TemporaryDirectory(prefix="priory-crash-") as name:
+        folder = Path(name)
+        began = time.monotonic()
+        attack = Attack(folder, n_kills, n_operations, seconds, seed)
+        asyncio.run(attack.run())
+        duration = time.monotonic() - began
+        store = ModelStore(folder / "data")
+        for number in range(N_MODELS):
+            rows = [row for t in attack.teachers if t.model == f"model{number}" for row in t.live.values()]
+            texts, labels = zip(*rows, strict=True)
+            expected = pr.TextClassifier(calibrate=False).fit(texts, labels)
+            found = store.get(f"model{number}")
+            assert found.n_rows == len(rows), f"{found.n_rows} rows instead of {len(rows)}"
+            assert pack(found.estimator, folder) == pack(expected, folder), f"model{number} is not as it should be"
+        store.close()
+        done = sum((t.n_by_operation for t in attack.teachers), Counter())
+        operations = " / ".join(f"{done[operation]:,}" for operation in ("learn", "undo", "forget"))
+        start = sorted(attack.starts)[len(attack.starts) // 2]
+        return (
+            f"| {attack.n_done_kills:,} | {attack.n_acknowledged:,} | {operations} | {attack.n_sent_again:,} | 0 | 0 "
+            f"| {start:.2f} s | {duration:.0f} s |"
+        )
+
+
+# -- at system calls -------------------------------------------------------------------------------------------------
+
+Answers = dict[str, int]
+
+
+def run_script(folder: Path) -> Answers:
+    """A life of a model in ten changes; returns the id of each that was acknowledged."""
+    answers: Answers = {}
+    try:
+        store = ModelStore(folder)
+        writer = Writer(store)
+    except Exception as error:
+        if isinstance(error, AssertionError):
+            raise
+        return answers
+
+    def ask(key: str, request: ChangeRequest) -> int:
+        try:
+            answers[key] = writer.submit(request).result(30).id
+        except ServiceError as error:
+            if error.status == 409 and isinstance(request, CreateRequest):
+                return 1
+            if error.status not in (404, 409, 503, 507):
+                raise
+        return answers.get(key, 0)
+
+    def learn(key: str, text: str) -> int:
+        rows = RowBatch("text", (text,), ("spam",))
+        return ask(key, LearnRequest("mail", "ann", key, key.encode(), rows=rows))
+
+    ask("create", CreateRequest("mail", "ann", parameters=b'{"calibrate":false}'))
+    first, second = learn("a", "win cash"), learn("b", "lunch secretone " + "padding " * 3000)
+    ask("undo", UndoRequest("mail", "ann", "undo", b"undo", target=first or 1))
+    learn("c", "a secrettwo")
+    ask("forget", ForgetRequest("mail", "ann", "forget", b"forget", target=second or 1))
+    rows = RowBatch("text", ("a secrettwo",), ("spam",))
+    ask("forget row", ForgetRequest("mail", "ann", "forget row", b"row", rows=rows))
+    learn("d", "noon")
+    try:
+        writer.close()
+        store.close()
+    except OSError:
+        pass
+    return answers
+
+
+def strike(folder: Path, *options: str) -> tuple[Answers, str]:
+    """Run the script in a child process under strace; return what it acknowledged, and the log of strace."""
+    go_read, go_write = os.pipe()
+    tell_read, tell_write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        os.read(go_read, 1)
+        code = 1
+        try:
+            os.write(tell_write, json.dumps(run_script(folder)).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(tell_write)
+    command = ["strace", "-f", "-qq", "-p", str(child), "-e", f"trace={CALLS}", *options]
+    with tempfile.TemporaryFile("w+") as log, subprocess.Popen(command, stderr=log) as strace:
+        while "TracerPid:\t0\n" in Path(f"/proc/{child}/status").read_text():
+            time.sleep(0.001)
+        os.write(go_write, b"!")
+        told = b"".join(iter(lambda: os.read(tell_read, 65536), b""))
+        os.waitpid(child, 0)
+        strace.wait()
+        log.seek(0)
+        seen = log.read()
+    for descriptor in (go_read, go_write, tell_read):
+        os.close(descriptor)
+    return json.loads(told or b"{}"), seen
+
+
+def list_points() -> Iterator[tuple[str, int]]:
+    """Every writing system call of the script."""
+    with tempfile.TemporaryDirectory() as folder:
+        _, seen = strike(Path(folder) / "data")
+    for name, times in Counter(re.findall(r"^(?:\[pid +\d+\] )?(\w+)\(", seen, re.M)).items():
+        yield from ((name, n) for n in range(1, times + 1))
+
+
+def survive(fault: str, name: str, n: int) -> None:
+    """Strike one call, then run the script again: the model is as it should be, and no forgotten row is left."""
+    with tempfile.TemporaryDirectory() as name_of_folder:
+        folder = Path(name_of_folder) / "data"
+        before, _ = strike(folder, "-e", f"inject={name}:{fault}:when={n}")
+        after = run_script(folder)
+        where = f"at {name} {n} by {fault}"
+        changed = {key for key in before if key != "create" and before[key] != after.get(key)}
+        assert not changed, f"{where}: {changed} was acknowledged, and is answered differently"
+        store = ModelStore(folder)
+        expected = pr.TextClassifier(calibrate=False).fit(["noon"], ["spam"])
+        same = pack(store.get("mail").estimator, Path(name_of_folder)) == pack(expected, Path(name_of_folder))
+        store.close()
+        assert same, f"{where}: the model is not as it should be"
+        left = [path for word in ("secretone", "secrettwo") for path in find_files_with(folder, word)]
+        assert not left, f"{where}: forgotten rows are in {left}"
+
+
+def strike_all(every: int = 1) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        run_script(Path(folder) / "data")  # imports everything, so that no child has to
+    points = list(list_points())[::every]
+    lines = []
+    for fault in FAULTS:
+        for name, n in points:
+            survive(fault, name, n)
+        lines.append(f"| {fault} | {len(points)} | 0 | 0 |")
+    return lines
+
+
+LOAD_HEADING = (
+    "| kill -9 | operations acknowledged | learned / undone / forgotten | sent again | lost | doubled "
+    "| median start | time |\n|---|---|---|---|---|---|---|---|"
+)
+CALLS_HEADING = "| fault | writing system calls struck | lost | doubled or left behind |\n|---|---|---|---|"
+
+
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["load"]:
+        numbers = [int(argument) for argument in arguments[1:]]
+        print(LOAD_HEADING, attack_under_load(*(numbers or [1000, 200_000])), sep="\n")
+    elif arguments[:1] == ["calls"]:
+        print(CALLS_HEADING, *strike_all(*map(int, arguments[1:])), sep="\n")
+    else:
+        calls = "\n".join(strike_all())
+        load = attack_under_load(1000, 200_000)
+        text = (
+            "# The service under kill -9\n\n`python benchmarks/service_crashes.py --write`\n\n"
+            f"Under load: {N_CLIENTS} clients on {N_MODELS} models.\n\n{LOAD_HEADING}\n{load}\n\n"
+            "A script of changes, struck at every writing system call and run again:\n\n"
+            f"{CALLS_HEADING}\n{calls}\n"
+        )
+        print(text)
+        if "--write" in arguments:
+            RESULT.write_text(text)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,121 @@
+"""``priory filter`` and ``priory learn-mail``: mail, one message at a time, on standard input."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from typing import TYPE_CHECKING
+
+import click
+
+from priory.service.mail_filter import (
+    DEFAULT_HEADER,
+    EXIT_TRY_AGAIN,
+    ServiceConnection,
+    Verdict,
+    add_header,
+    find_model_name,
+    judge_by_service,
+    make_verdict,
+)
+
+if TYPE_CHECKING:
+    from priory.workflows.model_files import TableOrTextClassifier
+
+socket_option = click.option(
+    "--socket", "socket_path", envvar="PRIORY_SOCKET", metavar="PATH", help="The Unix socket of priory serve."
+)
+token_option = click.option("--token", envvar="PRIORY_TOKEN", help="A token of the service, where it needs one.")
+
+
+@click.command(
+    "filter",
+    short_help="Pass mail on with a header that says its class.",
+    epilog="Example: priory filter mail.priory --socket mail.sock < message",
+)
+@click.argument("model")
+@socket_option
+@token_option
+@click.option("--header", default=DEFAULT_HEADER, show_default=True, metavar="NAME", help="The header to add.")
+@click.option("--exit-code", "wanted", metavar="CLASS", help="Exit with 0 for this class, 1 for others, 2 if unsure.")
+@click.option("--certainty", default=0.0, type=click.FloatRange(0, 1), help="Below this probability it is unsure.")
+def filter_command(
+    model: str, socket_path: str | None, token: str | None, header: str, wanted: str | None, certainty: float
+) -> None:
+    """Read a message from standard input and write it to standard output with a header: class, probability, evidence.
+
+    MODEL is a model file, or the name of a model in a running service (--socket, or PRIORY_SOCKET), which answers in
+    milliseconds. Headers of the same name that the message came with are removed. If anything goes wrong the message is
+    passed on as it came, and the exit code is 75.
+    """
+    message = sys.stdin.buffer.read()
+    code = EXIT_TRY_AGAIN
+    try:
+        verdict = _judge_message(model, socket_path, token, message, certainty)
+        message, code = add_header(message, header, verdict.format()), verdict.find_exit_code(wanted)
+    except Exception as error:
+        click.echo(f"priory: the message is passed on as it came: {error}", err=True)
+    sys.stdout.buffer.write(message)
+    sys.stdout.buffer.flush()
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _judge_message(model: str, socket_path: str | None, token: str | None, message: bytes, certainty: float) -> Verdict:
+    if socket_path is not None:
+        return judge_by_service(ServiceConnection(socket_path, token), model, message, certainty)
+    from priory.workflows.explanation import convert_ledger_to_dict
+
+    trained, text = _load_text_model(model), _read_text(message)
+    shares = trained.predict_proba([text])[0]
+    explained = convert_ledger_to_dict(trained.explain([text])[0])
+    return make_verdict(str(trained.classes_[shares.argmax()]), float(shares.max()), dict(explained), certainty)
+
+
+def _load_text_model(path: str) -> TableOrTextClassifier:
+    from priory.cli.options import get_required_key
+    from priory.errors import KindError
+    from priory.workflows.model_files import get_model_columns, load_classifier
+
+    trained = load_classifier(path, get_required_key())
+    if not get_model_columns(trained).is_one_text:
+        raise KindError(f"{path}: is a model of a table; mail needs a model of texts")
+    return trained
+
+
+def _read_text(message: bytes) -> str:
+    from priory.sources.mail import read_mail
+
+    return read_mail(message).text
+
+
+@click.command(
+    "learn-mail",
+    short_help="Learn one message, as a button in a mail program would.",
+    epilog="Example: priory learn-mail mail.priory spam --socket mail.sock < message",
+)
+@click.argument("model")
+@click.argument("label")
+@socket_option
+@token_option
+@click.option("--forget", is_flag=True, help="Forget the message under this label instead.")
+def learn_mail_command(model: str, label: str, socket_path: str | None, token: str | None, forget: bool) -> None:
+    """Read a message from standard input and learn it as LABEL.
+
+    MODEL is a model file, or the name of a model in a running service (--socket, or PRIORY_SOCKET). To correct a
+    mistake, forget the message under the wrong label and learn it under the right one.
+    """
+    message = sys.stdin.buffer.read()
+    if socket_path is not None:
+        from urllib.parse import quote
+
+        verb = "forget" if forget else "learn"
+        path = f"/v1/models/{find_model_name(model)}/{verb}?label={quote(label, safe='')}"
+        ServiceConnection(socket_path, token).post_mail(path, message, uuid.uuid4().hex)
+        return
+    from priory.storage import updating
+
+    _load_text_model(model)
+    with updating(model) as file:
+        change = file.model.forget if forget else file.model.partial_fit
+        change([_read_text(message)], [label])

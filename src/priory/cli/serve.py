@@ -1,0 +1,120 @@
+"""``priory serve``: models behind HTTP."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from priory.service.application import ServiceSettings
+
+DEFAULT_PORT = 8000
+
+
+@click.command(
+    "serve",
+    short_help="Serve models over HTTP, with a page.",
+    epilog="Example: priory serve --data mail-service --socket mail.sock",
+)
+@click.option("--data", "folder", metavar="FOLDER", help="Where models and the journal are kept; created if missing.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 65535), help="0 is any free one."
+)
+@click.option("--socket", "socket_path", metavar="PATH", help="Also listen on a Unix socket.")
+@click.option("--token-file", metavar="FILE", help="Require one of these tokens; see --add-token.")
+@click.option(
+    "--allow-host", "hosts", multiple=True, metavar="NAME", help="A host name of the service; may be repeated."
+)
+@click.option("--max-body", default=16, show_default=True, type=click.IntRange(1, 4096), help="Megabytes of a request.")
+@click.option("--add-token", metavar="NAME", help="Add a token to the token file, print it, and stop.")
+@click.option(
+    "--scope", type=click.Choice(["read", "learn", "admin"]), default="read", help="What the new token may do."
+)
+@click.option("--check", is_flag=True, help="Check journal, snapshots and erased rows of the folder, and stop.")
+@click.option("--search", multiple=True, metavar="TEXT", help="With --check: say in which files this text occurs.")
+@click.option("--demo", is_flag=True, help="Serve models of the data that come with priory, in a temporary folder.")
+def serve_command(
+    folder: str | None,
+    host: str,
+    port: int,
+    socket_path: str | None,
+    token_file: str | None,
+    hosts: tuple[str, ...],
+    max_body: int,
+    add_token: str | None,
+    scope: Literal["read", "learn", "admin"],
+    check: bool,
+    search: tuple[str, ...],
+    demo: bool,
+) -> None:
+    """Serve the models of a folder over HTTP: predict, explain, learn, forget, undo.
+
+    What is learned or forgotten is on disk before it is acknowledged. Without tokens only this machine may connect. The
+    page is at the address that is printed, and the API is described at /openapi.json.
+    """
+    if add_token is not None:
+        _print_new_token(token_file, add_token, scope)
+        return
+    if folder is None and not demo:
+        raise click.UsageError("give --data FOLDER, or --demo")
+    with ExitStack() as stack:
+        if folder is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="priory-demo-"))
+        if check:
+            _print_check(Path(folder), search)
+            return
+        settings = _read_settings(Path(folder), token_file, (host, *hosts), max_body)
+        _serve(settings, host, port, socket_path, demo)
+
+
+def _read_settings(folder: Path, token_file: str | None, hosts: tuple[str, ...], max_body: int) -> ServiceSettings:
+    from priory.service.application import ServiceSettings
+    from priory.service.limits import Limits
+    from priory.service.tokens import TokenList, read_token_file
+
+    tokens = TokenList() if token_file is None else read_token_file(Path(token_file))
+    return ServiceSettings(folder, tokens, Limits(body_bytes=max_body << 20), hosts)
+
+
+def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | None, demo: bool) -> None:
+    from priory.service.application import Service, make_application
+    from priory.service.demo import create_demo_models
+    from priory.service.server import Address, check_address, open_sockets, run_server
+
+    address = Address(host, port, None if socket_path is None else Path(socket_path))
+    check_address(address, settings.tokens.is_required)
+    service = Service(settings)
+    try:
+        if demo:
+            create_demo_models(service)
+        sockets = open_sockets(address)
+        shown = f"[{host}]" if ":" in host else host
+        click.echo(f"serving {len(service.store.models)} models on http://{shown}:{sockets[0].getsockname()[1]}/")
+        run_server(service, make_application(service), sockets)
+    finally:
+        service.close()
+        if address.socket_path is not None:
+            address.socket_path.unlink(missing_ok=True)
+
+
+def _print_new_token(token_file: str | None, name: str, scope: Literal["read", "learn", "admin"]) -> None:
+    from priory.service.tokens import add_token
+
+    if token_file is None:
+        raise click.UsageError("give --token-file FILE, which the token is added to")
+    click.echo(add_token(Path(token_file), name, scope))
+
+
+def _print_check(folder: Path, search: tuple[str, ...]) -> None:
+    from priory.service.checking import check_folder
+
+    found = check_folder(folder, search)
+    for line in found.lines:
+        click.echo(line)
+    if found.problems:
+        raise click.exceptions.Exit(3)

@@ -1,0 +1,129 @@
+"""The service: its models, its writer and its threads, and the application that answers requests with them."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import ASGIApp
+
+from priory.core.typing import ReturnT
+from priory.errors import ServiceError
+from priory.service.changes import ChangeAnswer, ChangeRequest
+from priory.service.limits import Limits, RequestGuard
+from priory.service.metrics import Metrics
+from priory.service.model_store import ModelStore
+from priory.service.openapi import describe_api
+from priory.service.predictions import PredictionBatcher
+from priory.service.request_reading import MESSAGE_TYPE, Call
+from priory.service.routes import ROUTES, ApiRoute
+from priory.service.served_model import ServedModel
+from priory.service.tokens import LOCAL_USER, Identity, Scope, TokenList
+from priory.service.writer import Writer
+from priory.storage import save
+
+MAX_SLOW_CALLS = 32  # explanations, evaluations, audits and uploads that run or wait
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """How the service runs, apart from where it listens."""
+
+    folder: Path
+    tokens: TokenList = field(default_factory=TokenList)
+    limits: Limits = field(default_factory=Limits)
+    allowed_hosts: tuple[str, ...] = ()
+
+
+class Service:
+    """Everything behind the API. Open one per data folder; ``close`` it to write snapshots."""
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self.settings = settings
+        self.metrics = Metrics()
+        self.store = ModelStore(settings.folder)
+        self.writer = Writer(self.store, self.metrics.observe_stage)
+        self._prediction_threads = ThreadPoolExecutor(2, "priory-predict")
+        self._slow_threads = ThreadPoolExecutor(2, "priory-slow")
+        self._n_slow_calls = 0
+        self.batcher = PredictionBatcher(self.store, self._prediction_threads, self.metrics)
+        self.openapi = msgspec.json.encode(describe_api(ROUTES))
+        self.metrics.watch("priory_models", lambda: len(self.store.models))
+        self.metrics.watch("priory_changes_waiting", self.writer.count_waiting)
+
+    def close(self) -> None:
+        self._prediction_threads.shutdown()
+        self._slow_threads.shutdown()
+        self.writer.close()
+        self.store.close()
+
+    def check_ready(self) -> None:
+        """Raise an error (503) if no model could answer."""
+        if not self.store.models:
+            raise ServiceError(503, "there is no model yet")
+
+    def authorise(self, request: Request, scope: Scope) -> Identity:
+        """Who sends a request; an error if they are unknown (401) or may not do this (403)."""
+        identity = self.settings.tokens.identify(request.headers.get("authorization"))
+        if not identity.may(scope):
+            raise ServiceError(403, f"this needs a token with the scope {scope}")
+        return identity
+
+    async def change(self, request: ChangeRequest) -> ChangeAnswer:
+        """Carry out a change; whoever hangs up does not stop it."""
+        answer = await asyncio.shield(asyncio.wrap_future(self.writer.submit(request)))
+        self.metrics.count("priory_rows_total", answer.rows, operation=answer.operation)
+        return answer
+
+    async def run_slowly(self, function: Callable[..., ReturnT], *arguments: object) -> ReturnT:
+        """Run a function that takes long in a thread; only so many may wait."""
+        if self._n_slow_calls >= MAX_SLOW_CALLS:
+            raise ServiceError(503, "too many slow requests are under way; try again later")
+        self._n_slow_calls += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._slow_threads, function, *arguments)
+        finally:
+            self._n_slow_calls -= 1
+
+    def pack_model(self, model: ServedModel) -> bytes:
+        """A model as the bytes of a model file."""
+        with tempfile.TemporaryDirectory(dir=self.store.folder, prefix=".download-") as folder:
+            path = Path(folder, "model.priory")
+            save(model.estimator, path)
+            return path.read_bytes()
+
+
+def make_application(service: Service, more_routes: Iterable[BaseRoute] = ()) -> ASGIApp:
+    """The API, and whatever pages are added to it, behind the guard."""
+    paths = dict.fromkeys(route.path for route in ROUTES)
+    routes = [_make_route(service, path, [route for route in ROUTES if route.path == path]) for path in paths]
+    router = Router([*routes, *more_routes], redirect_slashes=False)
+    return RequestGuard(router, service.settings.limits, service.settings.allowed_hosts, service.metrics)
+
+
+def _make_route(service: Service, path: str, routes: Sequence[ApiRoute]) -> Route:
+    by_method = {route.method: route for route in routes}
+    if "GET" in by_method:
+        by_method["HEAD"] = by_method["GET"]
+    return Route(path, _make_endpoint(service, by_method), methods=list(by_method))
+
+
+def _make_endpoint(service: Service, by_method: dict[str, ApiRoute]) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        route = by_method[request.method]
+        request.scope["priory.route"] = route.path
+        identity = LOCAL_USER if route.scope is None else service.authorise(request, route.scope)
+        answer = await route.handler(Call(service, request, identity))
+        if isinstance(answer, Response):
+            return answer
+        return Response(msgspec.json.encode(answer), route.status, media_type=MESSAGE_TYPE)
+
+    return endpoint

@@ -1,0 +1,71 @@
+"""``priory serve --check``: whether journal and snapshots are sound, and whether erased rows are really gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from priory.errors import PrioryError
+from priory.service.journal import Journal
+from priory.service.model_store import ModelStore
+from priory.service.rows import decode_row_batch
+
+
+@dataclass
+class CheckResult:
+    """What a check found: lines for people, and how many of them are problems."""
+
+    lines: list[str] = field(default_factory=list)
+    problems: int = 0
+
+    def note(self, line: str, is_problem: bool = False) -> None:
+        self.lines.append(f"{'problem' if is_problem else 'ok'}: {line}")
+        self.problems += is_problem
+
+
+def check_folder(folder: Path, search: Sequence[str] = ()) -> CheckResult:
+    """Check the data folder of a service that is not running; ``search`` are texts that must not be in any file."""
+    result = CheckResult()
+    if not (folder / "journal.sqlite").exists():
+        result.note(f"{folder} is not the data folder of a service", True)
+        return result
+    try:
+        store = ModelStore(folder)
+    except PrioryError as error:
+        result.note(str(error), True)
+        return result
+    try:
+        _check_journal(store.journal, result)
+        for name, model in sorted(store.models.items()):
+            result.note(f"{name}: {model.n_rows:,.0f} rows, version {model.version}")
+    finally:
+        store.close()
+    for text in search:
+        places = sorted(str(path.relative_to(folder)) for path in find_files_with(folder, text))
+        shown = f"{text[:40]!r} occurs in {', '.join(places) or 'no file'}"
+        result.note(shown, bool(places))
+    return result
+
+
+def _check_journal(journal: Journal, result: CheckResult) -> None:
+    found = journal.check_integrity()
+    result.note(f"journal: {found}", found != "ok")
+    due = journal.list_models_to_erase()
+    result.note(f"journal: {len(due)} models with rows that are still to be erased", bool(due))
+    tombstones, n_found = journal.list_tombstones(), 0
+    for body in journal.read_bodies():
+        n_found += sum(digest in tombstones for digest in decode_row_batch(body).digest_rows(journal.secret))
+    # a row that was learned twice and forgotten once is still there, and should be
+    result.note(f"journal: {len(tombstones):,} rows erased; {n_found:,} equal rows were learned again or are left")
+
+
+def find_files_with(folder: Path, text: str) -> Iterator[Path]:
+    """The files in which a text occurs, as it is or as JSON spells it."""
+    spellings = {text.encode(), json.dumps(text)[1:-1].encode(), json.dumps(text, ensure_ascii=False)[1:-1].encode()}
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            content = path.read_bytes()
+            if any(spelling in content for spelling in spellings):
+                yield path

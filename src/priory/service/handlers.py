@@ -1,0 +1,310 @@
+"""What each address of the API does: a request in, an answer out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
+
+from priory.core.typing import Array, ReturnT
+from priory.errors import DataError, ServiceError
+from priory.evaluation.decisions import ABSTAIN, decide
+from priory.service.changes import (
+    ChangeAnswer,
+    ChangeRequest,
+    DeleteRequest,
+    ForgetRequest,
+    LearnRequest,
+    UndoRequest,
+)
+from priory.service.journal import Event
+from priory.service.messages import (
+    MAX_EXPLAINED_ROWS,
+    AuditAnswer,
+    AuditMessage,
+    EvaluateAnswer,
+    EvaluateMessage,
+    EventInfo,
+    ExplainAnswer,
+    ForgetMessage,
+    HistoryAnswer,
+    LabelledMessage,
+    ModelInfo,
+    ModelList,
+    PredictAnswer,
+    Prediction,
+    PredictMessage,
+    RowsMessage,
+    StatusAnswer,
+    UndoMessage,
+)
+from priory.service.request_reading import LINES_TYPE, Call
+from priory.service.rows import RowLabel, convert_to_input, decode_row_batch
+from priory.service.served_model import ServedModel
+
+MAX_EVENTS_PER_PAGE = 1000
+SAFE_PAGE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"}
+
+_lines_encoder = msgspec.json.Encoder()
+
+
+# -- about the service -----------------------------------------------------------------------------------------------
+
+
+async def get_health(call: Call) -> StatusAnswer:
+    """Alive: the process answers."""
+    return StatusAnswer("alive", len(call.service.store.models))
+
+
+async def get_readiness(call: Call) -> StatusAnswer:
+    """Ready: there is a model that has learned something, and the journal can be written."""
+    call.service.check_ready()
+    return StatusAnswer("ready", len(call.service.store.models))
+
+
+async def get_metrics(call: Call) -> Response:
+    return Response(call.service.metrics.format(), media_type="text/plain; version=0.0.4")
+
+
+async def get_openapi(call: Call) -> Response:
+    return Response(call.service.openapi, media_type="application/json")
+
+
+# -- models ----------------------------------------------------------------------------------------------------------
+
+
+async def list_models(call: Call) -> ModelList:
+    return ModelList([describe_model(model) for _, model in sorted(call.service.store.models.items())])
+
+
+async def get_model(call: Call) -> ModelInfo:
+    return describe_model(call.model)
+
+
+async def delete_model(call: Call) -> ChangeAnswer:
+    return await _change(call, DeleteRequest(call.name, call.identity.name))
+
+
+async def download_model(call: Call) -> Response:
+    """The model as a file, which ``priory.load`` and the command line take."""
+    model = call.model
+    body = await _run_in_thread(call, call.service.pack_model, model)
+    headers = {"Content-Disposition": f'attachment; filename="{model.entry.name}.priory"', "ETag": f'"{model.version}"'}
+    return Response(body, media_type="application/octet-stream", headers=headers)
+
+
+def describe_model(model: ServedModel) -> ModelInfo:
+    """A model for people and programs."""
+    estimator, entry = model.estimator, model.entry
+    classes = estimator.classes_.tolist() if model.is_fitted else []
+    counts = estimator.class_count_.tolist() if model.is_fitted else []
+    columns: dict[str, str] = {}
+    if model.is_fitted:
+        columns = {"text": "text"} if entry.kind == "text" else dict(estimator.column_kinds_)
+    parameters = msgspec.json.decode(entry.parameters)
+    return ModelInfo(entry.name, entry.kind, model.version, model.n_rows, classes, counts, columns, parameters)
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+
+async def handle_predict(call: Call) -> PredictAnswer | Response:
+    """Label rows: the probability of every class, or a decision by costs."""
+    message = await call.read_rows_message(PredictMessage)
+    answered = await call.service.batcher.predict(call.name, call.read_rows(message))
+    classes = answered.model.estimator.classes_
+    predictions = choose_answers(answered.probabilities, classes, message)
+    call.service.metrics.count("priory_rows_total", len(predictions), operation="predict")
+    if call.wants_lines:
+        return Response(_lines_encoder.encode_lines(predictions), media_type=LINES_TYPE)
+    return PredictAnswer(call.name, answered.model.version, predictions)
+
+
+def choose_answers(probabilities: Array, classes: Array, message: PredictMessage) -> list[Prediction]:
+    """For each row the class of lowest expected cost, or none, and the probabilities of the most probable classes."""
+    labels = classes.tolist()
+    names = [str(label) for label in labels]
+    if message.costs is None and message.reject is None and message.certainty is None:
+        chosen = [labels[best] for best in probabilities.argmax(axis=1).tolist()]
+    else:
+        costs = _read_costs(message.costs, names)
+        decided = decide(probabilities, classes, cost=costs, reject=message.reject, certainty=message.certainty)
+        chosen = [None if label is ABSTAIN else label for label in decided.labels]
+    order = np.argsort(-probabilities, axis=1, kind="stable")[:, : message.top].tolist()
+    return [
+        Prediction(label, row[ranks[0]], {names[c]: row[c] for c in ranks})
+        for label, row, ranks in zip(chosen, probabilities.tolist(), order, strict=True)
+    ]
+
+
+def _read_costs(costs: dict[str, dict[str, float]] | None, names: list[str]) -> Array | None:
+    if costs is None:
+        return None
+    unknown = [name for name in [*costs, *(answer for row in costs.values() for answer in row)] if name not in names]
+    if unknown:
+        raise DataError(f"costs: the model has no class {unknown[0]!r}")
+    return np.array([[costs.get(i, {}).get(j, float(i != j)) for j in names] for i in names])
+
+
+async def handle_explain(call: Call) -> ExplainAnswer:
+    """The ledger of each row; for texts with the places of each word."""
+    from priory.workflows.explanation import convert_ledger_to_dict
+
+    message, model = await call.read_rows_message(RowsMessage), call.model
+    rows = call.read_rows(message)
+    model.check_fitted()
+    if len(rows) > MAX_EXPLAINED_ROWS:
+        raise DataError(f"explain takes up to {MAX_EXPLAINED_ROWS} rows at a time")
+
+    def explain_rows() -> list[dict[str, object]]:
+        ledgers = model.estimator.explain(convert_to_input(rows, model.estimator))
+        return [convert_ledger_to_dict(ledger) for ledger in ledgers]  # type: ignore[misc]
+
+    return ExplainAnswer(call.name, model.version, await _run_in_thread(call, explain_rows))
+
+
+async def handle_evaluate(call: Call) -> EvaluateAnswer:
+    """Scores with intervals: on given rows, or on the rows that the model keeps, each judged by a model without it."""
+    from priory.evaluation.scores import Scores
+
+    message, model = await call.read_rows_message(EvaluateMessage), call.model
+    model.check_fitted()
+    estimator = model.estimator
+    if isinstance(message.labels, UnsetType):
+        scores = await _run_in_thread(call, estimator.evaluate)
+        return EvaluateAnswer(call.name, model.version, int(model.n_rows), scores.to_dict())
+    rows, labels = call.read_rows(message, message.labels), list(message.labels)
+
+    def judge() -> Scores:
+        table = convert_to_input(rows, estimator)
+        if message.learned:
+            return estimator.evaluate(table, labels)
+        unknown = set(labels) - set(estimator.classes_.tolist())
+        if unknown:
+            raise DataError(f"the model has no class {sorted(map(str, unknown))[0]!r}")
+        return Scores.of(labels, estimator.predict_log_proba(table), estimator.classes_, logs=True)
+
+    scores = await _run_in_thread(call, judge)
+    return EvaluateAnswer(call.name, model.version, len(rows), scores.to_dict())
+
+
+async def handle_audit(call: Call) -> AuditAnswer:
+    """Look for leakage in rows."""
+    message, model = await call.read_rows_message(AuditMessage), call.model
+    rows = call.read_rows(message, message.labels)
+    test = None if isinstance(message.test, UnsetType) else call.read_rows(message.test)
+
+    def look() -> list[dict[str, object]]:
+        import priory
+
+        train = convert_to_input(rows, model.estimator)
+        other = None if test is None else convert_to_input(test, model.estimator)
+        labels = None if rows.labels is None else list(rows.labels)
+        return json.loads(priory.audit(train, other, labels, message.groups, message.time).to_json())
+
+    found = await _run_in_thread(call, look)
+    return AuditAnswer(found if isinstance(found, list) else [found])
+
+
+async def handle_report(call: Call) -> Response:
+    """An HTML report about the model on labelled rows that it has not learned."""
+    message, model = await call.read_rows_message(LabelledMessage), call.model
+    rows = call.read_rows(message, message.labels)
+    model.check_fitted()
+
+    def write() -> str:
+        from priory.export.report import ReportSubject
+        from priory.export.report import report as make_report
+
+        table, labels = convert_to_input(rows, model.estimator), list(rows.labels or ())
+        subject = ReportSubject(f"{len(rows)} rows", "label", model.entry.name)
+        return str(make_report(model.estimator, table, labels, learned=False, subject=subject).html)
+
+    page = await _run_in_thread(call, write)
+    return Response(page, media_type="text/html; charset=utf-8", headers=SAFE_PAGE_HEADERS)
+
+
+async def get_history(call: Call) -> HistoryAnswer:
+    """The changes of a model, the newest first."""
+    model = call.model
+    before = call.read_query_number("before", 2**53, 2**53)
+    limit = call.read_query_number("limit", 100, MAX_EVENTS_PER_PAGE)
+    with_content = "content" in call.request.query_params
+    if with_content and not call.identity.may("learn"):
+        raise ServiceError(403, "the content of the history needs the scope learn")
+    store = call.service.store
+
+    def read() -> list[Event]:
+        with store.reader_lock:
+            return store.reader.read_events(model.entry.number, before, limit, newest_first=True)
+
+    events = await _run_in_thread(call, read)
+    last = events[-1].number if len(events) == limit and limit else None
+    return HistoryAnswer(call.name, model.version, [_describe_event(event, with_content) for event in events], last)
+
+
+def _describe_event(event: Event, with_content: bool) -> EventInfo:
+    content: list[object] | UnsetType = UNSET
+    labels: list[RowLabel] | UnsetType = UNSET
+    if with_content and event.body is not None:
+        rows = decode_row_batch(event.body)
+        content, labels = list(rows.rows), list(rows.labels or ())
+    return EventInfo(
+        event.number,
+        event.operation,
+        event.n_rows,
+        event.teacher,
+        datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds"),
+        event.target,
+        event.undone_by,
+        event.erasure != "no",
+        content,  # type: ignore[arg-type]
+        labels,
+    )
+
+
+# -- changes ---------------------------------------------------------------------------------------------------------
+
+
+async def handle_learn(call: Call) -> ChangeAnswer:
+    """Learn labelled rows; the answer comes when they are on disk."""
+    message = await call.read_rows_message(LabelledMessage)
+    rows = call.read_rows(message, message.labels)
+    return await _change(
+        call, LearnRequest(call.name, call.identity.name, call.key, await call.hash_request(), rows=rows)
+    )
+
+
+async def handle_forget(call: Call) -> ChangeAnswer:
+    """Forget rows, as if they had never been learned, and erase their content."""
+    message = await call.read_rows_message(ForgetMessage)
+    base = call.name, call.identity.name, call.key, await call.hash_request()
+    if not isinstance(message.id, UnsetType):
+        if not (message.texts is message.rows is message.labels is UNSET):
+            raise DataError("give an id, or rows with their labels, not both")
+        return await _change(call, ForgetRequest(*base, target=message.id))
+    if isinstance(message.labels, UnsetType):
+        raise DataError("give the labels of the rows, or the id that learn answered")
+    return await _change(call, ForgetRequest(*base, rows=call.read_rows(message, message.labels)))
+
+
+async def handle_undo(call: Call) -> ChangeAnswer:
+    """Undo an earlier learning, or an earlier undoing."""
+    message = await call.read_message(UndoMessage)
+    target = None if isinstance(message.id, UnsetType) else message.id
+    request = UndoRequest(call.name, call.identity.name, call.key, await call.hash_request(), target=target)
+    return await _change(call, request)
+
+
+async def _change(call: Call, request: ChangeRequest) -> ChangeAnswer:
+    call.service.store.get(request.model)
+    return await call.service.change(request)
+
+
+async def _run_in_thread(call: Call, function: Callable[..., ReturnT], *arguments: object) -> ReturnT:
+    return await call.service.run_slowly(function, *arguments)

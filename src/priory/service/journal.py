@@ -1,0 +1,318 @@
+"""The journal: every change of every model, in a SQLite database that has it on disk before anyone is told.
+
+    model         the models that were created; the number of each is that of the event which created it
+    event         the changes, numbered in order; `batch` is the first of the events that were applied in one step
+    learned_row   a keyed hash of each learned row, to find it by, which stays as a tombstone when the row is erased
+    answer        what was answered to a request with an idempotency key
+
+The write-ahead log is synchronised at every commit (``synchronous=FULL``); erased content is overwritten
+(``secure_delete``).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from priory.errors import ModelFileError
+from priory.service.rows import ModelKind, decode_row_batch
+
+APPLICATION_ID = 0x5052494F  # "PRIO": the file says what it is
+SCHEMA_VERSION = 1
+BUSY_TIMEOUT_SECONDS = 30.0
+SECRET_BYTES = 32
+
+SCHEMA = """
+CREATE TABLE setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE model (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL, parameters BLOB NOT NULL,
+    has_base INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0
+);
+CREATE UNIQUE INDEX model_name ON model (name) WHERE deleted = 0;
+CREATE TABLE event (
+    number INTEGER PRIMARY KEY, model INTEGER NOT NULL, operation TEXT NOT NULL, target INTEGER,
+    n_rows INTEGER NOT NULL, body BLOB, batch INTEGER NOT NULL, teacher TEXT NOT NULL, time REAL NOT NULL,
+    undone_by INTEGER, erasure TEXT NOT NULL DEFAULT 'no'
+);
+CREATE INDEX event_model ON event (model, number);
+CREATE INDEX event_erasure ON event (erasure) WHERE erasure = 'due';
+CREATE TABLE learned_row (
+    digest BLOB NOT NULL, event INTEGER NOT NULL, position INTEGER NOT NULL, erasure TEXT NOT NULL DEFAULT 'no',
+    PRIMARY KEY (digest, event, position)
+) WITHOUT ROWID;
+CREATE INDEX learned_row_event ON learned_row (event, position);
+CREATE INDEX learned_row_erasure ON learned_row (event) WHERE erasure = 'due';
+CREATE TABLE answer (
+    model INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY (model, key)
+) WITHOUT ROWID;
+"""
+
+Operation = Literal["create", "learn", "forget", "undo", "delete"]
+Erasure = Literal["no", "due", "done"]
+EVENT_COLUMNS = "number, model, operation, target, n_rows, body, batch, teacher, time, undone_by, erasure"
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model as it was declared."""
+
+    number: int
+    name: str
+    kind: ModelKind
+    parameters: bytes  # JSON
+    has_base: bool  # whether it began as a file, with rows that the journal does not know
+
+
+@dataclass(frozen=True)
+class Event:
+    """One change of a model; ``body`` holds its rows until they are erased."""
+
+    number: int
+    model: int
+    operation: Operation
+    target: int | None
+    n_rows: int
+    body: bytes | None
+    batch: int
+    teacher: str
+    time: float
+    undone_by: int | None = None
+    erasure: Erasure = "no"
+
+
+@dataclass(frozen=True)
+class StoredAnswer:
+    """What was answered to a request with an idempotency key, and the hash of that request."""
+
+    model: int
+    key: str
+    digest: bytes
+    body: bytes
+
+
+@dataclass(frozen=True)
+class RowPlace:
+    """Where a learned row stands in the journal, and whether learning it was undone."""
+
+    event: int
+    position: int
+    is_undone: bool
+
+
+class Journal:
+    """One connection to the journal. One thread writes; others read through connections of their own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection = _open_database(path)
+        self.secret: bytes = self._read_secret()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All changes of the ``with`` block are on disk when it ends, or none of them ever is."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _read_secret(self) -> bytes:
+        found = self._connection.execute("SELECT value FROM setting WHERE name = 'secret'").fetchone()
+        return bytes(found[0])
+
+    # -- models --------------------------------------------------------------------------------------------------
+
+    def add_model(self, entry: ModelEntry) -> None:
+        values = (entry.number, entry.name, entry.kind, entry.parameters, entry.has_base)
+        self._connection.execute(
+            "INSERT INTO model (number, name, kind, parameters, has_base) VALUES (?, ?, ?, ?, ?)", values
+        )
+
+    def delete_model(self, number: int) -> None:
+        """Mark a model as deleted, and erase all its rows."""
+        self._connection.execute("UPDATE model SET deleted = 1, parameters = x'' WHERE number = ?", (number,))
+        self._connection.execute("UPDATE event SET body = NULL, erasure = 'done' WHERE model = ?", (number,))
+        self._connection.execute(
+            "UPDATE learned_row SET erasure = 'done' WHERE event IN (SELECT number FROM event WHERE model = ?)",
+            (number,),
+        )
+        self._connection.execute("DELETE FROM answer WHERE model = ?", (number,))
+
+    def list_models(self) -> list[ModelEntry]:
+        rows = self._connection.execute(
+            "SELECT number, name, kind, parameters, has_base FROM model WHERE deleted = 0 ORDER BY name"
+        )
+        return [ModelEntry(number, name, kind, parameters, bool(base)) for number, name, kind, parameters, base in rows]
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def find_last_number(self) -> int:
+        return int(self._connection.execute("SELECT coalesce(max(number), 0) FROM event").fetchone()[0])
+
+    def add_event(self, event: Event, row_digests: Sequence[bytes] = ()) -> None:
+        values = (
+            event.number, event.model, event.operation, event.target, event.n_rows, event.body, event.batch,
+            event.teacher, event.time, event.undone_by, event.erasure,
+        )  # fmt: skip
+        self._connection.execute(f"INSERT INTO event ({EVENT_COLUMNS}) VALUES ({', '.join('?' * 11)})", values)
+        self._connection.executemany(
+            "INSERT INTO learned_row (digest, event, position) VALUES (?, ?, ?)",
+            [(digest, event.number, position) for position, digest in enumerate(row_digests)],
+        )
+
+    def set_undone(self, number: int, undone_by: int | None) -> None:
+        self._connection.execute("UPDATE event SET undone_by = ? WHERE number = ?", (undone_by, number))
+
+    def find_event(self, model: int, number: int) -> Event | None:
+        found = self._connection.execute(
+            f"SELECT {EVENT_COLUMNS} FROM event WHERE model = ? AND number = ?", (model, number)
+        ).fetchone()
+        return None if found is None else Event(*found)
+
+    def find_last_learned(self, model: int) -> Event | None:
+        """The last rows that were learned and neither undone nor erased."""
+        found = self._connection.execute(
+            f"SELECT {EVENT_COLUMNS} FROM event WHERE model = ? AND operation = 'learn' AND undone_by IS NULL "
+            "AND erasure = 'no' ORDER BY number DESC LIMIT 1",
+            (model,),
+        ).fetchone()
+        return None if found is None else Event(*found)
+
+    def read_events(self, model: int, after: int = 0, limit: int = -1, newest_first: bool = False) -> list[Event]:
+        """The changes of a model after a number, or, newest first, those before it."""
+        where, order = ("number < ?", "DESC") if newest_first else ("number > ?", "ASC")
+        rows = self._connection.execute(
+            f"SELECT {EVENT_COLUMNS} FROM event WHERE model = ? AND {where} ORDER BY number {order} LIMIT ?",
+            (model, after, limit),
+        ).fetchall()
+        return [Event(*row) for row in rows]
+
+    # -- erasing -------------------------------------------------------------------------------------------------
+
+    def find_rows(self, model: int, digest: bytes) -> list[RowPlace]:
+        """Where a row stands in the journal, the newest place first; erased rows stand nowhere."""
+        rows = self._connection.execute(
+            "SELECT learned_row.event, position, undone_by IS NOT NULL FROM learned_row JOIN event "
+            "ON event.number = learned_row.event WHERE digest = ? AND model = ? AND learned_row.erasure = 'no' "
+            "ORDER BY learned_row.event DESC, position DESC",
+            (digest, model),
+        )
+        return [RowPlace(event, position, bool(undone)) for event, position, undone in rows]
+
+    def mark_rows(self, places: Iterable[RowPlace]) -> None:
+        """Note that these rows are to be erased."""
+        self._connection.executemany(
+            "UPDATE learned_row SET erasure = 'due' WHERE event = ? AND position = ?",
+            [(place.event, place.position) for place in places],
+        )
+
+    def list_rows(self, event: int) -> list[RowPlace]:
+        """The rows of an event that are neither erased nor to be erased."""
+        rows = self._connection.execute(
+            "SELECT position FROM learned_row WHERE event = ? AND erasure = 'no' ORDER BY position", (event,)
+        )
+        return [RowPlace(event, position, False) for (position,) in rows]
+
+    def list_models_to_erase(self) -> list[int]:
+        """The numbers of the models with forgotten rows whose content is still in the journal."""
+        return [
+            model for (model,) in self._connection.execute("SELECT DISTINCT model FROM event WHERE erasure = 'due'")
+        ]
+
+    def erase_due_rows(self) -> None:
+        """Take the rows that are due out of the events that learned them and out of those that forgot them."""
+        due = [
+            row[0] for row in self._connection.execute("SELECT DISTINCT event FROM learned_row WHERE erasure = 'due'")
+        ]
+        for event in due:
+            states = self._connection.execute(
+                "SELECT erasure FROM learned_row WHERE event = ? AND erasure != 'done' ORDER BY position", (event,)
+            ).fetchall()
+            (body,) = self._connection.execute("SELECT body FROM event WHERE number = ?", (event,)).fetchone()
+            rest = decode_row_batch(body).keep(state == "no" for (state,) in states)
+            left = (rest.encode(), "no") if len(rest) else (None, "done")
+            self._connection.execute("UPDATE event SET body = ?, erasure = ? WHERE number = ?", (*left, event))
+        self._connection.execute("UPDATE learned_row SET erasure = 'done' WHERE erasure = 'due'")
+        self._connection.execute("UPDATE event SET body = NULL, erasure = 'done' WHERE erasure = 'due'")
+
+    def read_bodies(self) -> Iterator[bytes]:
+        """The rows of all events, as they are stored."""
+        for (body,) in self._connection.execute("SELECT body FROM event WHERE body IS NOT NULL"):
+            yield body
+
+    def list_tombstones(self) -> set[bytes]:
+        """The hashes of all rows that were erased."""
+        return {row[0] for row in self._connection.execute("SELECT digest FROM learned_row WHERE erasure = 'done'")}
+
+    def truncate_log(self) -> None:
+        """Write everything into the database and cut the log to nothing, so that no old page is left in it."""
+        busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise sqlite3.OperationalError("the log could not be truncated: database is busy")
+
+    def check_integrity(self) -> str:
+        """ "ok", or what SQLite found to be wrong."""
+        return str(self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    def find_answer(self, model: int, key: str) -> StoredAnswer | None:
+        found = self._connection.execute(
+            "SELECT digest, body FROM answer WHERE model = ? AND key = ?", (model, key)
+        ).fetchone()
+        return None if found is None else StoredAnswer(model, key, *found)
+
+    def add_answer(self, answer: StoredAnswer) -> None:
+        values = (answer.model, answer.key, answer.digest, answer.body)
+        self._connection.execute("INSERT INTO answer (model, key, digest, body) VALUES (?, ?, ?, ?)", values)
+
+
+def _open_database(path: Path) -> sqlite3.Connection:
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0), 0o600))
+    connection = sqlite3.connect(
+        path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
+    )
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "secure_delete = ON",
+        "trusted_schema = OFF",
+        "cell_size_check = ON",
+        "temp_store = MEMORY",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+    try:
+        _create_schema(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Create the tables in an empty database, under the lock that keeps a second process from doing so too."""
+    connection.execute("BEGIN IMMEDIATE")
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found == 0 and not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        for statement in filter(str.strip, SCHEMA.split(";")):
+            connection.execute(statement)
+        connection.execute("INSERT INTO setting VALUES ('secret', ?)", (secrets.token_bytes(SECRET_BYTES),))
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+    is_ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    if not is_ours or connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
+        raise ModelFileError(f"{path}: is not a journal that this version of priory can read")

@@ -1,0 +1,142 @@
+"""The guard in front of every request: whose host it names, where it comes from, how large and how slow it may be."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from priory.errors import PrioryError, ServiceError
+from priory.service.metrics import Metrics
+from priory.service.problems import find_status, make_problem_response
+
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+MAX_HTTP_HEADER_BYTES = 16384
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+logger = logging.getLogger("priory.service")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a client may take: bytes of a body, seconds, and how many requests may be under way."""
+
+    body_bytes: int = 16 << 20
+    request_seconds: float = 60.0
+    receive_seconds: float = 15.0  # for a whole request to arrive
+    n_requests: int = 256
+    n_connections: int = 1024
+
+
+class RequestGuard:
+    """Checks requests before the application sees them, and turns errors into answers."""
+
+    def __init__(self, app: ASGIApp, limits: Limits, allowed_hosts: Iterable[str], metrics: Metrics) -> None:
+        self._app, self._limits, self._metrics = app, limits, metrics
+        self._allowed_hosts = LOCAL_HOSTS | {host.lower() for host in allowed_hosts}
+        self._n_requests = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(receive, send, self._limits.body_bytes)
+        start = time.perf_counter()
+        self._n_requests += 1
+        try:
+            self._check_request(scope)
+            async with asyncio.timeout(self._limits.request_seconds):
+                scope["app"] = self
+                await self._app(scope, exchange.receive, exchange.send)
+        except Exception as error:
+            await self._answer_error(error, scope, exchange)
+        finally:
+            self._n_requests -= 1
+            route = scope.get("priory.route", "other")
+            self._metrics.count("priory_requests_total", route=route, status=str(exchange.status))
+            self._metrics.observe("priory_request_seconds", time.perf_counter() - start, route=route)
+
+    def _check_request(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        if sum(len(name) + len(value) for name, value in headers.raw) > MAX_HTTP_HEADER_BYTES:
+            raise ServiceError(431, f"headers may have {MAX_HTTP_HEADER_BYTES:,} bytes")
+        host = headers.get("host", "")
+        if _read_host_name(host) not in self._allowed_hosts:
+            raise ServiceError(421, "this host name is not served here; see --allow-host")
+        origin = headers.get("origin")
+        if origin is not None and scope["method"] not in SAFE_METHODS and urlsplit_host(origin) != host.lower():
+            raise ServiceError(403, "requests from pages of other sites are refused")
+        if headers.get("sec-fetch-site", "none") == "cross-site" and scope["method"] not in SAFE_METHODS:
+            raise ServiceError(403, "requests from pages of other sites are refused")
+        if self._n_requests > self._limits.n_requests:
+            raise ServiceError(503, "too many requests are under way; try again later")
+        length = headers.get("content-length", "0")
+        if length.isascii() and length.isdigit() and int(length[:20]) > self._limits.body_bytes:
+            raise ServiceError(413, f"a body may have {self._limits.body_bytes:,} bytes")
+
+    async def _answer_error(self, error: Exception, scope: Scope, exchange: _Exchange) -> None:
+        if isinstance(error, TimeoutError) and not isinstance(error, PrioryError):
+            error = ServiceError(503, "the request took too long")
+        if isinstance(error, ClientDisconnect):
+            return
+        if find_status(error) == 500 and not isinstance(error, HTTPException):
+            logger.error("unexpected %s at %s", type(error).__name__, scope.get("priory.route", "other"))
+        if exchange.status:
+            raise ConnectionAbortedError("the answer could not be finished") from None
+        await make_problem_response(error)(scope, exchange.receive, exchange.send)
+
+
+class _Exchange:
+    """One request and its answer, while both are counted."""
+
+    def __init__(self, receive: Receive, send: Send, max_bytes: int) -> None:
+        self._receive, self._send, self._n_bytes_left, self._max_bytes = receive, send, max_bytes, max_bytes
+        self.status = 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._n_bytes_left -= len(message.get("body", b""))
+        if self._n_bytes_left < 0:
+            raise ServiceError(413, f"a body may have {self._max_bytes:,} bytes")
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY_HEADERS.items():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+
+def urlsplit_host(origin: str) -> str:
+    """The host and port of an origin; empty if it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def _read_host_name(host: str) -> str:
+    """The name in a Host header, without its port.
+
+    >>> _read_host_name("LOCALHOST:8000"), _read_host_name("[::1]:80")
+    ('localhost', '::1')
+    """
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()

@@ -1,0 +1,124 @@
+"""The models of a data folder: in memory as they answer, on disk as snapshots that name the last event they contain.
+
+    FOLDER/journal.sqlite         every change since each model was created
+    FOLDER/models/17.priory       a snapshot of the model that event 17 created
+
+A snapshot is a model file with the note `version`. On start a model is its snapshot and the events after it.
+File names are numbers: no name that came with a request is ever part of a path.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from priory.errors import ModelFileError, ServiceError
+from priory.service.journal import Journal, ModelEntry
+from priory.service.served_model import ServedModel, create_model, replay_events
+from priory.storage import load, save
+from priory.storage.file_turns import lock_file
+
+VERSION_NOTE = "version"
+LOCK_TIMEOUT_SECONDS_AT_START = 10.0
+EVENTS_PER_SNAPSHOT_AT_START = 100  # so that nobody replays the same events again and again
+
+
+class ModelStore:
+    """All models of a folder. Only the writer changes them; anyone may read, without waiting."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.models: dict[str, ServedModel] = {}
+        self._snapshot_versions: dict[int, int] = {}
+        self._snapshot_lock = threading.Lock()
+        self.snapshot_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder_lock = lock_file(folder / "service", LOCK_TIMEOUT_SECONDS_AT_START)
+        self._folder_lock.__enter__()  # held until `close`: two services would not see each other's changes
+        try:
+            self.journal = Journal(folder / "journal.sqlite")
+            self._readers = Journal(folder / "journal.sqlite")
+            self.reader_lock = threading.Lock()
+            self._recover()
+        except BaseException:
+            self._folder_lock.__exit__(None, None, None)
+            raise
+
+    @property
+    def snapshot_folder(self) -> Path:
+        return self.folder / "models"
+
+    @property
+    def reader(self) -> Journal:
+        """A connection for reading; use it under ``reader_lock``."""
+        return self._readers
+
+    def close(self) -> None:
+        self._readers.close()
+        self.journal.close()
+        self._folder_lock.__exit__(None, None, None)
+
+    def get(self, name: str) -> ServedModel:
+        try:
+            return self.models[name]
+        except KeyError:
+            raise ServiceError(404, "there is no model of this name") from None
+
+    def publish(self, *models: ServedModel) -> None:
+        """Let these models answer from now on."""
+        self.models = {**self.models, **{model.entry.name: model for model in models}}
+
+    def remove(self, model: ServedModel) -> None:
+        """Let a model answer no longer, and remove its snapshot."""
+        self.models = {name: other for name, other in self.models.items() if name != model.entry.name}
+        with suppress(OSError):  # the next start removes what has no model
+            self.remove_snapshot(model.entry)
+
+    # -- snapshots -----------------------------------------------------------------------------------------------
+
+    def find_snapshot(self, entry: ModelEntry) -> Path:
+        return self.snapshot_folder / f"{entry.number}.priory"
+
+    def save_snapshot(self, model: ServedModel) -> None:
+        """Replace the snapshot of a model, unless a later one was written meanwhile."""
+        with self._snapshot_lock:
+            if self._snapshot_versions.get(model.entry.number, -1) < model.version:
+                save(
+                    model.estimator, self.find_snapshot(model.entry), notes={VERSION_NOTE: str(model.version).encode()}
+                )
+                self._snapshot_versions[model.entry.number] = model.version
+
+    def remove_snapshot(self, entry: ModelEntry) -> None:
+        with self._snapshot_lock:
+            self.find_snapshot(entry).unlink(missing_ok=True)
+            self._snapshot_versions.pop(entry.number, None)
+
+    def count_events_since_snapshot(self, model: ServedModel) -> int:
+        """How far a model's version is ahead of its snapshot's."""
+        return model.version - self._snapshot_versions.get(model.entry.number, model.entry.number)
+
+    # -- starting ------------------------------------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        entries = self.journal.list_models()
+        self.publish(*(replay_events(self._load_snapshot(entry), self.journal) for entry in entries))
+        for model in self.models.values():
+            if self.count_events_since_snapshot(model) >= EVENTS_PER_SNAPSHOT_AT_START:
+                with suppress(OSError):  # the journal has everything; it only takes longer next time
+                    self.save_snapshot(model)
+        numbers = {entry.number for entry in entries}
+        for path in self.snapshot_folder.glob("*.priory"):
+            if path.stem.isdigit() and int(path.stem) not in numbers:  # its model was deleted, or never acknowledged
+                path.unlink()
+
+    def _load_snapshot(self, entry: ModelEntry) -> ServedModel:
+        path = self.find_snapshot(entry)
+        if not path.exists():
+            if entry.has_base:
+                raise ModelFileError(f"{path}: is missing; restore it from a backup")
+            return create_model(entry)
+        estimator = load(path)
+        version = int(estimator.notes.get(VERSION_NOTE, b"0"))
+        del estimator.notes
+        self._snapshot_versions[entry.number] = version
+        return ServedModel(entry, estimator, version)

@@ -1,0 +1,199 @@
+"""The table of routes: every address of the API with what it needs and what it answers. OpenAPI is made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import msgspec
+from starlette.responses import Response
+
+from priory.service import handlers, messages
+from priory.service.changes import ChangeAnswer
+from priory.service.request_reading import LINES_TYPE, MAIL_TYPE, MESSAGE_TYPE, Call, LineMessage
+from priory.service.tokens import Scope
+from priory.service.uploads import MODEL_FILE_TYPE, SUFFIX_BY_TYPE, create_model_handler
+
+Handler = Callable[[Call], Awaitable[msgspec.Struct | Response]]
+ROW_TYPES = {LINES_TYPE: LineMessage, MAIL_TYPE: bytes}
+
+
+@dataclass(frozen=True)
+class QueryParameter:
+    """A parameter in the query of an address."""
+
+    name: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True)
+class ApiRoute:
+    """One address: the method, the path, who may use it, and what goes in and out."""
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    scope: Scope | None = "read"  # None: everyone
+    message: type | None = None
+    other_messages: dict[str, type] | None = None  # by content type, besides JSON
+    answer: type | None = None
+    answer_type: str = MESSAGE_TYPE
+    status: int = 200
+    errors: tuple[int, ...] = ()
+    query: tuple[QueryParameter, ...] = ()
+    takes_key: bool = False
+    needs_body: bool = True
+
+
+MODEL_PATH = "/v1/models/{name}"
+ROW_ERRORS = (400, 404, 409, 413, 415, 422)
+LABEL_PARAMETER = QueryParameter("label", "string", "The label, where the body is a mail.")
+
+ROUTES = (
+    ApiRoute("GET", "/health", handlers.get_health, "Whether the process is alive", None, answer=messages.StatusAnswer),
+    ApiRoute(
+        "GET",
+        "/ready",
+        handlers.get_readiness,
+        "Whether a model can answer",
+        None,
+        answer=messages.StatusAnswer,
+        errors=(503,),
+    ),
+    ApiRoute("GET", "/metrics", handlers.get_metrics, "Figures for Prometheus", answer_type="text/plain"),
+    ApiRoute("GET", "/openapi.json", handlers.get_openapi, "This description", None),
+    ApiRoute("GET", "/v1/models", handlers.list_models, "List the models", answer=messages.ModelList),
+    ApiRoute("GET", MODEL_PATH, handlers.get_model, "Inspect a model", answer=messages.ModelInfo, errors=(404,)),
+    ApiRoute(
+        "PUT",
+        MODEL_PATH,
+        create_model_handler,
+        "Create a model: declared, from a model file, or trained on an upload",
+        "admin",
+        message=messages.CreateMessage,
+        other_messages={MODEL_FILE_TYPE: bytes, **dict.fromkeys(SUFFIX_BY_TYPE, bytes)},
+        answer=messages.ModelInfo,
+        status=201,
+        errors=(200, 400, 409, 413, 415, 422),
+        query=(QueryParameter("target", "string", "The column to predict, where the body is a table."),),
+    ),
+    ApiRoute(
+        "DELETE",
+        MODEL_PATH,
+        handlers.delete_model,
+        "Delete a model and all its rows",
+        "admin",
+        answer=ChangeAnswer,
+        errors=(404,),
+    ),
+    ApiRoute(
+        "GET",
+        f"{MODEL_PATH}/file",
+        handlers.download_model,
+        "Download a model as a file",
+        "admin",
+        answer_type=MODEL_FILE_TYPE,
+        errors=(404,),
+    ),
+    ApiRoute(
+        "GET",
+        f"{MODEL_PATH}/history",
+        handlers.get_history,
+        "Who taught what, and when",
+        answer=messages.HistoryAnswer,
+        errors=(404, 422),
+        query=(
+            QueryParameter("before", "integer", "Only changes before this one."),
+            QueryParameter("limit", "integer", "At most this many."),
+            QueryParameter("content", "string", "If given, with the rows themselves; needs the scope learn."),
+        ),
+    ),
+    ApiRoute(
+        "POST",
+        f"{MODEL_PATH}/predict",
+        handlers.handle_predict,
+        "Predict rows",
+        message=messages.PredictMessage,
+        other_messages=ROW_TYPES,
+        answer=messages.PredictAnswer,
+        errors=ROW_ERRORS,
+    ),
+    ApiRoute(
+        "POST",
+        f"{MODEL_PATH}/explain",
+        handlers.handle_explain,
+        "Explain predictions",
+        message=messages.RowsMessage,
+        other_messages=ROW_TYPES,
+        answer=messages.ExplainAnswer,
+        errors=ROW_ERRORS,
+    ),
+    ApiRoute(
+        "POST",
+        f"{MODEL_PATH}/learn",
+        handlers.handle_learn,
+        "Learn labelled rows",
+        "learn",
+        message=messages.LabelledMessage,
+        other_messages=ROW_TYPES,
+        answer=ChangeAnswer,
+        errors=ROW_ERRORS,
+        query=(LABEL_PARAMETER,),
+        takes_key=True,
+    ),
+    ApiRoute(
+        "POST",
+        f"{MODEL_PATH}/forget",
+        handlers.handle_forget,
+        "Forget rows and erase them",
+        "learn",
+        message=messages.ForgetMessage,
+        other_messages=ROW_TYPES,
+        answer=ChangeAnswer,
+        errors=ROW_ERRORS,
+        query=(LABEL_PARAMETER,),
+        takes_key=True,
+    ),
+    ApiRoute(
+        "POST",
+        f"{MODEL_PATH}/undo",
+        handlers.handle_undo,
+        "Undo a learning",
+        "learn",
+        needs_body=False,
+        message=messages.UndoMessage,
+        answer=ChangeAnswer,
+        errors=ROW_ERRORS,
+        takes_key=True,
+    ),
+    ApiRoute(
+        "POST",
+        f"{MODEL_PATH}/evaluate",
+        handlers.handle_evaluate,
+        "Judge a model",
+        needs_body=False,
+        message=messages.EvaluateMessage,
+        answer=messages.EvaluateAnswer,
+        errors=ROW_ERRORS,
+    ),
+    ApiRoute(
+        "POST",
+        f"{MODEL_PATH}/audit",
+        handlers.handle_audit,
+        "Look for leakage in rows",
+        message=messages.AuditMessage,
+        answer=messages.AuditAnswer,
+        errors=ROW_ERRORS,
+    ),
+    ApiRoute(
+        "POST",
+        f"{MODEL_PATH}/report",
+        handlers.handle_report,
+        "An HTML report on labelled rows",
+        message=messages.LabelledMessage,
+        answer_type="text/html",
+        errors=ROW_ERRORS,
+    ),
+)

@@ -1,0 +1,101 @@
+"""Creating models: from a declaration, from a model file, or by training on an uploaded table or mailbox."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import msgspec
+from starlette.responses import Response
+
+from priory.errors import DataError, ServiceError
+from priory.service.changes import CreateRequest
+from priory.service.handlers import describe_model
+from priory.service.journal import ModelEntry
+from priory.service.messages import CreateMessage
+from priory.service.request_reading import MESSAGE_TYPE, MODEL_NAME_PATTERN, Call, decode_message
+from priory.service.rows import ModelKind
+from priory.service.served_model import ServedModel, make_estimator
+
+MODEL_FILE_TYPE = "application/octet-stream"
+SUFFIX_BY_TYPE = {  # what can be trained on; the file that is written has our own name and this suffix
+    "text/csv": ".csv",
+    "text/tab-separated-values": ".tsv",
+    "application/x-ndjson": ".jsonl",
+    "application/vnd.apache.parquet": ".parquet",
+    "application/mbox": ".mbox",
+}
+
+
+async def create_model_handler(call: Call) -> Response:
+    """Create a model; a model of this name that was declared the same way is left as it is."""
+    if MODEL_NAME_PATTERN.fullmatch(call.name) is None:
+        raise DataError("the name of a model has 1 to 64 letters, digits, - or _")
+    body = await call.request.body()
+    content_type = call.content_type or (MESSAGE_TYPE if body.lstrip()[:1] in (b"{", b"") else MODEL_FILE_TYPE)
+    known = call.service.store.models.get(call.name)
+    if content_type == MESSAGE_TYPE:
+        message = decode_message(body, CreateMessage)
+        make_estimator(message.kind, message.parameters)
+        parameters = msgspec.json.encode(message.parameters, order="deterministic")
+        if known is not None and (known.entry.kind, known.entry.parameters) == (message.kind, parameters):
+            return _make_response(call, known, 200)
+        request = CreateRequest(call.name, call.identity.name, kind=message.kind, parameters=parameters)
+    elif content_type == MODEL_FILE_TYPE or content_type in SUFFIX_BY_TYPE:
+        _check_is_free(known)
+        base = await call.service.run_slowly(_read_upload, call, body, content_type)
+        request = CreateRequest(
+            call.name, call.identity.name, kind=base.entry.kind, parameters=base.entry.parameters, base=base
+        )
+    else:
+        raise ServiceError(415, f"give one of {', '.join([MESSAGE_TYPE, MODEL_FILE_TYPE, *SUFFIX_BY_TYPE])}")
+    await call.service.change(request)
+    return _make_response(call, call.model, 201)
+
+
+def _check_is_free(known: ServedModel | None) -> None:
+    if known is not None:
+        raise ServiceError(409, "there is a model of this name already; delete it first, or choose another name")
+
+
+def _make_response(call: Call, model: ServedModel, status: int) -> Response:
+    headers = {"Location": f"/v1/models/{model.entry.name}"} if status == 201 else None
+    return Response(msgspec.json.encode(describe_model(model)), status, headers, MESSAGE_TYPE)
+
+
+def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
+    """The model in an uploaded file, or trained on one; the file is gone afterwards."""
+    from priory.estimators.text_classifier import TextClassifier
+    from priory.workflows.callbacks import SILENT
+    from priory.workflows.model_files import choose_columns, load_classifier, open_paths
+    from priory.workflows.training import train_on_rows
+    from priory.workflows.training_results import TrainingOptions
+
+    with tempfile.TemporaryDirectory(dir=call.service.store.folder, prefix=".upload-") as folder:
+        path = Path(folder, "upload" + SUFFIX_BY_TYPE.get(content_type, ".priory"))
+        path.write_bytes(body)
+        try:
+            if content_type == MODEL_FILE_TYPE:
+                estimator = load_classifier(path)
+            else:
+                columns = choose_columns(None, call.request.query_params.get("target"))
+                rows = open_paths(path, None, SILENT)
+                estimator = train_on_rows(rows, columns, TrainingOptions(), SILENT, judge=False).model
+        except Exception as error:
+            raise _hide_path(error, folder) from None
+    estimator.__dict__.pop("notes", None)
+    kind: ModelKind = "text" if isinstance(estimator, TextClassifier) else "table"
+    return ServedModel(ModelEntry(0, call.name, kind, _encode_parameters(estimator.get_params()), True), estimator, 0)
+
+
+def _encode_parameters(parameters: dict[str, object]) -> bytes:
+    """Parameters for people; values that JSON does not know are shown as text."""
+    return msgspec.json.encode(parameters, enc_hook=repr, order="deterministic")
+
+
+def _hide_path(error: Exception, folder: str) -> Exception:
+    """The error without the place of the temporary file."""
+    message = str(error).replace(f"{folder}/", "")
+    if isinstance(error, ServiceError | MemoryError | OSError):
+        return error
+    return DataError(message) if message.startswith("upload") or isinstance(error, ValueError | TypeError) else error

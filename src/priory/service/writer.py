@@ -1,0 +1,266 @@
+"""The one writer: takes the changes that have arrived, applies them, commits them together, and only then answers.
+
+While one group is being committed the next one gathers, so the cost of a synchronised write is shared by all who wait.
+Rows of one model that arrive together are learned in one step.
+"""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+
+from priory.errors import PrioryError, ServiceError
+from priory.service.changes import (
+    ChangeAnswer,
+    ChangeRequest,
+    CreateRequest,
+    DeleteRequest,
+    LearnRequest,
+    Plan,
+    plan_change,
+    plan_learning,
+)
+from priory.service.model_store import ModelStore
+from priory.service.served_model import ServedModel
+
+MAX_GROUP_SIZE = 512  # requests
+MAX_GROUP_ROWS = 4096
+MAX_WAITING_REQUESTS = 4096
+EVENTS_PER_SNAPSHOT = 2000
+Observer = Callable[[str, float], None]  # is told the name of a stage and its seconds
+
+
+@dataclass
+class _Ticket:
+    """A request on its way through the writer."""
+
+    request: ChangeRequest
+    future: Future[ChangeAnswer] = field(default_factory=Future)
+    arrived: float = field(default_factory=time.perf_counter)
+    outcome: ChangeAnswer | Exception | None = None
+
+
+class Writer:
+    """A thread that carries out all changes of all models, in the order in which they arrive."""
+
+    def __init__(self, store: ModelStore, observe: Observer = lambda stage, seconds: None) -> None:
+        self._store, self._observe = store, observe
+        self._tickets: queue.Queue[_Ticket | None] = queue.Queue(MAX_WAITING_REQUESTS)
+        self._next_number = store.journal.find_last_number() + 1
+        self._erase_due_rows()
+        self._thread = threading.Thread(target=self._run, name="priory-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, request: ChangeRequest) -> Future[ChangeAnswer]:
+        """Ask for a change; the result is there once the change is on disk."""
+        ticket = _Ticket(request)
+        try:
+            self._tickets.put_nowait(ticket)
+        except queue.Full:
+            raise ServiceError(503, "too many changes are waiting; try again later") from None
+        return ticket.future
+
+    def count_waiting(self) -> int:
+        return self._tickets.qsize()
+
+    def close(self) -> None:
+        """Carry out what was submitted, write snapshots, and stop."""
+        self._tickets.put(None)
+        self._thread.join()
+        for model in self._store.models.values():
+            if self._store.count_events_since_snapshot(model):
+                with suppress(OSError):
+                    self._store.save_snapshot(model)
+
+    # -- groups --------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while (group := self._take_group()) is not None:
+            start = time.perf_counter()
+            group = [ticket for ticket in group if ticket.future.set_running_or_notify_cancel()]
+            for ticket in group:
+                self._observe("queue", start - ticket.arrived)
+            self._carry_out(group)
+            for ticket in group:
+                if isinstance(ticket.outcome, ChangeAnswer):
+                    ticket.future.set_result(ticket.outcome)
+                else:
+                    ticket.future.set_exception(ticket.outcome or ServiceError(503, "the change was not carried out"))
+            self._save_late_snapshots(group)
+
+    def _take_group(self) -> list[_Ticket] | None:
+        """What has arrived; None at the end."""
+        first = self._tickets.get()
+        if first is None:
+            return None
+        group, n_rows = [first], _count_rows(first.request)
+        while len(group) < MAX_GROUP_SIZE and n_rows < MAX_GROUP_ROWS:
+            try:
+                ticket = self._tickets.get_nowait()
+            except queue.Empty:
+                break
+            if ticket is None:
+                self._tickets.put(None)
+                break
+            group.append(ticket)
+            n_rows += _count_rows(ticket.request)
+        return group
+
+    def _carry_out(self, group: Sequence[_Ticket]) -> None:
+        """Plan and commit a group; if the disk refuses, nothing of it has happened."""
+        plans: list[Plan] = []
+        number = self._next_number
+        start = time.perf_counter()
+        model_seconds = [0.0]
+        try:
+            with self._store.journal.transaction():
+                drafts = dict(self._store.models)
+                for run in _split_runs(group):
+                    plans += self._plan_run(run, drafts, model_seconds)
+            self._observe("model", model_seconds[0])
+            self._observe("journal", time.perf_counter() - start - model_seconds[0])
+        except Exception as error:
+            self._next_number = number
+            self._discard(plans)
+            for ticket in group:
+                ticket.outcome = _describe_disk_error(error)
+            return
+        for plan in plans:
+            self._publish(plan)
+        try:
+            if any(isinstance(plan.request, DeleteRequest) for plan in plans):
+                self._store.journal.truncate_log()
+            self._erase_due_rows()
+        except Exception:
+            for ticket in group:
+                if isinstance(ticket.outcome, ChangeAnswer) and ticket.outcome.operation in ("forget", "delete"):
+                    problem = "the rows are forgotten, but could not be erased from the disk yet; it is tried again"
+                    ticket.outcome = ServiceError(507, problem)
+
+    def _plan_run(
+        self, run: Sequence[_Ticket], drafts: dict[str, ServedModel], model_seconds: list[float]
+    ) -> list[Plan]:
+        """Plan changes and write them into the open transaction; learnings of one model are one run."""
+        tickets = [ticket for ticket in run if not self._answer_again(ticket, drafts)]
+        if not tickets:
+            return []
+        name = tickets[0].request.model
+        start = time.perf_counter()
+        try:
+            plans = self._plan_together(tickets, drafts.get(name))
+        except sqlite3.Error:
+            raise
+        except Exception as error:
+            if len(tickets) > 1:  # one of them is bad: each for itself
+                return [plan for ticket in tickets for plan in self._plan_run([ticket], drafts, model_seconds)]
+            tickets[0].outcome = _describe_error(error)
+            return []
+        finally:
+            model_seconds[0] += time.perf_counter() - start
+        for plan, ticket in zip(plans, tickets, strict=True):
+            if isinstance(plan.request, CreateRequest) and plan.model.entry.has_base:
+                self._store.save_snapshot(plan.model)
+            plan.write(self._store.journal)
+            ticket.outcome = plan.answer
+        self._next_number += len(plans)
+        if isinstance(plans[-1].request, DeleteRequest):
+            del drafts[name]
+        else:
+            drafts[name] = plans[-1].model
+        return plans
+
+    def _plan_together(self, tickets: Sequence[_Ticket], model: ServedModel | None) -> list[Plan]:
+        requests = [ticket.request for ticket in tickets]
+        learnings = [request for request in requests if isinstance(request, LearnRequest)]
+        if model is not None and len(learnings) == len(requests):
+            return plan_learning(model, learnings, self._next_number, self._store.journal)
+        return [plan_change(model, requests[0], self._next_number, self._store.journal)]
+
+    def _answer_again(self, ticket: _Ticket, drafts: dict[str, ServedModel]) -> bool:
+        """Whether a request with this key was carried out before: the same request gets the same answer."""
+        key, model = ticket.request.key, drafts.get(ticket.request.model)
+        if key is None or model is None:
+            return False
+        known = self._store.journal.find_answer(model.entry.number, key)
+        if known is None:
+            return False
+        if known.digest == ticket.request.digest:
+            ticket.outcome = msgspec.json.decode(known.body, type=ChangeAnswer)
+        else:
+            ticket.outcome = ServiceError(409, "this Idempotency-Key was used for another request; use a new one")
+        return True
+
+    # -- afterwards ----------------------------------------------------------------------------------------------
+
+    def _publish(self, plan: Plan) -> None:
+        if isinstance(plan.request, DeleteRequest):
+            self._store.remove(plan.model)
+        else:
+            self._store.publish(plan.model)
+
+    def _discard(self, plans: Sequence[Plan]) -> None:
+        """Remove the snapshots of models that were not created after all."""
+        for plan in plans:
+            if isinstance(plan.request, CreateRequest) and plan.model.entry.has_base:
+                self._store.remove_snapshot(plan.model.entry)
+
+    def _erase_due_rows(self) -> None:
+        """Erase forgotten rows: first a snapshot without them, so that no replay needs them, then their content."""
+        journal = self._store.journal
+        due = set(journal.list_models_to_erase())
+        if not due:
+            return
+        for model in self._store.models.values():
+            if model.entry.number in due:
+                self._store.save_snapshot(model)
+        with journal.transaction():
+            journal.erase_due_rows()
+        journal.truncate_log()
+
+    def _save_late_snapshots(self, group: Sequence[_Ticket]) -> None:
+        """Write the snapshots of models that have changed much, so that a start has little to replay."""
+        for name in {ticket.request.model for ticket in group}:
+            model = self._store.models.get(name)
+            if model is not None and self._store.count_events_since_snapshot(model) >= EVENTS_PER_SNAPSHOT:
+                with suppress(OSError):  # the journal has everything; the next group tries again
+                    self._store.save_snapshot(model)
+
+
+def _count_rows(request: ChangeRequest) -> int:
+    rows = getattr(request, "rows", None)
+    return 1 if rows is None else len(rows)
+
+
+def _split_runs(group: Sequence[_Ticket]) -> Iterator[list[_Ticket]]:
+    """Runs of learnings of one model with different keys, and every other change by itself; a model's order is kept."""
+    waiting: dict[str, list[_Ticket]] = {}
+    for ticket in group:
+        run = waiting.get(ticket.request.model, [])
+        is_first_of_its_key = ticket.request.key is None or all(ticket.request.key != t.request.key for t in run)
+        if isinstance(ticket.request, LearnRequest) and is_first_of_its_key:
+            waiting[ticket.request.model] = [*run, ticket]
+            continue
+        if run:
+            yield waiting.pop(ticket.request.model)
+        yield [ticket]
+    yield from waiting.values()
+
+
+def _describe_error(error: Exception) -> Exception:
+    """Errors of the data as they are; others without their text, which may quote it."""
+    return error if isinstance(error, PrioryError) else ServiceError(422, "the rows cannot be used")
+
+
+def _describe_disk_error(error: Exception) -> ServiceError:
+    full = "full" in str(error) or getattr(error, "errno", None) in (27, 28, 122)  # EFBIG, ENOSPC, EDQUOT
+    if full:
+        return ServiceError(507, "the disk is full: nothing was changed; predictions go on")
+    return ServiceError(503, "the journal cannot be written: nothing was changed; predictions go on")

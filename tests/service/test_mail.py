@@ -1,0 +1,107 @@
+"""Mail on standard input: passed on with a header, learned by a button, through a service or a model file."""
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+
+import priory as pr
+from priory.cli import main
+from priory.client import Client
+from priory.service.mail_filter import add_header
+from running_service import run_service
+
+SPAM = b"From a@b Mon\nSubject: win cash\nX-Priory: ham; probability=1\n\ncash prize\n\nX-Priory: in the body\n"
+TEXTS, LABELS = ["win cash now", "cash prize", "lunch at noon", "see you at lunch"], ["spam", "spam", "ham", "ham"]
+
+
+@pytest.fixture
+def mail(tmp_path):
+    with run_service(tmp_path) as service, Client(socket=service.socket) as client:
+        client.create("mail", calibrate=False)
+        client.learn("mail", TEXTS, LABELS)
+        service.client = client
+        yield service
+
+
+def run_priory(*arguments, message=SPAM):
+    command = [sys.executable, "-m", "priory", *map(str, arguments)]
+    return subprocess.run(command, input=message, capture_output=True, timeout=60)
+
+
+@pytest.mark.slow
+def test_a_message_is_passed_on_with_a_header_of_the_service(mail):
+    done = run_priory("filter", "mail", "--socket", mail.socket)
+    lines = done.stdout.splitlines()
+    assert lines[0] == b"From a@b Mon"
+    assert lines[1].startswith(b"X-Priory: spam; probability=0.")
+    assert b"cash +" in lines[1]
+    assert lines[2:] == [b"Subject: win cash", b"", b"cash prize", b"", b"X-Priory: in the body"]
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert run_priory("filter", "mail", "--socket", mail.socket, "--exit-code", "ham").returncode == 1
+    assert run_priory("filter", "mail", "--socket", mail.socket, "--exit-code=ham", "--certainty=1").returncode == 2
+
+
+@pytest.mark.slow
+def test_a_model_file_gives_the_same_header(mail, tmp_path):
+    path = tmp_path / "mail.priory"
+    path.write_bytes(mail.client.download("mail"))
+    by_file = run_priory("filter", path)
+    assert by_file.stdout == run_priory("filter", path, "--socket", mail.socket).stdout
+
+
+@pytest.mark.slow
+def test_whatever_goes_wrong_the_message_is_passed_on_as_it_came(mail, tmp_path):
+    for arguments in (["none", "--socket", mail.socket], ["nowhere.priory"], ["mail", "--socket", tmp_path / "none"]):
+        done = run_priory("filter", *arguments)
+        assert (done.returncode, done.stdout) == (75, SPAM)
+        assert done.stderr.startswith(b"priory: the message is passed on as it came")
+
+
+def type_message(monkeypatch, message):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(message)))
+
+
+def test_a_button_learns_a_message_and_takes_it_back(mail, monkeypatch):
+    for arguments, rows in ((["mail", "spam"], 5), (["mail", "spam", "--forget"], 4), (["mail", "ham"], 5)):
+        type_message(monkeypatch, SPAM)
+        assert main(["learn-mail", *arguments, "--socket", str(mail.socket)]) == 0
+        assert mail.client.get_model("mail")["rows"] == rows
+
+
+def test_a_button_learns_into_a_model_file(tmp_path, monkeypatch):
+    path = tmp_path / "mail.priory"
+    pr.save(pr.TextClassifier().fit(TEXTS, LABELS), path)
+    type_message(monkeypatch, SPAM)
+    assert main(["learn-mail", str(path), "spam"]) == 0
+    assert pr.load(path).class_count_.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (b"Subject: a\n\nbody\n", b"X: v\nSubject: a\n\nbody\n"),
+        (b"x: 1\nSubject: a\nX: 2\n  more\n\nbody\n", b"X: v\nSubject: a\n\nbody\n"),
+        (b"From me\nSubject: a\n\nbody\n", b"From me\nX: v\nSubject: a\n\nbody\n"),
+        (b"\nbody\n", b"X: v\n\nbody\n"),
+    ],
+)
+def test_a_header_is_added_and_forged_ones_are_removed(message, expected, end):
+    assert add_header(message.replace(b"\n", end), "X", "v") == expected.replace(b"\n", end)
+
+
+def test_a_message_without_a_line_end_gets_a_header():
+    assert add_header(b"Subject: no body", "X", "v") == b"X: v\nSubject: no body"
+    assert add_header(b"", "X", "v") == b"X: v\n"
+
+
+@pytest.mark.slow
+def test_the_quick_way_imports_little(mail):
+    command = [sys.executable, "-X", "importtime", "-m", "priory", "filter", "mail", "--socket", str(mail.socket)]
+    done = subprocess.run(command, input=SPAM, capture_output=True, env={**os.environ}, timeout=60)
+    assert done.returncode == 0
+    for heavy in (b"click", b"numpy", b"httpx", b"starlette", b"msgspec"):
+        assert b" " + heavy + b"\n" not in done.stderr

@@ -1,0 +1,197 @@
+"""Who may do what, how much, and how slowly; and what nobody learns from an error."""
+
+import socket
+import time
+
+import httpx
+import pytest
+
+from priory.client import Client
+from priory.errors import DataError, ServiceError
+from priory.service.limits import Limits
+from priory.service.server import Address, check_address
+from priory.service.tokens import TokenList, add_token, read_token_file
+from running_service import exchange_bytes, run_service
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    path = tmp_path / "tokens"
+    return path, {scope: add_token(path, f"the-{scope}", scope) for scope in ("read", "learn", "admin")}
+
+
+def get_raw(service, **options):
+    return httpx.Client(
+        transport=httpx.HTTPTransport(uds=str(service.socket)), base_url="http://localhost", timeout=10, **options
+    )
+
+
+def test_a_token_file_holds_no_token(tokens):
+    path, made = tokens
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not any(token in path.read_text() for token in made.values())
+    assert [token.identity.name for token in read_token_file(path).tokens] == ["the-read", "the-learn", "the-admin"]
+
+
+def test_each_scope_may_do_its_own_and_what_is_below(tmp_path, tokens):
+    path, made = tokens
+    with run_service(tmp_path, tokens=read_token_file(path)) as service:
+        read, learn, admin = (Client(socket=service.socket, token=made[s], retries=0) for s in made)
+        admin.create("mail")
+        learn.learn("mail", ["win cash", "lunch"], ["spam", "ham"])
+        read.predict("mail", ["cash"])
+        assert learn.get_history("mail", content=True)["events"][0]["teacher"] == "the-learn"
+        for refuse in (
+            lambda: read.learn("mail", ["x"], ["spam"]),
+            lambda: read.get_history("mail", content=True),
+            lambda: learn.create("other"),
+            lambda: learn.download("mail"),
+            lambda: learn.delete("mail"),
+        ):
+            with pytest.raises(ServiceError) as refused:
+                refuse()
+            assert refused.value.status == 403
+        for client in (read, learn, admin):
+            client.close()
+
+
+@pytest.mark.parametrize("header", [None, "Bearer wrong", "Basic abc", "Bearer", "Bearer \xff"])
+def test_without_a_token_nothing_is_revealed(tmp_path, tokens, header):
+    with run_service(tmp_path, tokens=read_token_file(tokens[0])) as service, get_raw(service) as raw:
+        headers = {} if header is None else {"Authorization": header.encode("latin-1")}
+        answers = [
+            raw.get(path, headers=headers) for path in ("/v1/models", "/v1/models/mail", "/v1/models/none", "/metrics")
+        ]
+        assert [answer.status_code for answer in answers] == [401] * 4
+        assert len({answer.content for answer in answers}) == 1
+        assert answers[0].headers["www-authenticate"] == "Bearer"
+        assert raw.get("/health").status_code == 200
+
+
+def test_other_machines_need_tokens():
+    with pytest.raises(DataError, match="--token-file"):
+        check_address(Address(host="0.0.0.0"), has_tokens=TokenList().is_required)
+    check_address(Address(host="0.0.0.0"), has_tokens=True)
+    check_address(Address(), has_tokens=False)
+
+
+def test_a_foreign_host_name_or_origin_is_refused(tmp_path):
+    with run_service(tmp_path, allowed_hosts=("mail.example",)) as service, get_raw(service) as raw:
+        assert raw.get("/health", headers={"Host": "evil.example"}).status_code == 421
+        assert raw.get("/health", headers={"Host": "mail.example:8000"}).status_code == 200
+        for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
+            assert raw.put("/v1/models/mail", json={"kind": "text"}, headers=headers).status_code == 403
+        own = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
+        assert raw.put("/v1/models/mail", json={"kind": "text"}, headers=own).status_code == 201
+        form = raw.post("/v1/models/mail/learn", data={"texts": "a"})
+        assert form.status_code == 415
+
+
+def test_answers_have_a_strict_policy(tmp_path):
+    with run_service(tmp_path) as service, get_raw(service) as raw:
+        headers = raw.get("/health").headers
+        assert headers["content-security-policy"].startswith("default-src 'none'")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "server" not in headers
+
+
+def test_a_large_body_is_refused_with_and_without_its_length(tmp_path):
+    with run_service(tmp_path, limits=Limits(body_bytes=1000)) as service, get_raw(service) as raw:
+        assert raw.put("/v1/models/a", content=b"x" * 2000).status_code == 413
+
+        def stream():
+            for _ in range(100):
+                yield b"x" * 100
+
+        assert raw.put("/v1/models/a", content=stream()).status_code == 413
+        assert raw.get("/health").status_code == 200
+
+
+def test_a_slow_client_is_cut_off_and_others_are_served(tmp_path):
+    with run_service(tmp_path, limits=Limits(receive_seconds=0.3)) as service:
+        for slow in (
+            b"",
+            b"GET /health HTTP/1.1\r\nHost: loc",
+            b"POST /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\nab",
+        ):
+            start = time.monotonic()
+            with get_raw(service) as raw, socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(5)
+                connection.connect(str(service.socket))
+                connection.sendall(slow)
+                assert raw.get("/health").status_code == 200
+                try:
+                    while connection.recv(4096):
+                        pass
+                except ConnectionResetError:
+                    pass
+            assert time.monotonic() - start < 3
+
+
+def test_a_request_that_arrives_in_time_is_not_cut_off_while_it_is_answered(tmp_path, monkeypatch):
+    with run_service(tmp_path, limits=Limits(receive_seconds=0.2)) as service, get_raw(service) as raw:
+        original = service.store.get
+
+        def get_slowly(name):
+            time.sleep(0.5)
+            return original(name)
+
+        raw.put("/v1/models/mail", json={"kind": "text"})
+        monkeypatch.setattr(service.store, "get", get_slowly)
+        assert raw.get("/v1/models/mail").status_code == 200
+
+
+def test_too_many_requests_are_told_to_wait(tmp_path):
+    with run_service(tmp_path, limits=Limits(n_requests=0)) as service, get_raw(service) as raw:
+        answer = raw.get("/health")
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "1"
+
+
+def test_an_unexpected_error_is_a_500_without_its_text(tmp_path, monkeypatch):
+    with run_service(tmp_path) as service, get_raw(service) as raw:
+        monkeypatch.setattr(service.store, "get", lambda name: 1 / 0)
+        answer = raw.get("/v1/models/mail")
+        assert answer.status_code == 500
+        assert "division" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x00\x01\x02\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\nConnection: close\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        b"POST /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 70000 + b"\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n",
+    ],
+)
+def test_broken_http_is_refused(tmp_path, sent):
+    with run_service(tmp_path, limits=Limits(receive_seconds=0.5)) as service:
+        answer = exchange_bytes(service.socket, sent)
+        assert answer.startswith(b"HTTP/1.1 4")
+        assert b"Traceback" not in answer
+
+
+def test_a_disk_that_cannot_be_read_is_said_and_predictions_go_on(tmp_path, monkeypatch):
+    import sqlite3
+
+    def fail(*arguments, **options):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with run_service(tmp_path) as service, Client(socket=service.socket, retries=0) as client:
+        client.create("mail", calibrate=False)
+        client.learn("mail", ["win cash", "lunch"], ["spam", "ham"])
+        monkeypatch.setattr(service.store.reader, "read_events", fail)
+        monkeypatch.setattr(service.store.journal, "add_event", fail)
+        for ask in (lambda: client.get_history("mail"), lambda: client.learn("mail", ["x"], ["spam"])):
+            with pytest.raises(ServiceError) as refused:
+                ask()
+            assert refused.value.status == 503
+        assert client.predict("mail", ["cash"])["predictions"][0]["label"] == "spam"
+        monkeypatch.undo()
+        assert client.learn("mail", ["x"], ["spam"])["rows"] == 1
+        assert client.get_model("mail")["rows"] == 3
