@@ -1,0 +1,142 @@
+"""Learning from Dask data frames and bags, on whatever scheduler or cluster Dask uses.
+
+>>> import pandas as pd
+>>> import dask.dataframe as dd
+>>> from priory import NaiveBayes
+>>> from priory.engines import dask as engine
+>>> days = pd.DataFrame({"wind": ["weak", "weak", "strong", "strong"], "play": ["yes", "yes", "yes", "no"]})
+>>> model = engine.fit(NaiveBayes(calibrate=False), dd.from_pandas(days, npartitions=2), target="play")
+>>> model.class_count_.tolist()
+[1.0, 3.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import pandas as pd
+from dask.bag import Bag
+
+from priory.engines.partitions import (
+    FAN_IN,
+    Answers,
+    ContextT,
+    RecordT,
+    evaluate_partitions,
+    fit_partitions,
+    forget_partitions,
+)
+from priory.errors import DataError
+from priory.estimators.parts import ModelT
+from priory.evaluation.scores import Scores
+
+BAG_COLUMNS = ("text", "label")  # of a bag of pairs
+
+
+@dataclass(frozen=True)
+class DaskRows:
+    """The rows of a Dask data frame."""
+
+    frame: Any  # dask.dataframe.DataFrame
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(map(str, self.frame.columns))
+
+    @property
+    def strings(self) -> tuple[str, ...]:
+        types = self.frame.dtypes
+        return tuple(str(name) for name in self.frame.columns if not pd.api.types.is_numeric_dtype(types[name]))
+
+    def select_columns(self, names: Sequence[str]) -> DaskRows:
+        return DaskRows(self.frame[list(names)])
+
+    def reduce(
+        self,
+        context: ContextT,
+        count: Callable[[ContextT, Any], RecordT | None],
+        add: Callable[[Iterable[RecordT | None]], RecordT | None],
+    ) -> RecordT | None:
+        shared = dask.delayed(context, pure=True)
+        records = [dask.delayed(count)(shared, part) for part in self.frame.to_delayed()]
+        while len(records) > 1:
+            records = [dask.delayed(add)(records[at : at + FAN_IN]) for at in range(0, len(records), FAN_IN)]
+        total: RecordT | None = records[0].compute()
+        return total
+
+
+def fit(model: ModelT, frame: Any, target: str | None = None, sample_weight: str | None = None) -> ModelT:
+    """Learn from all rows of a Dask data frame or bag; the model is the one that ``model.fit`` makes of all rows.
+
+    Parameters
+    ----------
+    model : estimator
+        `priory.NaiveBayes`, `priory.TextClassifier`, `priory.BayesianLinearRegression` or a class of
+        `priory.naive_bayes`. It forgets what it had learned.
+    frame : dask.dataframe.DataFrame or dask.bag.Bag
+        A bag holds dicts, or pairs of a text and its label.
+    target : str
+        The column to predict; all other columns are learned from. Not needed for a bag of pairs.
+    sample_weight : str, optional
+        The column of weights.
+
+    Returns
+    -------
+    model
+    """
+    rows, target = _read_rows(frame, target)
+    return fit_partitions(model, rows, target, sample_weight)
+
+
+def forget(model: ModelT, frame: Any, target: str | None = None, sample_weight: str | None = None) -> ModelT:
+    """Unlearn all rows of a Dask data frame or bag: the model is as if it had never seen them."""
+    rows, target = _read_rows(frame, target)
+    return forget_partitions(model, rows, target, sample_weight)
+
+
+def evaluate(model: object, frame: Any, target: str | None = None) -> Scores:
+    """The scores of rows that the model has learned, each judged by a model that has not seen it.
+
+    At most 5,000 distinct rows are judged, or 100,000 by a model without corrections; they are a fair sample that does
+    not depend on the partitions.
+    """
+    rows, target = _read_rows(frame, target)
+    return evaluate_partitions(model, rows, target)
+
+
+def predict(model: object, frame: Any, name: str = "prediction") -> Any:
+    """The data frame with one more column, the model's answers; nothing is computed yet."""
+    return _add_answers(Answers.of(model, DaskRows(frame), "predict", name), frame)
+
+
+def predict_proba(model: object, frame: Any, name: str = "probability") -> Any:
+    """The data frame with one more column for the probability of each class; nothing is computed yet."""
+    return _add_answers(Answers.of(model, DaskRows(frame), "predict_proba", name), frame)
+
+
+def _add_answers(answers: Answers, frame: Any) -> Any:
+    meta = append_answers(frame._meta, answers)
+    return frame.map_partitions(append_answers, dask.delayed(answers, pure=True), meta=meta)
+
+
+def append_answers(rows: pd.DataFrame, answers: Answers) -> pd.DataFrame:
+    """Some rows with their answers."""
+    return rows.assign(**{name: pd.Series(column, rows.index) for name, column in answers.compute(rows).items()})
+
+
+def _read_rows(frame: Any, target: str | None) -> tuple[DaskRows, str]:
+    """The rows of a data frame or bag, and the name of their target."""
+    if not isinstance(frame, Bag):
+        if target is None:
+            raise DataError("which column is to be predicted? Give target=, the name of a column.")
+        return DaskRows(frame), target
+    [first] = frame.take(1, npartitions=-1)
+    if isinstance(first, dict):
+        if target is None:
+            raise DataError("which key is to be predicted? Give target=, a key of the dicts in the bag.")
+        return DaskRows(frame.to_dataframe(meta=pd.DataFrame([first]).iloc[:0])), target
+    names = (BAG_COLUMNS[0], target or BAG_COLUMNS[1])
+    return DaskRows(frame.to_dataframe(meta=pd.DataFrame([first], columns=list(names)).iloc[:0])), names[1]

@@ -1,0 +1,174 @@
+"""Learning from Spark data frames: partitions come as Arrow batches, and records travel as cells of a data frame.
+
+Only data frames are used, no RDDs, so it works with Spark Connect too. Priory has to be installed where the executors
+run.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkNotImplementedError
+from pyspark.sql.types import BooleanType, DoubleType, LongType, NumericType, StringType, StructField, StructType
+
+from priory.core.typing import Array
+from priory.engines.partitions import (
+    FAN_IN,
+    Answers,
+    ContextT,
+    RecordT,
+    evaluate_partitions,
+    fit_partitions,
+    forget_partitions,
+)
+from priory.estimators.parts import ModelT
+from priory.evaluation.scores import Scores
+
+MIN_CHUNK_BYTES = 1 << 25  # of Arrow batches that are counted together
+USUAL_PARTITIONS = 64  # where Spark Connect does not say how many there are
+RECORD_SCHEMA = "record binary"
+
+
+@dataclass(frozen=True)
+class SparkRows:
+    """The rows of a Spark data frame."""
+
+    frame: Any  # pyspark.sql.DataFrame
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+    @property
+    def strings(self) -> tuple[str, ...]:
+        fields = self.frame.schema.fields
+        return tuple(field.name for field in fields if not isinstance(field.dataType, NumericType | BooleanType))
+
+    def select_columns(self, names: Sequence[str]) -> SparkRows:
+        return SparkRows(self.frame.select(*names))
+
+    def reduce(
+        self,
+        context: ContextT,
+        count: Callable[[ContextT, Any], RecordT | None],
+        add: Callable[[Iterable[RecordT | None]], RecordT | None],
+    ) -> RecordT | None:
+        shared = pickle.dumps(context)
+        records = self.frame.mapInArrow(partial(count_batches, shared, count, add), RECORD_SCHEMA)
+        width = self._count_partitions()
+        while width > 1:
+            width = -(-width // FAN_IN)
+            records = records.repartition(width).mapInArrow(partial(add_batches, add), RECORD_SCHEMA)
+        return add(pickle.loads(row.record) for row in records.toLocalIterator())
+
+    def _count_partitions(self) -> int:
+        try:
+            return int(self.frame.rdd.getNumPartitions())
+        except PySparkNotImplementedError:
+            return USUAL_PARTITIONS
+
+
+def count_batches(
+    context: bytes,
+    count: Callable[[Any, Any], RecordT | None],
+    add: Callable[[Iterable[RecordT | None]], RecordT | None],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """One record of all batches of a partition, in a batch of one row."""
+    shared = pickle.loads(context)
+    return _pack_record(add(count(shared, rows) for rows in _join_batches(batches)))
+
+
+def add_batches(
+    add: Callable[[Iterable[RecordT | None]], RecordT | None], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """One record, the sum of those in all batches; one after the other is in memory."""
+    return _pack_record(add(pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(0)))
+
+
+def _join_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows in tables of a size that is quick to count."""
+    joined: list[pa.RecordBatch] = []
+    for batch in batches:
+        joined.append(batch)
+        if sum(kept.nbytes for kept in joined) >= MIN_CHUNK_BYTES:
+            yield pa.Table.from_batches(joined)
+            joined = []
+    if joined:
+        yield pa.Table.from_batches(joined)
+
+
+def _pack_record(record: object) -> Iterator[pa.RecordBatch]:
+    if record is not None:
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(record)], pa.binary())], ["record"])
+
+
+def fit(model: ModelT, frame: Any, target: str, sample_weight: str | None = None) -> ModelT:
+    """Learn from all rows of a Spark data frame; the model is the one that ``model.fit`` makes of all rows.
+
+    Parameters
+    ----------
+    model : estimator
+        `priory.NaiveBayes`, `priory.TextClassifier`, `priory.BayesianLinearRegression` or a class of
+        `priory.naive_bayes`. It forgets what it had learned.
+    frame : pyspark.sql.DataFrame
+    target : str
+        The column to predict; all other columns are learned from.
+    sample_weight : str, optional
+        The column of weights.
+
+    Returns
+    -------
+    model
+    """
+    return fit_partitions(model, SparkRows(frame), target, sample_weight)
+
+
+def forget(model: ModelT, frame: Any, target: str, sample_weight: str | None = None) -> ModelT:
+    """Unlearn all rows of a Spark data frame: the model is as if it had never seen them."""
+    return forget_partitions(model, SparkRows(frame), target, sample_weight)
+
+
+def evaluate(model: object, frame: Any, target: str) -> Scores:
+    """The scores of rows that the model has learned, each judged by a model that has not seen it.
+
+    At most 5,000 distinct rows are judged, or 100,000 by a model without corrections; they are a fair sample that does
+    not depend on the partitions.
+    """
+    return evaluate_partitions(model, SparkRows(frame), target)
+
+
+def predict(model: object, frame: Any, name: str = "prediction") -> Any:
+    """The data frame with one more column, the model's answers; nothing is computed yet."""
+    return _add_answers(Answers.of(model, SparkRows(frame), "predict", name), frame)
+
+
+def predict_proba(model: object, frame: Any, name: str = "probability") -> Any:
+    """The data frame with one more column for the probability of each class; nothing is computed yet."""
+    return _add_answers(Answers.of(model, SparkRows(frame), "predict_proba", name), frame)
+
+
+def _add_answers(answers: Answers, frame: Any) -> Any:
+    types = {"f": DoubleType(), "i": LongType(), "b": BooleanType()}
+    added = types.get(answers.find_type().kind, StringType())
+    schema = StructType([*frame.schema.fields, *(StructField(name, added) for name in answers.names)])
+    return frame.mapInArrow(partial(append_answers, pickle.dumps(answers)), schema)
+
+
+def append_answers(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of rows with their answers."""
+    answers: Answers = pickle.loads(pickled)
+    for batch in batches:
+        for name, column in answers.compute(pa.Table.from_batches([batch])).items():
+            batch = batch.append_column(name, _make_arrow_column(column))
+        yield batch
+
+
+def _make_arrow_column(column: Array) -> pa.Array:
+    return pa.array([str(value) for value in column] if column.dtype.kind == "O" else np.ascontiguousarray(column))
