@@ -29,6 +29,7 @@ FOLDERS = [
     "storage",
     "sources",
     "workflows",
+    "engines",
     "cli",
     "__main__",
 ]
@@ -44,6 +45,9 @@ ALLOWED_ONLY_IN = {
     "optax": {"regression"},
     "arviz_stats": {"regression"},
     "click": {"cli"},
+    "dask": {"engines"},
+    "distributed": {"engines"},
+    "pyspark": {"engines"},
     "fcntl": {"storage"},
     "msvcrt": {"storage"},
     "psutil": {"core"},

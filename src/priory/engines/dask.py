@@ -1,29 +1,22 @@
 """Learning from Dask data frames and bags, on whatever scheduler or cluster Dask uses.
 
->>> import pandas as pd
->>> import dask.dataframe as dd
->>> from priory import NaiveBayes
->>> from priory.engines import dask as engine
->>> days = pd.DataFrame({"wind": ["weak", "weak", "strong", "strong"], "play": ["yes", "yes", "yes", "no"]})
->>> model = engine.fit(NaiveBayes(calibrate=False), dd.from_pandas(days, npartitions=2), target="play")
->>> model.class_count_.tolist()
-[1.0, 3.0]
+    frame = dask.dataframe.read_parquet("s3://bucket/mail/*.parquet")
+    model = priory.engines.dask.fit(NaiveBayes(), frame, target="label")
+
+Whoever has a Dask data frame has Dask and pandas: they are imported when they are used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import dask
-import pandas as pd
-from dask.bag import Bag
+from typing import TYPE_CHECKING, Any
 
 from priory.engines.partitions import (
     FAN_IN,
     Answers,
     ContextT,
+    PartitionedRows,
     RecordT,
     evaluate_partitions,
     fit_partitions,
@@ -33,11 +26,14 @@ from priory.errors import DataError
 from priory.estimators.parts import ModelT
 from priory.evaluation.scores import Scores
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 BAG_COLUMNS = ("text", "label")  # of a bag of pairs
 
 
 @dataclass(frozen=True)
-class DaskRows:
+class DaskRows(PartitionedRows):
     """The rows of a Dask data frame."""
 
     frame: Any  # dask.dataframe.DataFrame
@@ -48,8 +44,10 @@ class DaskRows:
 
     @property
     def strings(self) -> tuple[str, ...]:
+        from pandas.api.types import is_numeric_dtype
+
         types = self.frame.dtypes
-        return tuple(str(name) for name in self.frame.columns if not pd.api.types.is_numeric_dtype(types[name]))
+        return tuple(str(name) for name in self.frame.columns if not is_numeric_dtype(types[name]))
 
     def select_columns(self, names: Sequence[str]) -> DaskRows:
         return DaskRows(self.frame[list(names)])
@@ -60,6 +58,8 @@ class DaskRows:
         count: Callable[[ContextT, Any], RecordT | None],
         add: Callable[[Iterable[RecordT | None]], RecordT | None],
     ) -> RecordT | None:
+        import dask
+
         shared = dask.delayed(context, pure=True)
         records = [dask.delayed(count)(shared, part) for part in self.frame.to_delayed()]
         while len(records) > 1:
@@ -118,18 +118,24 @@ def predict_proba(model: object, frame: Any, name: str = "probability") -> Any:
 
 
 def _add_answers(answers: Answers, frame: Any) -> Any:
+    import dask
+
     meta = append_answers(frame._meta, answers)
     return frame.map_partitions(append_answers, dask.delayed(answers, pure=True), meta=meta)
 
 
 def append_answers(rows: pd.DataFrame, answers: Answers) -> pd.DataFrame:
     """Some rows with their answers."""
+    import pandas as pd
+
     return rows.assign(**{name: pd.Series(column, rows.index) for name, column in answers.compute(rows).items()})
 
 
 def _read_rows(frame: Any, target: str | None) -> tuple[DaskRows, str]:
     """The rows of a data frame or bag, and the name of their target."""
-    if not isinstance(frame, Bag):
+    import pandas as pd
+
+    if not hasattr(frame, "to_dataframe"):
         if target is None:
             raise DataError("which column is to be predicted? Give target=, the name of a column.")
         return DaskRows(frame), target

@@ -5,9 +5,10 @@ An engine provides `PartitionedRows.reduce`; everything else is here, once.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -44,15 +45,24 @@ ContextT = TypeVar("ContextT")
 RecordT = TypeVar("RecordT")
 
 
-class PartitionedRows(Protocol):
+class PartitionedRows(ABC):
     """A table whose rows lie in partitions: pandas data frames or Arrow tables."""
 
-    names: Sequence[str]
-    strings: Sequence[str]  # the columns that are not of numbers, as far as their types say
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
 
+    @property
+    @abstractmethod
+    def strings(self) -> tuple[str, ...]:
+        """The columns that are not of numbers, as far as their types say."""
+
+    @abstractmethod
     def select_columns(self, names: Sequence[str]) -> PartitionedRows:
         """The same rows with some of the columns."""
 
+    @abstractmethod
     def reduce(
         self,
         context: ContextT,
@@ -93,7 +103,9 @@ def select_features(model: MergeableModel, rows: Any, names: Sequence[str]) -> A
 
 def _read_target(rows: Any, name: str) -> Any:
     column = rows[name]
-    is_plain_arrow = isinstance(column, pa.ChunkedArray) and not column.null_count and not pa.types.is_string(column.type)
+    is_plain_arrow = (
+        isinstance(column, pa.ChunkedArray) and not column.null_count and not pa.types.is_string(column.type)
+    )
     return column.to_numpy() if is_plain_arrow else column
 
 
@@ -116,7 +128,7 @@ def forget_partitions(model: ModelT, rows: PartitionedRows, target: str, sample_
     return subtract_part(model, rows.reduce((forget_learned(model), columns), learn_rows, add_parts))
 
 
-def learn_rows(context: tuple[ModelT, RowColumns], rows: Any) -> ModelT | None:
+def learn_rows(context: tuple[Any, RowColumns], rows: Any) -> Any:
     """A model of some rows; None if there are none."""
     start, columns = context
     return learn_part(start, *columns.split(start, rows)) if len(rows) else None

@@ -1,7 +1,10 @@
 """Learning from Spark data frames: partitions come as Arrow batches, and records travel as cells of a data frame.
 
-Only data frames are used, no RDDs, so it works with Spark Connect too. Priory has to be installed where the executors
-run.
+    frame = spark.read.parquet("s3a://bucket/mail")
+    model = priory.engines.spark.fit(NaiveBayes(), frame, target="label")
+
+Only data frames are used, no RDDs, so that Spark Connect will do. Priory has to be installed where the executors run.
+Whoever has a Spark data frame has PySpark: it is imported when it is used.
 """
 
 from __future__ import annotations
@@ -14,14 +17,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkNotImplementedError
-from pyspark.sql.types import BooleanType, DoubleType, LongType, NumericType, StringType, StructField, StructType
 
 from priory.core.typing import Array
 from priory.engines.partitions import (
     FAN_IN,
     Answers,
     ContextT,
+    PartitionedRows,
     RecordT,
     evaluate_partitions,
     fit_partitions,
@@ -36,7 +38,7 @@ RECORD_SCHEMA = "record binary"
 
 
 @dataclass(frozen=True)
-class SparkRows:
+class SparkRows(PartitionedRows):
     """The rows of a Spark data frame."""
 
     frame: Any  # pyspark.sql.DataFrame
@@ -47,6 +49,8 @@ class SparkRows:
 
     @property
     def strings(self) -> tuple[str, ...]:
+        from pyspark.sql.types import BooleanType, NumericType
+
         fields = self.frame.schema.fields
         return tuple(field.name for field in fields if not isinstance(field.dataType, NumericType | BooleanType))
 
@@ -68,6 +72,8 @@ class SparkRows:
         return add(pickle.loads(row.record) for row in records.toLocalIterator())
 
     def _count_partitions(self) -> int:
+        from pyspark.errors import PySparkNotImplementedError
+
         try:
             return int(self.frame.rdd.getNumPartitions())
         except PySparkNotImplementedError:
@@ -155,6 +161,8 @@ def predict_proba(model: object, frame: Any, name: str = "probability") -> Any:
 
 
 def _add_answers(answers: Answers, frame: Any) -> Any:
+    from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+
     types = {"f": DoubleType(), "i": LongType(), "b": BooleanType()}
     added = types.get(answers.find_type().kind, StringType())
     schema = StructType([*frame.schema.fields, *(StructField(name, added) for name in answers.names)])

@@ -5,8 +5,8 @@
     total = add_parts(parts)                      a tree of +
     finish_parts(model, total)                    corrections and whatever else follows from all rows, once
 
-The result is that of ``fit`` with all rows, bit for bit: statistics are exact, and the rows that corrections are derived
-from are chosen by their content.
+The result is that of ``fit`` with all rows, bit for bit: statistics are exact, and the rows that corrections are
+derived from are chosen by their content.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def find_open_columns(model: MergeableModel, names: Sequence[str], strings: Sequ
     if isinstance(model.families, TextbookFamilies):
         return list(names)
     declared = model.families if isinstance(model.families, Mapping) else dict.fromkeys(names, model.families)
-    return [name for name in strings if isinstance(declared.get(name, "auto"), str) and declared.get(name, "auto") == "auto"]
+    return [
+        name for name in strings if isinstance(declared.get(name, "auto"), str) and declared.get(name, "auto") == "auto"
+    ]
 
 
 def start_parts(model: ModelT, names: Sequence[str], profiles: Profiles) -> ModelT:
@@ -85,12 +87,10 @@ def forget_learned(model: ModelT) -> ModelT:
     return start
 
 
-def learn_part(
-    start: ModelT, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None
-) -> ModelT | None:
+def learn_part(start: ModelT, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> ModelT | None:
     """A model of these rows alone; None if they weigh nothing."""
     if isinstance(start, BayesianLinearRegression):
-        return clone(start).partial_fit(X, y, sample_weight)  # type: ignore[arg-type]
+        return clone(start).partial_fit(X, y, sample_weight)
     part = copy_state(start)
     table = part._read(X, reset="n_features_in_" not in vars(part))
     classes, group = encode_labels(y)
@@ -105,7 +105,7 @@ def add_parts(parts: Iterable[ModelT | None]) -> ModelT | None:
     for part in parts:
         if part is not None:
             total = part if total is None else drop_rare_tokens(total.merge(part))
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def drop_rare_tokens(model: ModelT) -> ModelT:
@@ -144,7 +144,7 @@ def subtract_part(model: ModelT, part: ModelT | None) -> ModelT:
         return model
     left: Any = copy_state(model)
     try:
-        if isinstance(left, BayesianLinearRegression):
+        if isinstance(part, BayesianLinearRegression):
             left.statistics_ = left.statistics_ - part.statistics_
         else:
             left._check_mergeable(part)

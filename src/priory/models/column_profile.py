@@ -58,9 +58,7 @@ class ColumnProfile:
         return cls(kind, False, NO_LIMIT, hashes[order], times[order], words[order])._trim()
 
     def __add__(self, other: ColumnProfile) -> ColumnProfile:
-        hashes, first, place = np.unique(
-            np.append(self.hashes, other.hashes), return_index=True, return_inverse=True
-        )
+        hashes, first, place = np.unique(np.append(self.hashes, other.hashes), return_index=True, return_inverse=True)
         times = np.zeros(len(hashes), dtype=np.int64)
         np.add.at(times, place, np.append(self.times, other.times))
         words = np.append(self.words, other.words)[first]
@@ -104,7 +102,8 @@ def add_profiles(one: Profiles, other: Profiles) -> dict[str, ColumnProfile]:
         kinds = one[name].kind, other[name].kind
         if "empty" not in kinds and kinds[0] != kinds[1]:
             raise KindError(
-                f"column {name!r} holds {kinds[0]}s in one partition and {kinds[1]}s in another; make it one or the other."
+                f"column {name!r} holds {kinds[0]}s in one partition and {kinds[1]}s in another; "
+                "make it one or the other."
             )
     return {name: one[name] + other[name] for name in one}
 
