@@ -10,13 +10,13 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pr
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java 17, and there is no java", allow_module_level=True)
 
-import pyarrow as pa  # noqa: E402
+import pyarrow as pa
 
-import priory  # noqa: E402
-from engine_data import TASKS, fit_in_one_process, make_amounts, make_mixed_table, make_texts, read_bytes  # noqa: E402
-from priory.engines import spark as engine  # noqa: E402
-from priory.errors import DataError, NotLearnedError  # noqa: E402
-from priory.naive_bayes import GaussianNB  # noqa: E402
+import priory
+from engine_data import TASKS, fit_in_one_process, make_amounts, make_mixed_table, make_texts, read_bytes
+from priory.engines import spark as engine
+from priory.errors import DataError, NotLearnedError
+from priory.naive_bayes import GaussianNB
 
 pytestmark = [
     pytest.mark.slow,
