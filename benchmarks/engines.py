@@ -75,12 +75,12 @@ def make_model(kind: str) -> Any:
 # -- what is timed -----------------------------------------------------------------------------------------------------
 
 
-def fit_alone(folder: Path, kind: str, workers: int, stack: ExitStack) -> Callable[[str], object]:
+def fit_alone(kind: str, workers: int, stack: ExitStack) -> Callable[[list[str]], object]:
     """One process that learns one file after the other."""
 
-    def run(pattern: str) -> object:
+    def run(paths: list[str]) -> object:
         model, parts = make_model(kind), []
-        for path in sorted((folder / kind).glob(pattern)):
+        for path in paths:
             rows = pd.read_parquet(path)
             features = rows.drop(columns="label")
             start = start_parts(model, list(features.columns), {})
@@ -100,16 +100,16 @@ def open_cluster(workers: int, stack: ExitStack) -> None:
     stack.enter_context(Client(cluster))
 
 
-def fit_dask(folder: Path, kind: str, workers: int, stack: ExitStack) -> Callable[[str], object]:
+def fit_dask(kind: str, workers: int, stack: ExitStack) -> Callable[[list[str]], object]:
     import dask.dataframe as dd
 
     from priory.engines import dask as engine
 
     open_cluster(workers, stack)
-    return lambda pattern: engine.fit(make_model(kind), dd.read_parquet(folder / kind / pattern), target="label")
+    return lambda paths: engine.fit(make_model(kind), dd.read_parquet(paths), target="label")
 
 
-def fit_dask_ml(folder: Path, kind: str, workers: int, stack: ExitStack) -> Callable[[str], object]:
+def fit_dask_ml(kind: str, workers: int, stack: ExitStack) -> Callable[[list[str]], object]:
     """dask-ml's Incremental, with its hashing vectoriser for texts."""
     import dask.dataframe as dd
     from dask_ml.feature_extraction.text import HashingVectorizer
@@ -119,8 +119,8 @@ def fit_dask_ml(folder: Path, kind: str, workers: int, stack: ExitStack) -> Call
 
     open_cluster(workers, stack)
 
-    def run(pattern: str) -> object:
-        frame = dd.read_parquet(folder / kind / pattern)
+    def run(paths: list[str]) -> object:
+        frame = dd.read_parquet(paths)
         if kind == "texts":
             bag = frame["text"].to_bag()
             x: Any = HashingVectorizer(alternate_sign=False, norm=None).fit_transform(bag)
@@ -150,16 +150,14 @@ def open_spark(workers: int, stack: ExitStack) -> Any:
     return session
 
 
-def fit_spark(folder: Path, kind: str, workers: int, stack: ExitStack) -> Callable[[str], object]:
+def fit_spark(kind: str, workers: int, stack: ExitStack) -> Callable[[list[str]], object]:
     from priory.engines import spark as engine
 
     session = open_spark(workers, stack)
-    return lambda pattern: engine.fit(
-        make_model(kind), session.read.parquet(str(folder / kind / pattern)), target="label"
-    )
+    return lambda paths: engine.fit(make_model(kind), session.read.parquet(*paths), target="label")
 
 
-def fit_mllib(folder: Path, kind: str, workers: int, stack: ExitStack) -> Callable[[str], object]:
+def fit_mllib(kind: str, workers: int, stack: ExitStack) -> Callable[[list[str]], object]:
     """MLlib's pipelines: tokenizer, CountVectorizer and NaiveBayes; or its Gaussian naive Bayes."""
     from pyspark.ml import Pipeline
     from pyspark.ml.classification import NaiveBayes as SparkNaiveBayes
@@ -179,22 +177,20 @@ def fit_mllib(folder: Path, kind: str, workers: int, stack: ExitStack) -> Callab
             VectorAssembler(inputCols=names, outputCol="features"),
             SparkNaiveBayes(labelCol="label", modelType="gaussian"),
         ]
-    return lambda pattern: Pipeline(stages=stages).fit(session.read.parquet(str(folder / kind / pattern)))
+    return lambda paths: Pipeline(stages=stages).fit(session.read.parquet(*paths))
 
 
-def fit_bounded(folder: Path, kind: str, workers: int, stack: ExitStack, **declared: Any) -> Callable[[str], object]:
+def fit_bounded(kind: str, workers: int, stack: ExitStack, **declared: Any) -> Callable[[list[str]], object]:
     """Words that hardly occur twice, on Dask, with a declared bound."""
     import dask.dataframe as dd
 
     from priory.engines import dask as engine
 
     open_cluster(workers, stack)
-    return lambda pattern: engine.fit(
-        TextClassifier(calibrate=False, **declared), dd.read_parquet(folder / "words" / pattern), target="label"
-    )
+    return lambda paths: engine.fit(TextClassifier(calibrate=False, **declared), dd.read_parquet(paths), target="label")
 
 
-MEASURED: dict[str, Callable[..., Callable[[str], object]]] = {
+MEASURED: dict[str, Callable[..., Callable[[list[str]], object]]] = {
     "one process": fit_alone,
     "Dask": fit_dask,
     "dask-ml": fit_dask_ml,
@@ -210,13 +206,14 @@ def measure_here(name: str, kind: str, workers: int, folder: Path) -> dict[str, 
     """Seconds of the quicker of two runs over all files, and the memory that the driver's process has come to need."""
     warnings.simplefilter("ignore")
     with ExitStack() as stack:
-        run = MEASURED[name](folder, kind, workers, stack)
-        run("0[01].parquet")
+        run = MEASURED[name](kind, workers, stack)
+        paths = sorted(map(str, (folder / kind).glob("*.parquet")))
+        run(paths[:2])
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         times = []
         for _ in range(2):
             start = time.perf_counter()
-            run("*.parquet")
+            run(paths)
             times.append(time.perf_counter() - start)
         after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"seconds": min(times), "megabytes": after / 1024, "more_megabytes": (after - before) / 1024}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -29,8 +29,17 @@ from priory.engines.partitions import (
     fit_partitions,
     forget_partitions,
 )
+from priory.engines.row_copies import (
+    HASH_COLUMNS,
+    AuditedColumns,
+    CopyCounts,
+    GroupCounts,
+    choose_audited_columns,
+    make_findings,
+)
 from priory.estimators.parts import ModelT
 from priory.evaluation.scores import Scores
+from priory.leakage.findings import Findings
 
 MIN_CHUNK_BYTES = 1 << 25  # of Arrow batches that are counted together
 USUAL_PARTITIONS = 64  # where Spark Connect does not say how many there are
@@ -158,6 +167,69 @@ def predict(model: object, frame: Any, name: str = "prediction") -> Any:
 def predict_proba(model: object, frame: Any, name: str = "probability") -> Any:
     """The data frame with one more column for the probability of each class; nothing is computed yet."""
     return _add_answers(Answers.of(model, SparkRows(frame), "predict_proba", name), frame)
+
+
+def audit(train: Any, test: Any = None, target: str | None = None, groups: str | None = None) -> Findings:
+    """Find exact copies of rows, copies with other labels, and groups on both sides of a split, in any partitions.
+
+    `priory.audit` finds more, in tables that fit into memory: audit a sample too.
+
+    Parameters
+    ----------
+    train, test : pyspark.sql.DataFrame
+        With ``train`` alone the audit looks for what would leak once the table is split.
+    target, groups : str, optional
+        The column to predict, and the column that says which rows belong together.
+    """
+    columns = choose_audited_columns(train.columns, target, groups)
+    rows = _hash_frame(train, columns, True)
+    if test is not None:
+        rows = rows.union(_hash_frame(test, columns.without_absent(test.columns), False))
+    pairs = rows.groupBy("row", "label").agg(*_sum_columns("train", "test"))
+    pairs = pairs.selectExpr("row", "train", "test", "cast(train > 0 as bigint) as labels", "train as largest")
+    kinds = pairs.groupBy("row").agg(*_sum_columns("train", "test", "labels"), *_sum_columns("largest", how="max"))
+    copies = CopyCounts(*_sum_totals(kinds, CopyCounts))
+    if groups is None or test is None:
+        return make_findings(copies, None, columns)
+    members = rows.where("group != 0").groupBy("group").agg(*_sum_columns("train", "test"))
+    return make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
+
+
+def _sum_columns(*names: str, how: str = "sum") -> list[Any]:
+    from pyspark.sql import functions
+
+    return [getattr(functions, how)(name).alias(name) for name in names]
+
+
+def _hash_frame(frame: Any, columns: AuditedColumns, is_train: bool) -> Any:
+    schema = ", ".join(f"`{name}` bigint" for name in HASH_COLUMNS)
+    return frame.mapInArrow(partial(hash_batches, columns, is_train), schema)
+
+
+def hash_batches(
+    columns: AuditedColumns, is_train: bool, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The hashes of rows."""
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict(columns.hash_rows(pa.Table.from_batches([batch]), is_train))
+
+
+def _sum_totals(counted: Any, totals: type[CopyCounts] | type[GroupCounts]) -> list[int]:
+    """The totals of all partitions, in the order of their fields."""
+    names = [field.name for field in fields(totals)]
+    schema = ", ".join(f"`{name}` bigint" for name in names)
+    parts = counted.mapInArrow(partial(sum_batches, totals), schema)
+    [summed] = parts.agg(*_sum_columns(*names)).collect()
+    return [int(summed[name] or 0) for name in names]
+
+
+def sum_batches(
+    totals: type[CopyCounts] | type[GroupCounts], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The totals of each batch of distinct rows or groups."""
+    for batch in batches:
+        counted = {name: batch.column(name).to_numpy() for name in batch.schema.names}
+        yield pa.RecordBatch.from_pylist([asdict(totals.of(counted))])
 
 
 def _add_answers(answers: Answers, frame: Any) -> Any:
