@@ -123,15 +123,11 @@ def fit_dask_ml(kind: str, workers: int, stack: ExitStack) -> Callable[[list[str
         frame = dd.read_parquet(paths)
         if kind == "texts":
             bag = frame["text"].to_bag()
-            x: Any = HashingVectorizer(alternate_sign=False, norm=None).fit_transform(bag)
-            model, classes = MultinomialNB(), ["neg", "pos"]
-        else:
-            x = frame.drop(columns="label").to_dask_array(lengths=True)
-            model, classes = SklearnGaussianNB(), [0, 1]
-        y = frame["label"].astype(object if kind == "texts" else int).to_dask_array(lengths=True)
-        if kind == "texts":
-            x.compute_chunk_sizes()
-        return Incremental(model).fit(x, y, classes=classes)
+            x: Any = HashingVectorizer(alternate_sign=False, norm=None).fit_transform(bag).compute_chunk_sizes()
+            y = frame["label"].astype(object).to_dask_array(lengths=True)
+            return Incremental(MultinomialNB()).fit(x, y, classes=["neg", "pos"])
+        cells = frame.to_dask_array(lengths=True)
+        return Incremental(SklearnGaussianNB()).fit(cells[:, :-1], cells[:, -1].astype(int), classes=[0, 1])
 
     return run
 
