@@ -7,7 +7,7 @@ INSTALL := $(if $(shell command -v uv),uv pip install -q --python $(PYTHON),$(PY
 BUILD_INPUTS := pyproject.toml setup.py src/priory/_kernel/*.pyx src/priory/_kernel/*.pxi src/priory/_kernel/*.h
 READY := $(VENV)/.ready-$(shell cat $(BUILD_INPUTS) | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test quick lint types tests format docs site examples coverage wheel lower-bounds figures benchmark clean
+.PHONY: help demo test quick lint types tests format docs site examples coverage test-engines engine-tests wheel lower-bounds figures benchmark clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -45,6 +45,12 @@ examples: $(READY) ## run the examples and terminal sessions of the documents, d
 	$(PYTEST) tests/test_documentation.py tests/test_terminal_sessions.py tests/test_notebooks.py
 	for script in docs/figures/*.py; do $(PYTHON) $$script || exit 1; done
 
+test-engines: ## the tests of Dask and Spark, in an environment of their own (Spark needs Java 17)
+	$(MAKE) engine-tests VENV=.venv-engines EXTRA=test,dask,spark
+
+engine-tests: $(READY)
+	$(PYTEST) tests/engines
+
 coverage: $(READY) ## all tests, and the lines that none of them runs
 	$(PYTEST) -n auto --cov=priory --cov-branch --cov-report=term-missing:skip-covered
 
@@ -79,7 +85,7 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/service_fuzz.py --write
 
 clean: ## remove what was built
-	rm -rf $(VENV) .venv-docs .venv-lower-bounds build dist src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so
+	rm -rf $(VENV) .venv-docs .venv-engines .venv-lower-bounds build dist src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so
 
 $(READY):
 	@test -x $(PYTHON) || (command -v uv >/dev/null && uv venv -q $(VENV)) || python3 -m venv $(VENV)

@@ -38,7 +38,7 @@ EXAMPLES_ON_PAGES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "engines.md"], ids=lambda p: p.name)  # needs clusters
 def test_examples_run(page):
     failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert failed == 0

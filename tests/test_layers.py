@@ -31,6 +31,7 @@ FOLDERS = [
     "workflows",
     "service",
     "client",
+    "engines",
     "cli",
     "__main__",
 ]
@@ -54,6 +55,9 @@ ALLOWED_ONLY_IN = {
     "h11": {"service"},
     "msgspec": {"service"},
     "httpx": {"client"},
+    "dask": {"engines"},
+    "distributed": {"engines"},
+    "pyspark": {"engines"},
     "fcntl": {"storage"},
     "msvcrt": {"storage"},
     "psutil": {"core"},

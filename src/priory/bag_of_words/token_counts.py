@@ -134,6 +134,20 @@ class TokenCounts(BagCounts):
             ) from None
         return replace(self, n=n, counts=np.where(n == 0, 0.0, counts)).drop_absent_tokens()
 
+    def drop_rare_tokens(self, max_tokens: int) -> TokenCounts:
+        """The record of the ``max_tokens`` most frequent tokens; ``missed`` says how much the others can have had.
+
+        >>> words = count_tokens(["win cash now", "cash later"], np.array([0, 1]), 2).drop_rare_tokens(1)
+        >>> words.tokens(), words.missed
+        (['cash'], 1.0)
+        """
+        if len(self) <= max_tokens:
+            return self
+        frequency = self.counts.sum(axis=1)
+        order = np.argsort(-frequency, kind="stable")  # of equals the first by their spelling
+        kept = self.take_tokens(np.sort(order[:max_tokens]))
+        return replace(kept, missed=self.missed + float(frequency[order[max_tokens]]))
+
     def drop_absent_tokens(self) -> TokenCounts:
         """The record without the tokens whose counts are all zero."""
         present = np.asarray(self.counts.any(axis=1))

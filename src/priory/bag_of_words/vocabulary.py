@@ -93,6 +93,10 @@ class Vocabulary(ABC):
         """Whether bags can be what ``read_bags`` returned: of tokens that are spelt out, or of possible buckets."""
         return len(bags.ends) > 0 or not len(bags.ids)
 
+    def drop_rare_tokens(self, records: tuple[BagCounts, ...]) -> tuple[BagCounts, ...]:
+        """The records with no more tokens than are kept while learning."""
+        return records
+
     def count_records(self, binary: bool) -> int:
         """The number of records that ``count`` returns."""
         return 1
@@ -161,6 +165,11 @@ class GrowingVocabulary(Vocabulary):
             )
             for kind in kinds
         )
+
+    def drop_rare_tokens(self, records: tuple[BagCounts, ...]) -> tuple[BagCounts, ...]:
+        if self.max_tokens is None:
+            return records
+        return tuple(check_words_kept(counts).drop_rare_tokens(self.max_tokens) for counts in records)
 
     def select_counts(self, records: tuple[BagCounts, ...]) -> TokenCounts:
         counts = check_words_kept(records[0])

@@ -288,7 +288,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             if extra:
                 warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
         self._check_columns(table, reset)
-        if not reset:
+        if not reset and "statistics_" in vars(self):
             self._check_label_types(table)
         table.check_finite()
         if self.missing == "error":
@@ -423,17 +423,21 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         super()._set_statistics(left)
 
     def _finish_fit(self, table: Table, group: Array, weight: Array | None) -> None:
+        self._check_learned()
+        if self.alpha == "loo":
+            self._choose_alpha(table, group, weight)
+        super()._finish_fit(table, group, weight)
+
+    def _check_learned(self) -> None:
+        """Raise an error if no cell was learned, and warn of columns and classes that say little."""
         filled = self._model().find_filled_columns()
         empty = [name for name in self._schema.names if name not in filled]
         if not filled:
             raise DataError("every cell of X is missing; there is nothing to learn from.")
         if empty:
-            warnings.warn(f"columns without a single value say nothing: {empty[:10]}", PrioryWarning, stacklevel=4)
+            warnings.warn(f"columns without a single value say nothing: {empty[:10]}", PrioryWarning, stacklevel=5)
         if (self.class_count_ <= 1).all():
-            warnings.warn("no class has two rows: how far each spreads is guessed", PrioryWarning, stacklevel=4)
-        if self.alpha == "loo":
-            self._choose_alpha(table, group, weight)
-        super()._finish_fit(table, group, weight)
+            warnings.warn("no class has two rows: how far each spreads is guessed", PrioryWarning, stacklevel=5)
 
     def _choose_alpha(self, table: Table, group: Array, weight: Array | None) -> None:
         """By leaving rows out: the statistics are the same under any prior, only the schema differs."""

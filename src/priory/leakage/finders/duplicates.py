@@ -52,10 +52,10 @@ def _find_copies_across(data: AuditData, exact: Array, loose: Array, p: float | 
         share = len(test_rows) / data.n_test
         more = len(test_rows) - int(same.sum())
         return Finding(
-            _rate_copies(share, p),
+            rate_copies(share, p),
             "duplicates",
             f"{share:.1%} of the test rows ({len(test_rows):,}) are also in the training table: {int(same.sum()):,} "
-            f"exactly ({kinds:,} distinct), {more:,} up to {LOOSE_MATCH_TEXT}{_format_chance_note(p)}",
+            f"exactly ({kinds:,} distinct), {more:,} up to {LOOSE_MATCH_TEXT}{format_chance_note(p)}",
             "Remove the copies from one side, then split by distinct rows.",
             rows=tuple(rows.tolist()),
             test_rows=tuple(test_rows.tolist()),
@@ -68,13 +68,15 @@ def _find_copies_across(data: AuditData, exact: Array, loose: Array, p: float | 
     yield Suspicion(None, finding)
 
 
-def _rate_copies(share: float, p: float | None) -> Severity:
+def rate_copies(share: float, p: float | None) -> Severity:
+    """How severe this share of copies is; ``p`` is the probability that they are chance."""
     if p is not None and p > FALSE_ALARM_LEVEL:
         return Severity.LOW
     return Severity.HIGH if share >= HIGH_COPY_SHARE else Severity.MEDIUM
 
 
-def _format_chance_note(p: float | None) -> str:
+def format_chance_note(p: float | None) -> str:
+    """What to add where copies may be chance."""
     return "; this may be chance" if p is not None and p > FALSE_ALARM_LEVEL else ""
 
 
@@ -95,10 +97,10 @@ def _find_copies_within(data: AuditData, exact: Array, loose: Array, p: float | 
         split = "" if data.n_test else "; a random split puts copies on both sides"
         agreeing = "" if data.labels is None else f" ({agreed:,} with the same label)"
         return Finding(
-            Severity.LOW if data.n_test else _rate_copies(share, p),
+            Severity.LOW if data.n_test else rate_copies(share, p),
             "duplicates",
             f"{len(extra) / len(loose):.1%} of the rows are copies: {copies:,} exactly{agreeing}, {more:,} up to "
-            f"{LOOSE_MATCH_TEXT}{_format_chance_note(p) or split}",
+            f"{LOOSE_MATCH_TEXT}{format_chance_note(p) or split}",
             "Remove the copies before splitting, or keep them together when splitting (groups).",
             rows=tuple(extra.tolist()),
             examples=tuple(data.format_row(int(i)) for i in extra[:5]),
@@ -161,7 +163,7 @@ def _find_label_conflicts(
 
     def finding() -> Finding:
         return Finding(
-            min(_rate_copies(len(rows) / data.n_train, p), Severity.MEDIUM),
+            min(rate_copies(len(rows) / data.n_train, p), Severity.MEDIUM),
             "conflicts",
             f"{len(rows):,} rows are equal in all columns but have different labels: "
             f"no model can predict {lost:,} of them",

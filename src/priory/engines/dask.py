@@ -1,0 +1,214 @@
+"""Learning from Dask data frames and bags, on whatever scheduler or cluster Dask uses.
+
+    frame = dask.dataframe.read_parquet("s3://bucket/mail/*.parquet")
+    model = priory.engines.dask.fit(NaiveBayes(), frame, target="label")
+
+Whoever has a Dask data frame has Dask and pandas: they are imported when they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from priory.engines.partitions import (
+    FAN_IN,
+    Answers,
+    ContextT,
+    PartitionedRows,
+    RecordT,
+    evaluate_partitions,
+    fit_partitions,
+    forget_partitions,
+)
+from priory.engines.row_copies import (
+    AuditedColumns,
+    CopyCounts,
+    GroupCounts,
+    choose_audited_columns,
+    make_findings,
+)
+from priory.errors import DataError
+from priory.estimators.parts import ModelT
+from priory.evaluation.scores import Scores
+from priory.leakage.findings import Findings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BAG_COLUMNS = ("text", "label")  # of a bag of pairs
+
+
+@dataclass(frozen=True)
+class DaskRows(PartitionedRows):
+    """The rows of a Dask data frame."""
+
+    frame: Any  # dask.dataframe.DataFrame
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(map(str, self.frame.columns))
+
+    @property
+    def strings(self) -> tuple[str, ...]:
+        from pandas.api.types import is_numeric_dtype
+
+        types = self.frame.dtypes
+        return tuple(str(name) for name in self.frame.columns if not is_numeric_dtype(types[name]))
+
+    def select_columns(self, names: Sequence[str]) -> DaskRows:
+        return DaskRows(self.frame[list(names)])
+
+    def reduce(
+        self,
+        context: ContextT,
+        count: Callable[[ContextT, Any], RecordT | None],
+        add: Callable[[Iterable[RecordT | None]], RecordT | None],
+    ) -> RecordT | None:
+        import dask
+
+        shared = dask.delayed(context, pure=True)
+        records = [dask.delayed(count)(shared, part) for part in self.frame.to_delayed()]
+        while len(records) > 1:
+            records = [dask.delayed(add)(records[at : at + FAN_IN]) for at in range(0, len(records), FAN_IN)]
+        total: RecordT | None = records[0].compute()
+        return total
+
+
+def fit(model: ModelT, frame: Any, target: str | None = None, sample_weight: str | None = None) -> ModelT:
+    """Learn from all rows of a Dask data frame or bag; the model is the one that ``model.fit`` makes of all rows.
+
+    Parameters
+    ----------
+    model : estimator
+        `priory.NaiveBayes`, `priory.TextClassifier`, `priory.BayesianLinearRegression` or a class of
+        `priory.naive_bayes`. It forgets what it had learned.
+    frame : dask.dataframe.DataFrame or dask.bag.Bag
+        A bag holds dicts, or pairs of a text and its label.
+    target : str
+        The column to predict; all other columns are learned from. Not needed for a bag of pairs.
+    sample_weight : str, optional
+        The column of weights.
+
+    Returns
+    -------
+    model
+    """
+    rows, target = _read_rows(frame, target)
+    return fit_partitions(model, rows, target, sample_weight)
+
+
+def forget(model: ModelT, frame: Any, target: str | None = None, sample_weight: str | None = None) -> ModelT:
+    """Unlearn all rows of a Dask data frame or bag: the model is as if it had never seen them."""
+    rows, target = _read_rows(frame, target)
+    return forget_partitions(model, rows, target, sample_weight)
+
+
+def evaluate(model: object, frame: Any, target: str | None = None) -> Scores:
+    """The scores of rows that the model has learned, each judged by a model that has not seen it.
+
+    At most 5,000 distinct rows are judged, or 100,000 by a model without corrections; they are a fair sample that does
+    not depend on the partitions.
+    """
+    rows, target = _read_rows(frame, target)
+    return evaluate_partitions(model, rows, target)
+
+
+def predict(model: object, frame: Any, name: str = "prediction") -> Any:
+    """The data frame with one more column, the model's answers; nothing is computed yet."""
+    return _add_answers(Answers.of(model, DaskRows(frame), "predict", name), frame)
+
+
+def predict_proba(model: object, frame: Any, name: str = "probability") -> Any:
+    """The data frame with one more column for the probability of each class; nothing is computed yet."""
+    return _add_answers(Answers.of(model, DaskRows(frame), "predict_proba", name), frame)
+
+
+def _add_answers(answers: Answers, frame: Any) -> Any:
+    import dask
+
+    meta = append_answers(frame._meta, answers)
+    return frame.map_partitions(append_answers, dask.delayed(answers, pure=True), meta=meta)
+
+
+def append_answers(rows: pd.DataFrame, answers: Answers) -> pd.DataFrame:
+    """Some rows with their answers."""
+    import pandas as pd
+
+    return rows.assign(**{name: pd.Series(column, rows.index) for name, column in answers.compute(rows).items()})
+
+
+def audit(train: Any, test: Any = None, target: str | None = None, groups: str | None = None) -> Findings:
+    """Find exact copies of rows, copies with other labels, and groups on both sides of a split, in any partitions.
+
+    `priory.audit` finds more, in tables that fit into memory: audit a sample too.
+
+    Parameters
+    ----------
+    train, test : dask.dataframe.DataFrame
+        With ``train`` alone the audit looks for what would leak once the table is split.
+    target, groups : str, optional
+        The column to predict, and the column that says which rows belong together.
+    """
+    import dask.dataframe as dd
+
+    columns = choose_audited_columns(list(map(str, train.columns)), target, groups)
+    sides = [_hash_frame(train, columns, True)]
+    if test is not None:
+        sides.append(_hash_frame(test, columns.without_absent(list(map(str, test.columns))), False))
+    rows = dd.concat(sides)
+    pairs = rows.groupby(["row", "label"])[["train", "test"]].sum(split_out=rows.npartitions).reset_index()
+    pairs = pairs.assign(largest=pairs["train"], labels=(pairs["train"] > 0).astype("int64"))
+    summed = {"train": "sum", "test": "sum", "labels": "sum", "largest": "max"}
+    kinds = pairs.groupby("row").agg(summed, split_out=rows.npartitions)
+    copies = CopyCounts(*_sum_totals(kinds, CopyCounts))
+    if groups is None or test is None:
+        return make_findings(copies, None, columns)
+    members = rows[rows["group"] != 0].groupby("group")[["train", "test"]].sum(split_out=rows.npartitions)
+    return make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
+
+
+def _hash_frame(frame: Any, columns: AuditedColumns, is_train: bool) -> Any:
+    meta = make_hash_frame(frame._meta, columns, is_train)
+    return frame.map_partitions(make_hash_frame, columns, is_train, meta=meta)
+
+
+def make_hash_frame(rows: pd.DataFrame, columns: AuditedColumns, is_train: bool) -> pd.DataFrame:
+    """The hashes of some rows."""
+    import pandas as pd
+
+    return pd.DataFrame(columns.hash_rows(rows, is_train))
+
+
+def _sum_totals(counted: Any, totals: type[CopyCounts] | type[GroupCounts]) -> list[int]:
+    """The totals of all partitions, in the order of their fields."""
+    import pandas as pd
+
+    meta = pd.DataFrame({field.name: pd.Series(dtype="int64") for field in fields(totals)})
+    summed = counted.map_partitions(sum_partition, totals, meta=meta).compute().sum()
+    return [int(summed[field.name]) for field in fields(totals)]
+
+
+def sum_partition(counted: pd.DataFrame, totals: type[CopyCounts] | type[GroupCounts]) -> pd.DataFrame:
+    """The totals of some distinct rows or groups, as a table of one row."""
+    import pandas as pd
+
+    return pd.DataFrame([asdict(totals.of({name: counted[name].to_numpy() for name in counted.columns}))])
+
+
+def _read_rows(frame: Any, target: str | None) -> tuple[DaskRows, str]:
+    """The rows of a data frame or bag, and the name of their target."""
+    import pandas as pd
+
+    if not hasattr(frame, "to_dataframe"):
+        if target is None:
+            raise DataError("which column is to be predicted? Give target=, the name of a column.")
+        return DaskRows(frame), target
+    [first] = frame.take(1, npartitions=-1)
+    if isinstance(first, dict):
+        if target is None:
+            raise DataError("which key is to be predicted? Give target=, a key of the dicts in the bag.")
+        return DaskRows(frame.to_dataframe(meta=pd.DataFrame([first]).iloc[:0])), target
+    names = (BAG_COLUMNS[0], target or BAG_COLUMNS[1])
+    return DaskRows(frame.to_dataframe(meta=pd.DataFrame([first], columns=list(names)).iloc[:0])), names[1]

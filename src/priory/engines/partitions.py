@@ -1,0 +1,233 @@
+"""What every engine does with partitioned rows: count each partition where it is, and add up the records.
+
+An engine provides `PartitionedRows.reduce`; everything else is here, once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from priory.core.name_suggestions import suggest_name
+from priory.core.typing import Array
+from priory.errors import DataError
+from priory.estimators.naive_bayes import NaiveBayes
+from priory.estimators.parts import (
+    MergeableModel,
+    ModelT,
+    add_parts,
+    check_judgeable_model,
+    check_mergeable_model,
+    check_undecayed,
+    find_open_columns,
+    finish_parts,
+    forget_learned,
+    judge_sample,
+    learn_part,
+    sample_part,
+    start_parts,
+    subtract_part,
+)
+from priory.estimators.text_classifier import TextClassifier
+from priory.evaluation.scores import Scores
+from priory.models.column_profile import Profiles, add_profiles, profile_columns
+from priory.models.row_sample import RowSample
+from priory.models.table_reading import read_table
+
+FAN_IN = 8  # records that one task of the tree adds up
+
+ContextT = TypeVar("ContextT")
+RecordT = TypeVar("RecordT")
+
+
+class PartitionedRows(ABC):
+    """A table whose rows lie in partitions: pandas data frames or Arrow tables."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+
+    @property
+    @abstractmethod
+    def strings(self) -> tuple[str, ...]:
+        """The columns that are not of numbers, as far as their types say."""
+
+    @abstractmethod
+    def select_columns(self, names: Sequence[str]) -> PartitionedRows:
+        """The same rows with some of the columns."""
+
+    @abstractmethod
+    def reduce(
+        self,
+        context: ContextT,
+        count: Callable[[ContextT, Any], RecordT | None],
+        add: Callable[[Iterable[RecordT | None]], RecordT | None],
+    ) -> RecordT | None:
+        """The sum of the records that ``count(context, rows)`` makes of each partition, by a tree of ``add``."""
+
+
+@dataclass(frozen=True)
+class RowColumns:
+    """Which columns are learned from, and which hold the target and the weight."""
+
+    features: tuple[str, ...]
+    target: str
+    weight: str | None = None
+
+    @classmethod
+    def of(cls, rows: PartitionedRows, target: str, weight: str | None = None) -> RowColumns:
+        for name in (target, weight):
+            if name is not None and name not in rows.names:
+                raise DataError(f"the table has no column {name!r}{suggest_name(name, rows.names)}.")
+        return cls(tuple(name for name in rows.names if name not in (target, weight)), target, weight)
+
+    def split(self, model: MergeableModel, rows: Any) -> tuple[Any, Any, Array | None]:
+        """Features, target and weight of some rows."""
+        weight = None if self.weight is None else np.asarray(rows[self.weight], dtype=float)
+        return select_features(model, rows, self.features), _read_target(rows, self.target), weight
+
+
+def select_features(model: MergeableModel, rows: Any, names: Sequence[str]) -> Any:
+    """The columns that a model learns from or answers to, as it takes them: Arrow goes to Priory's own readers only."""
+    if not isinstance(rows, pa.Table):
+        return rows[list(names)]
+    features = rows.select(list(names))
+    return features if isinstance(model, NaiveBayes | TextClassifier) else features.to_pandas()
+
+
+def _read_target(rows: Any, name: str) -> Any:
+    column = rows[name]
+    is_plain_arrow = (
+        isinstance(column, pa.ChunkedArray) and not column.null_count and not pa.types.is_string(column.type)
+    )
+    return column.to_numpy() if is_plain_arrow else column
+
+
+# -- learning ----------------------------------------------------------------------------------------------------------
+
+
+def fit_partitions(model: ModelT, rows: PartitionedRows, target: str, sample_weight: str | None) -> ModelT:
+    """Learn from all rows, forgetting whatever was learned before; the model is that of ``fit`` with all rows."""
+    check_mergeable_model(model)
+    columns = RowColumns.of(rows, target, sample_weight)
+    start = start_parts(model, columns.features, _profile_open_columns(model, rows, columns))
+    return finish_parts(model, rows.reduce((start, columns), learn_rows, add_parts))
+
+
+def forget_partitions(model: ModelT, rows: PartitionedRows, target: str, sample_weight: str | None) -> ModelT:
+    """Unlearn all rows, as if they had never been learned."""
+    check_mergeable_model(model)
+    check_undecayed(model)
+    columns = RowColumns.of(rows, target, sample_weight)
+    return subtract_part(model, rows.reduce((forget_learned(model), columns), learn_rows, add_parts))
+
+
+def learn_rows(context: tuple[Any, RowColumns], rows: Any) -> Any:
+    """A model of some rows; None if there are none."""
+    start, columns = context
+    return learn_part(start, *columns.split(start, rows)) if len(rows) else None
+
+
+def _profile_open_columns(model: MergeableModel, rows: PartitionedRows, columns: RowColumns) -> Profiles:
+    """A first pass over the columns whose schema no single partition can decide."""
+    strings = [name for name in columns.features if name in rows.strings]
+    names = find_open_columns(model, columns.features, strings)
+    if not names:
+        return {}
+    return rows.select_columns(names).reduce(names, profile_rows, sum_profiles) or {}
+
+
+def profile_rows(names: Sequence[str], rows: Any) -> Profiles | None:
+    """The profiles of some columns; None if there are no rows."""
+    return profile_columns(read_table(rows), names) if len(rows) else None
+
+
+def sum_profiles(profiles: Iterable[Profiles | None]) -> Profiles | None:
+    total: Profiles | None = None
+    for profile in profiles:
+        if profile is not None:
+            total = profile if total is None else add_profiles(total, profile)
+    return total
+
+
+# -- judging -----------------------------------------------------------------------------------------------------------
+
+
+def evaluate_partitions(model: object, rows: PartitionedRows, target: str) -> Scores:
+    """The scores of a fair sample of learned rows, each judged by ``total - own``."""
+    judged = check_judgeable_model(model)
+    sample = rows.reduce((judged, RowColumns.of(rows, target)), sample_rows, sum_samples)
+    if sample is None:
+        raise DataError("there are no rows to judge the model by.")
+    return judge_sample(judged, sample)
+
+
+def sample_rows(context: tuple[Any, RowColumns], rows: Any) -> RowSample | None:
+    """A fair sample of some learned rows; None if there are none."""
+    model, columns = context
+    return sample_part(model, *columns.split(model, rows)[:2]) if len(rows) else None
+
+
+def sum_samples(samples: Iterable[RowSample | None]) -> RowSample | None:
+    total: RowSample | None = None
+    for sample in samples:
+        if sample is not None:
+            total = sample if total is None else total + sample
+    return total
+
+
+# -- answering ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The columns that predictions add to a table: one, or one for each class."""
+
+    model: Any
+    features: tuple[str, ...]
+    names: tuple[str, ...]
+    method: str  # "predict" or "predict_proba"
+
+    @classmethod
+    def of(cls, model: Any, rows: PartitionedRows, method: str, name: str) -> Answers:
+        features = _find_features(model, rows)
+        names = (name,) if method == "predict" else tuple(f"{name}_{label}" for label in model.classes_.tolist())
+        taken = [added for added in names if added in rows.names]
+        if taken:
+            raise DataError(f"the table has a column {taken[0]!r} already; give another name.")
+        whole = model._materialise() if hasattr(model, "_materialise") else model  # corrections are derived once
+        return cls(whole, features, names, method)
+
+    def compute(self, rows: Any) -> dict[str, Array]:
+        """The answers to some rows, by the names of their columns."""
+        if not len(rows):
+            return {name: np.zeros(0, dtype=self.find_type()) for name in self.names}
+        answers = np.asarray(getattr(self.model, self.method)(select_features(self.model, rows, self.features)))
+        columns = answers[:, None] if answers.ndim == 1 else answers
+        return dict(zip(self.names, columns.T, strict=True))
+
+    def find_type(self) -> np.dtype[Any]:
+        """The type of the answers: object for strings."""
+        if self.method == "predict" and hasattr(self.model, "classes_"):
+            return np.asarray(self.model.classes_).dtype
+        return np.dtype(float)
+
+
+def _find_features(model: Any, rows: PartitionedRows) -> tuple[str, ...]:
+    """The columns that a model has learned; a model of texts answers to the only column, or to the one called text."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None and isinstance(model, TextClassifier):
+        names = rows.names if len(rows.names) == 1 else [name for name in rows.names if name == "text"]
+        if not names:
+            raise DataError("which column is the text? Give a table with one column, or call it 'text'.")
+    found = tuple(map(str, rows.names if names is None else names))
+    absent = [name for name in found if name not in rows.names]
+    if absent:
+        raise DataError(f"the table has no column {absent[0]!r}{suggest_name(absent[0], rows.names)}.")
+    return found

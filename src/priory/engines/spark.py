@@ -1,0 +1,254 @@
+"""Learning from Spark data frames: partitions come as Arrow batches, and records travel as cells of a data frame.
+
+    frame = spark.read.parquet("s3a://bucket/mail")
+    model = priory.engines.spark.fit(NaiveBayes(), frame, target="label")
+
+Only data frames are used, no RDDs, so that Spark Connect will do. Priory has to be installed where the executors run.
+Whoever has a Spark data frame has PySpark: it is imported when it is used.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from priory.core.typing import Array
+from priory.engines.partitions import (
+    FAN_IN,
+    Answers,
+    ContextT,
+    PartitionedRows,
+    RecordT,
+    evaluate_partitions,
+    fit_partitions,
+    forget_partitions,
+)
+from priory.engines.row_copies import (
+    HASH_COLUMNS,
+    AuditedColumns,
+    CopyCounts,
+    GroupCounts,
+    choose_audited_columns,
+    make_findings,
+)
+from priory.estimators.parts import ModelT
+from priory.evaluation.scores import Scores
+from priory.leakage.findings import Findings
+
+MIN_CHUNK_BYTES = 1 << 25  # of Arrow batches that are counted together
+USUAL_PARTITIONS = 64  # where Spark Connect does not say how many there are
+RECORD_SCHEMA = "record binary"
+
+
+@dataclass(frozen=True)
+class SparkRows(PartitionedRows):
+    """The rows of a Spark data frame."""
+
+    frame: Any  # pyspark.sql.DataFrame
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+    @property
+    def strings(self) -> tuple[str, ...]:
+        from pyspark.sql.types import BooleanType, NumericType
+
+        fields = self.frame.schema.fields
+        return tuple(field.name for field in fields if not isinstance(field.dataType, NumericType | BooleanType))
+
+    def select_columns(self, names: Sequence[str]) -> SparkRows:
+        return SparkRows(self.frame.select(*names))
+
+    def reduce(
+        self,
+        context: ContextT,
+        count: Callable[[ContextT, Any], RecordT | None],
+        add: Callable[[Iterable[RecordT | None]], RecordT | None],
+    ) -> RecordT | None:
+        shared = pickle.dumps(context)
+        records = self.frame.mapInArrow(partial(count_batches, shared, count, add), RECORD_SCHEMA)
+        width = self._count_partitions()
+        while width > 1:
+            width = -(-width // FAN_IN)
+            records = records.repartition(width).mapInArrow(partial(add_batches, add), RECORD_SCHEMA)
+        return add(pickle.loads(row.record) for row in records.toLocalIterator())
+
+    def _count_partitions(self) -> int:
+        from pyspark.errors import PySparkNotImplementedError
+
+        try:
+            return int(self.frame.rdd.getNumPartitions())
+        except PySparkNotImplementedError:
+            return USUAL_PARTITIONS
+
+
+def count_batches(
+    context: bytes,
+    count: Callable[[Any, Any], RecordT | None],
+    add: Callable[[Iterable[RecordT | None]], RecordT | None],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """One record of all batches of a partition, in a batch of one row."""
+    shared = pickle.loads(context)
+    return _pack_record(add(count(shared, rows) for rows in _join_batches(batches)))
+
+
+def add_batches(
+    add: Callable[[Iterable[RecordT | None]], RecordT | None], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """One record, the sum of those in all batches; one after the other is in memory."""
+    return _pack_record(add(pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(0)))
+
+
+def _join_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows in tables of a size that is quick to count."""
+    joined: list[pa.RecordBatch] = []
+    for batch in batches:
+        joined.append(batch)
+        if sum(kept.nbytes for kept in joined) >= MIN_CHUNK_BYTES:
+            yield pa.Table.from_batches(joined)
+            joined = []
+    if joined:
+        yield pa.Table.from_batches(joined)
+
+
+def _pack_record(record: object) -> Iterator[pa.RecordBatch]:
+    if record is not None:
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(record)], pa.binary())], ["record"])
+
+
+def fit(model: ModelT, frame: Any, target: str, sample_weight: str | None = None) -> ModelT:
+    """Learn from all rows of a Spark data frame; the model is the one that ``model.fit`` makes of all rows.
+
+    Parameters
+    ----------
+    model : estimator
+        `priory.NaiveBayes`, `priory.TextClassifier`, `priory.BayesianLinearRegression` or a class of
+        `priory.naive_bayes`. It forgets what it had learned.
+    frame : pyspark.sql.DataFrame
+    target : str
+        The column to predict; all other columns are learned from.
+    sample_weight : str, optional
+        The column of weights.
+
+    Returns
+    -------
+    model
+    """
+    return fit_partitions(model, SparkRows(frame), target, sample_weight)
+
+
+def forget(model: ModelT, frame: Any, target: str, sample_weight: str | None = None) -> ModelT:
+    """Unlearn all rows of a Spark data frame: the model is as if it had never seen them."""
+    return forget_partitions(model, SparkRows(frame), target, sample_weight)
+
+
+def evaluate(model: object, frame: Any, target: str) -> Scores:
+    """The scores of rows that the model has learned, each judged by a model that has not seen it.
+
+    At most 5,000 distinct rows are judged, or 100,000 by a model without corrections; they are a fair sample that does
+    not depend on the partitions.
+    """
+    return evaluate_partitions(model, SparkRows(frame), target)
+
+
+def predict(model: object, frame: Any, name: str = "prediction") -> Any:
+    """The data frame with one more column, the model's answers; nothing is computed yet."""
+    return _add_answers(Answers.of(model, SparkRows(frame), "predict", name), frame)
+
+
+def predict_proba(model: object, frame: Any, name: str = "probability") -> Any:
+    """The data frame with one more column for the probability of each class; nothing is computed yet."""
+    return _add_answers(Answers.of(model, SparkRows(frame), "predict_proba", name), frame)
+
+
+def audit(train: Any, test: Any = None, target: str | None = None, groups: str | None = None) -> Findings:
+    """Find exact copies of rows, copies with other labels, and groups on both sides of a split, in any partitions.
+
+    `priory.audit` finds more, in tables that fit into memory: audit a sample too.
+
+    Parameters
+    ----------
+    train, test : pyspark.sql.DataFrame
+        With ``train`` alone the audit looks for what would leak once the table is split.
+    target, groups : str, optional
+        The column to predict, and the column that says which rows belong together.
+    """
+    columns = choose_audited_columns(train.columns, target, groups)
+    rows = _hash_frame(train, columns, True)
+    if test is not None:
+        rows = rows.union(_hash_frame(test, columns.without_absent(test.columns), False))
+    pairs = rows.groupBy("row", "label").agg(*_sum_columns("train", "test"))
+    pairs = pairs.selectExpr("row", "train", "test", "cast(train > 0 as bigint) as labels", "train as largest")
+    kinds = pairs.groupBy("row").agg(*_sum_columns("train", "test", "labels"), *_sum_columns("largest", how="max"))
+    copies = CopyCounts(*_sum_totals(kinds, CopyCounts))
+    if groups is None or test is None:
+        return make_findings(copies, None, columns)
+    members = rows.where("group != 0").groupBy("group").agg(*_sum_columns("train", "test"))
+    return make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
+
+
+def _sum_columns(*names: str, how: str = "sum") -> list[Any]:
+    from pyspark.sql import functions
+
+    return [getattr(functions, how)(name).alias(name) for name in names]
+
+
+def _hash_frame(frame: Any, columns: AuditedColumns, is_train: bool) -> Any:
+    schema = ", ".join(f"`{name}` bigint" for name in HASH_COLUMNS)
+    return frame.mapInArrow(partial(hash_batches, columns, is_train), schema)
+
+
+def hash_batches(
+    columns: AuditedColumns, is_train: bool, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The hashes of rows."""
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict(columns.hash_rows(pa.Table.from_batches([batch]), is_train))
+
+
+def _sum_totals(counted: Any, totals: type[CopyCounts] | type[GroupCounts]) -> list[int]:
+    """The totals of all partitions, in the order of their fields."""
+    names = [field.name for field in fields(totals)]
+    schema = ", ".join(f"`{name}` bigint" for name in names)
+    parts = counted.mapInArrow(partial(sum_batches, totals), schema)
+    [summed] = parts.agg(*_sum_columns(*names)).collect()
+    return [int(summed[name] or 0) for name in names]
+
+
+def sum_batches(
+    totals: type[CopyCounts] | type[GroupCounts], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The totals of each batch of distinct rows or groups."""
+    for batch in batches:
+        counted = {name: batch.column(name).to_numpy() for name in batch.schema.names}
+        yield pa.RecordBatch.from_pylist([asdict(totals.of(counted))])
+
+
+def _add_answers(answers: Answers, frame: Any) -> Any:
+    from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+
+    types = {"f": DoubleType(), "i": LongType(), "b": BooleanType()}
+    added = types.get(answers.find_type().kind, StringType())
+    schema = StructType([*frame.schema.fields, *(StructField(name, added) for name in answers.names)])
+    return frame.mapInArrow(partial(append_answers, pickle.dumps(answers)), schema)
+
+
+def append_answers(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of rows with their answers."""
+    answers: Answers = pickle.loads(pickled)
+    for batch in batches:
+        for name, column in answers.compute(pa.Table.from_batches([batch])).items():
+            batch = batch.append_column(name, _make_arrow_column(column))
+        yield batch
+
+
+def _make_arrow_column(column: Array) -> pa.Array:
+    return pa.array([str(value) for value in column] if column.dtype.kind == "O" else np.ascontiguousarray(column))

@@ -1,0 +1,114 @@
+"""What the schema of a column is decided by, as a record that adds: the profiles of parts make that of the whole table.
+
+Whether strings are labels or a text depends on how many of them differ, and on their words. Of all distinct strings the
+profile keeps those with the smallest hashes: how often each occurs, and how many words it has. Up to
+`MAX_VALUES_KEPT` distinct strings it decides exactly as the whole table would; beyond that they are a fair sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from priory.bag_of_words.tokenizer import estimate_word_count
+from priory.core.typing import Array, ColumnKind
+from priory.errors import KindError
+from priory.families.value_counts import encode_values
+from priory.models.cells import hash_value
+from priory.models.table import Column, Table
+
+MAX_VALUES_KEPT = 10_000
+NO_LIMIT = (1 << 64) - 1  # above every hash: no value was dropped
+
+
+def make_no_hashes() -> Array:
+    return np.zeros(0, dtype=np.uint64)
+
+
+def make_no_counts() -> Array:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnProfile:
+    """The kind of a column, whether its numbers are all 0 or 1, and a fair sample of its distinct strings."""
+
+    kind: ColumnKind = "empty"
+    is_binary: bool = True
+    limit: int = NO_LIMIT  # the hashes of all values are below
+    hashes: Array = field(default_factory=make_no_hashes)  # (values,), sorted
+    times: Array = field(default_factory=make_no_counts)  # (values,): how often each occurs
+    words: Array = field(default_factory=make_no_counts)  # (values,): how many words each has
+
+    @classmethod
+    def of(cls, table: Table, position: int) -> ColumnProfile:
+        kind = table.column_kinds()[table.names[position]]
+        if not table.find_filled_columns()[position]:
+            return cls()
+        if kind != "label":
+            return cls(kind, kind == "number" and table.is_binary(position))
+        codes, values = table.labels([position]).codes[:, 0], table.labels([position]).values[0]
+        times = np.bincount(codes[codes >= 0], minlength=len(values))
+        hashes = np.array([hash_value(value) for value in values.tolist()], dtype=np.uint64)
+        words = np.array([estimate_word_count(str(value)) for value in values.tolist()], dtype=np.int64)
+        used = np.flatnonzero(times)
+        order = used[np.argsort(hashes[used], kind="stable")]
+        return cls(kind, False, NO_LIMIT, hashes[order], times[order], words[order])._trim()
+
+    def __add__(self, other: ColumnProfile) -> ColumnProfile:
+        hashes, first, place = np.unique(np.append(self.hashes, other.hashes), return_index=True, return_inverse=True)
+        times = np.zeros(len(hashes), dtype=np.int64)
+        np.add.at(times, place, np.append(self.times, other.times))
+        words = np.append(self.words, other.words)[first]
+        kind = self.kind if other.kind == "empty" else other.kind
+        limit = min(self.limit, other.limit)
+        return ColumnProfile(kind, self.is_binary and other.is_binary, limit, hashes, times, words)._trim()
+
+    def _trim(self) -> ColumnProfile:
+        """The values below the limit, and at most `MAX_VALUES_KEPT` of them."""
+        limit = min(self.limit, int(self.hashes[MAX_VALUES_KEPT])) if len(self.hashes) > MAX_VALUES_KEPT else self.limit
+        n = int(np.searchsorted(self.hashes, np.uint64(limit)))
+        return ColumnProfile(self.kind, self.is_binary, limit, self.hashes[:n], self.times[:n], self.words[:n])
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether the strings are texts: most cells differ, and have three words or more on average."""
+        n_values = len(self.hashes)
+        return 2 * n_values > int(self.times.sum()) and int(self.words.sum()) >= 3 * n_values
+
+    def make_example(self) -> Column:
+        """A column of two cells that a schema takes for what the profile is of."""
+        if self.kind == "number":
+            return Column("number", np.array([0.0, 1.0] if self.is_binary else [0.5, 0.5]))
+        if self.kind == "label":
+            cells = ["one short text", "two short texts"] if self.is_prose else ["label", "label"]
+            return Column("label", labels=encode_values(np.array(cells, dtype=object)))
+        return Column("empty")
+
+
+Profiles = Mapping[str, ColumnProfile]
+
+
+def profile_columns(table: Table, names: Collection[str]) -> dict[str, ColumnProfile]:
+    """The profiles of some columns of a table."""
+    return {name: ColumnProfile.of(table, place) for place, name in enumerate(table.names) if name in names}
+
+
+def add_profiles(one: Profiles, other: Profiles) -> dict[str, ColumnProfile]:
+    """The profiles of two parts of a table as those of the whole."""
+    for name in one:
+        kinds = one[name].kind, other[name].kind
+        if "empty" not in kinds and kinds[0] != kinds[1]:
+            raise KindError(
+                f"column {name!r} holds {kinds[0]}s in one partition and {kinds[1]}s in another; "
+                "make it one or the other."
+            )
+    return {name: one[name] + other[name] for name in one}
+
+
+def make_example_table(names: Collection[str], profiles: Profiles) -> Table:
+    """A table of two rows whose schema is that of all rows; columns without a profile are open."""
+    columns = tuple(profiles[name].make_example() if name in profiles else Column("empty") for name in names)
+    return Table(2, tuple(names), True, columns)

@@ -1,0 +1,79 @@
+"""The rows that both engines learn from, the models that one process makes of them, and their bytes."""
+
+import numpy as np
+import pandas as pd
+
+import priory
+
+N_ROWS = 700
+
+
+def make_mixed_table():
+    """Numbers with holes, labels, a text, a column that is empty but for a few rows, and the label."""
+    random = np.random.default_rng(1)
+    label = random.choice(["ham", "spam"], N_ROWS)
+    words = np.array([f"word{i}" for i in range(300)])
+    notes = [" ".join(random.choice(words[:150] if side == "ham" else words[100:], 8)) for side in label]
+    rare = np.full(N_ROWS, None, dtype=object)
+    rare[[3, 300, 690]] = "seen"
+    size = random.normal(5.0, 2.0, N_ROWS) + (label == "spam")
+    size[random.random(N_ROWS) < 0.2] = np.nan
+    return pd.DataFrame(
+        {
+            "size": size,
+            "links": random.poisson(np.where(label == "spam", 3, 1)),
+            "sender": random.choice(["work", "home", "shop"], N_ROWS),
+            "note": notes,
+            "rare": rare,
+            "label": label,
+        }
+    )
+
+
+def make_texts():
+    return make_mixed_table()[["note", "label"]].rename(columns={"note": "text"})
+
+
+def make_amounts():
+    random = np.random.default_rng(2)
+    x = random.normal(size=(N_ROWS, 3)) * [1.0, 100.0, 1e-3]
+    return pd.DataFrame(
+        {"a": x[:, 0], "b": x[:, 1], "c": x[:, 2], "y": x @ [2.0, 0.1, 5.0] + random.normal(size=N_ROWS)}
+    )
+
+
+TASKS = {
+    "mixed table": (priory.NaiveBayes, make_mixed_table, "label"),
+    "text": (priory.TextClassifier, make_texts, "label"),
+    "regression": (priory.BayesianLinearRegression, make_amounts, "y"),
+}
+
+
+def read_bytes(model, folder):
+    """The bytes of the model's file."""
+    priory.save(model, folder / "model.priory")
+    return (folder / "model.priory").read_bytes()
+
+
+def fit_in_one_process(task, rows=slice(None)):
+    make_model, make_rows, target = TASKS[task]
+    table = make_rows().iloc[rows]
+    return make_model().fit(table.drop(columns=target), table[target])
+
+
+def make_leaky_split():
+    """Two tables that share 30 rows; 20 rows are in the first one twice, five of them with another label."""
+    random = np.random.default_rng(4)
+    rows = pd.DataFrame({"dose": random.normal(size=400), "note": [f"visit number {i}" for i in range(400)]})
+    rows = rows.assign(patient=[f"p{i // 4}" for i in range(400)], ill=random.choice(["no", "yes"], 400))
+    twice = rows.iloc[:20].copy()
+    twice.iloc[:5, 3] = np.where(twice["ill"].iloc[:5] == "no", "yes", "no")
+    return pd.concat([rows.iloc[:300], twice]), pd.concat([rows.iloc[260:290], rows.iloc[300:]])
+
+
+AUDIT = [
+    "23.1% of the test rows (30) are also in the training table exactly (30 distinct)",
+    "23.1% of the test rows belong to a group that is also in the training table by 'patient' (8 values)",
+    "10 rows are equal in all columns but have different labels: no model can predict 5 of them",
+    "6.2% of the rows are exact copies: 20 (15 with the same label)",
+]

@@ -1,0 +1,126 @@
+"""Spark: any partitioning gives the bytes of one process, tasks that fail included."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'priory[spark]'")
+if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    pytest.skip("Spark needs Java 17, and there is no java", allow_module_level=True)
+
+import pyarrow as pa
+
+import priory
+from engine_data import (
+    AUDIT,
+    TASKS,
+    fit_in_one_process,
+    make_amounts,
+    make_leaky_split,
+    make_mixed_table,
+    make_texts,
+    read_bytes,
+)
+from priory.engines import spark as engine
+from priory.errors import DataError, NotLearnedError
+from priory.naive_bayes import GaussianNB
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def spark(local_spark_settings):
+    """Two threads on this machine that nobody else can reach; a task may fail three times."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.master("local[2,4]").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def partition(spark, rows, n_partitions):
+    return spark.createDataFrame(pa.Table.from_pandas(rows, preserve_index=False)).repartition(n_partitions)
+
+
+@pytest.mark.parametrize(
+    ("task", "n_partitions"),
+    [("mixed table", 1), ("mixed table", 7), ("text", 2), ("text", 100), ("regression", 1), ("regression", 7)],
+)
+def test_any_partitioning_gives_the_bytes_of_one_process(spark, task, n_partitions, tmp_path):
+    make_model, make_rows, target = TASKS[task]
+    rows = make_rows().sample(frac=1, random_state=n_partitions)
+    model = engine.fit(make_model(), partition(spark, rows, n_partitions), target=target)
+    assert read_bytes(model, tmp_path) == read_bytes(fit_in_one_process(task), tmp_path)
+
+
+def test_a_task_that_fails_once_does_not_change_the_model(spark, tmp_path):
+    mark = str(tmp_path / "failed")
+
+    def fail_once(batches):
+        for batch in batches:
+            if not os.path.exists(mark):
+                open(mark, "w").close()
+                raise RuntimeError("this task fails once")
+            yield batch
+
+    rows = partition(spark, make_texts(), 3)
+    model = engine.fit(priory.TextClassifier(), rows.mapInArrow(fail_once, rows.schema), target="label")
+    assert os.path.exists(mark)
+    assert read_bytes(model, tmp_path) == read_bytes(fit_in_one_process("text"), tmp_path)
+
+
+def test_drop_ins_learn_from_arrow(spark, tmp_path):
+    rows = make_amounts().assign(y=make_amounts()["y"] > 0)
+    model = engine.fit(GaussianNB(), partition(spark, rows, 2), target="y")
+    whole = GaussianNB().fit(rows[["a", "b", "c"]], rows["y"])
+    assert read_bytes(model, tmp_path) == read_bytes(whole, tmp_path)
+
+
+def test_rows_from_parquet_are_forgotten_as_if_never_seen(spark, tmp_path):
+    rows = make_mixed_table()
+    for name, part in (("a", rows.iloc[:500]), ("b", rows.iloc[500:])):
+        part.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    model = engine.fit(priory.NaiveBayes(), spark.read.parquet(f"{tmp_path}/*.parquet"), target="label")
+    engine.forget(model, spark.read.parquet(f"{tmp_path}/b.parquet"), target="label")
+    assert read_bytes(model, tmp_path) == read_bytes(fit_in_one_process("mixed table", slice(500)), tmp_path)
+    strange = partition(spark, rows.iloc[:1].assign(sender="nobody"), 1)
+    with pytest.raises(NotLearnedError, match="was not learned, or not this often"):
+        engine.forget(model, strange, target="label")
+
+
+def test_answers_are_those_of_the_model(spark):
+    rows, model = make_mixed_table().assign(row=np.arange(700)), fit_in_one_process("mixed table")
+    answered = engine.predict_proba(model, engine.predict(model, partition(spark, rows, 3)))
+    assert answered.columns == [*rows.columns, "prediction", "probability_ham", "probability_spam"]
+    table = answered.toArrow().sort_by("row")
+    features = rows.drop(columns=["label", "row"])
+    assert table["prediction"].to_pylist() == model.predict(features).tolist()
+    np.testing.assert_allclose(table["probability_spam"].to_numpy(), model.predict_proba(features)[:, 1])
+
+
+def test_scores_are_those_of_one_process(spark):
+    model, rows = fit_in_one_process("text"), make_texts()
+    scores = engine.evaluate(model, partition(spark, rows, 4), target="label")
+    assert scores.log_loss == model.evaluate(rows["text"], rows["label"]).log_loss
+
+
+def test_mistakes_are_explained(spark):
+    rows = partition(spark, make_texts(), 1)
+    with pytest.raises(DataError, match=r"the table has no column 'lable' \(did you mean 'label'\?\)"):
+        engine.fit(priory.TextClassifier(), rows, target="lable")
+
+
+def test_copies_and_groups_are_found_across_partitions(spark):
+    train, test = (partition(spark, side, 3) for side in make_leaky_split())
+    assert [finding.what for finding in engine.audit(train, test, target="ill", groups="patient")] == AUDIT
+    [alone] = engine.audit(train, target="patient").of("duplicates")
+    assert (
+        alone.what
+        == "4.7% of the rows are exact copies: 15 (15 with the same label); a random split puts copies on both sides"
+    )

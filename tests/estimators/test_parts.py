@@ -1,0 +1,178 @@
+"""Learning in parts equals learning all rows at once, bit for bit, however the rows are dealt to the parts."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import priory
+from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
+from priory.estimators.parts import (
+    add_parts,
+    check_mergeable_model,
+    find_open_columns,
+    finish_parts,
+    forget_learned,
+    judge_sample,
+    learn_part,
+    sample_part,
+    start_parts,
+    subtract_part,
+)
+from priory.models.column_profile import ColumnProfile, add_profiles, profile_columns
+from priory.models.table_reading import read_table
+from priory.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
+
+N_ROWS = 120
+RANDOM = np.random.default_rng(0)
+WORDS = [f"word{i}" for i in range(60)]
+LABELS = RANDOM.choice(["no", "yes"], N_ROWS)
+TABLE = pd.DataFrame(
+    {
+        "age": np.where(RANDOM.random(N_ROWS) < 0.2, np.nan, RANDOM.normal(40, 10, N_ROWS) + 9 * (LABELS == "yes")),
+        "city": RANDOM.choice(["Bonn", "Rome", "Oslo"], N_ROWS),
+        "note": [" ".join(RANDOM.choice(WORDS, 5)) for _ in range(N_ROWS)],
+        "rare": [None] * (N_ROWS - 1) + ["once"],
+    }
+)
+COUNTS = pd.DataFrame(RANDOM.poisson(3, (N_ROWS, 4)), columns=list("abcd"))
+WEIGHTS = RANDOM.integers(0, 3, N_ROWS).astype(float)
+AMOUNT = COUNTS["a"] * 2.5 - COUNTS["b"] + RANDOM.normal(size=N_ROWS)
+CASES = {
+    "mixed table": (priory.NaiveBayes(), TABLE, LABELS, None),
+    "weights": (priory.NaiveBayes(), TABLE, LABELS, WEIGHTS),
+    "nothing kept": (priory.NaiveBayes(memory=0), TABLE, LABELS, None),
+    "few rows kept": (priory.NaiveBayes(memory=20), TABLE, LABELS, None),
+    "textbook": (priory.NaiveBayes.textbook(m=1), TABLE.drop(columns="note"), LABELS, None),
+    "declared classes": (priory.NaiveBayes(class_prior=[0.2, 0.8]), TABLE[["age"]], LABELS, WEIGHTS),
+    "text": (priory.TextClassifier(), TABLE[["note"]], LABELS, None),
+    "text, dropped words": (priory.TextClassifier("multinomial", min_df=3), TABLE[["note"]], LABELS, WEIGHTS),
+    "hashed text": (priory.TextClassifier(buckets=64), TABLE[["note"]], LABELS, None),
+    "GaussianNB": (GaussianNB(), COUNTS, LABELS, WEIGHTS),
+    "MultinomialNB": (MultinomialNB(), COUNTS, LABELS, None),
+    "CategoricalNB": (CategoricalNB(), COUNTS, LABELS, None),
+    "regression": (priory.BayesianLinearRegression(), COUNTS, AMOUNT.to_numpy(), WEIGHTS),
+    "regression with labels": (priory.BayesianLinearRegression(), TABLE[["age", "city"]], AMOUNT.to_numpy(), None),
+}
+
+
+def read_bytes(model, path):
+    priory.save(model, path)
+    return path.read_bytes()
+
+
+def split_rows(order, cuts):
+    return [rows for rows in np.split(order, sorted(cuts)) if len(rows)]
+
+
+def profile_parts(model, X, parts):
+    names = [str(name) for name in X.columns]
+    open_columns = find_open_columns(model, names, [n for n in names if not pd.api.types.is_numeric_dtype(X[n])])
+    profiles = [profile_columns(read_table(X.iloc[rows]), open_columns) for rows in parts]
+    total = profiles[0]
+    for profile in profiles[1:]:
+        total = add_profiles(total, profile)
+    return names, total
+
+
+def fit_in_parts(model, X, y, weight, parts):
+    start = start_parts(model, *profile_parts(model, X, parts))
+    learned = [learn_part(start, X.iloc[r], y[r], None if weight is None else weight[r]) for r in parts]
+    half = len(learned) // 2
+    return finish_parts(model, add_parts([add_parts(learned[:half]), add_parts(learned[half:])]))
+
+
+@pytest.mark.parametrize("case", CASES)
+@settings(max_examples=4)
+@given(order=st.permutations(range(N_ROWS)), cuts=st.sets(st.integers(1, N_ROWS - 1), max_size=12))
+def test_any_parts_make_the_model_of_all_rows(case, order, cuts, tmp_path_factory):
+    model, X, y, weight = CASES[case]
+    folder = tmp_path_factory.mktemp("parts")
+    parts = split_rows(np.array(order), cuts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrioryWarning)
+        whole = read_bytes(type(model)(**model.get_params()).fit(X, y, sample_weight=weight), folder / "whole.priory")
+        in_parts = fit_in_parts(type(model)(**model.get_params()), X, y, weight, parts)
+    assert read_bytes(in_parts, folder / "parts.priory") == whole
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != "few rows kept"])  # rows do not return to a sample
+def test_forgetting_parts_is_never_having_seen_them(case, tmp_path):
+    model, X, y, weight = CASES[case]
+    kept, gone = np.arange(0, 80), np.arange(80, N_ROWS)
+    weights = [None if weight is None else weight[rows] for rows in (kept, gone)]
+    if weight is not None:
+        weights = [w + 1 for w in weights]  # a class may not vanish
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrioryWarning)
+        never = type(model)(**model.get_params()).fit(X.iloc[kept], y[kept], sample_weight=weights[0])
+        every = None if weight is None else np.concatenate(weights)
+        taught = type(model)(**model.get_params()).fit(X, y, sample_weight=every)
+    start = forget_learned(taught)
+    halves = [gone[:15], gone[15:]]
+    parts = [learn_part(start, X.iloc[r], y[r], None if weight is None else weights[1][r - 80]) for r in halves]
+    subtract_part(taught, add_parts(parts))
+    for forgot in (never, taught):
+        if getattr(forgot, "memory", None) == 0:
+            forgot._forget_corrections()  # they cannot be derived again
+            forgot.__dict__.pop("stale_", None)
+    assert read_bytes(taught, tmp_path / "forgot.priory") == read_bytes(never, tmp_path / "never.priory")
+
+
+def test_parts_that_were_not_learned_cannot_be_forgotten():
+    model = priory.TextClassifier().fit(["win cash", "see you"], ["spam", "ham"])
+    part = learn_part(forget_learned(model), ["win a prize"], ["spam"])
+    with pytest.raises(NotLearnedError, match="token 'prize' was not learned, or not this often; forget only rows"):
+        subtract_part(model, part)
+    assert model.class_count_.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("calibrate", ["loo", False])
+def test_scores_of_a_sample_are_those_of_evaluate(calibrate):
+    model = priory.NaiveBayes(calibrate=calibrate).fit(TABLE[["age", "city"]], LABELS)
+    halves = [sample_part(model, TABLE[["age", "city"]][rows], LABELS[rows]) for rows in (slice(50), slice(50, None))]
+    scores, whole = judge_sample(model, halves[1] + halves[0]), model.evaluate(TABLE[["age", "city"]], LABELS)
+    assert scores.log_loss.value == pytest.approx(whole.log_loss.value, abs=1e-12)
+    assert scores.accuracy.value == pytest.approx(whole.accuracy.value, abs=1e-12)
+
+
+def test_a_model_that_does_not_add_is_refused():
+    with pytest.raises(KindError, match="a MDLTreeClassifier cannot be learned in parts; use NaiveBayes, "):
+        check_mergeable_model(priory.MDLTreeClassifier())
+    with pytest.raises(DataError, match="alpha='loo' is chosen by fit, from all rows at once; give alpha a number"):
+        check_mergeable_model(priory.NaiveBayes(alpha="loo"))
+
+
+def test_parts_of_different_kinds_name_the_column_and_both_kinds():
+    parts = [pd.DataFrame({"size": [1, 2]}, dtype=object), pd.DataFrame({"size": ["small"]}, dtype=object)]
+    profiles = [profile_columns(read_table(part), ["size"]) for part in parts]
+    with pytest.raises(KindError, match="column 'size' holds numbers in one partition and labels in another"):
+        add_profiles(*profiles)
+
+
+def test_a_profile_of_many_values_is_fair_and_does_not_depend_on_order(monkeypatch):
+    monkeypatch.setattr("priory.models.column_profile.MAX_VALUES_KEPT", 50)
+    cells = [f"value number {i} of many" for i in range(300)] * 3
+    profiles = [ColumnProfile.of(read_table({"x": cells[at::4]}), 0) for at in range(4)]
+    forward, backward = (sum(parts[1:], start=parts[0]) for parts in (profiles, profiles[::-1]))
+    assert forward.hashes.tolist() == backward.hashes.tolist()
+    assert set(forward.times.tolist()) == {3}
+    assert not forward.is_prose
+
+
+def test_merged_vocabularies_stay_within_their_bound():
+    texts = [" ".join(RANDOM.choice(WORDS, 30)) for _ in range(60)]
+    labels = ["a", "b"] * 30
+    model = priory.TextClassifier("multinomial", max_tokens=20, calibrate=False)
+    start = start_parts(model, ["text"], {})
+    total = add_parts(learn_part(start, texts[at : at + 6], labels[at : at + 6]) for at in range(0, 60, 6))
+    exact = priory.TextClassifier("multinomial", calibrate=False).fit(texts, labels)
+    counts, [record] = dict(zip(exact.vocabulary_, exact.counts_, strict=True)), total.statistics_.parts
+    assert len(record) <= 20
+    for token, count in zip(record.tokens(), record.counts, strict=True):
+        assert (count <= counts[token]).all()
+        assert (counts[token] - count <= record.missed).all()
+    assert all((counts[token] <= record.missed).all() for token in set(counts) - set(record.tokens()))
