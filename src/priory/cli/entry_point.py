@@ -37,6 +37,8 @@ from priory.errors import MissingDependencyError, ModelFileError, ModelTooLargeE
 
 EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
 
+QUICK_COMMANDS = {"predict", "explain", "learn", "forget", "inspect"}  # they do without what takes long to import
+
 
 @click.group(
     cls=OrderedGroup,
@@ -144,6 +146,8 @@ def format_error_message(error: Exception) -> str:
 
 def entry() -> NoReturn:
     """What the ``priory`` program runs: a process of its own, in which nobody else uses the models."""
-    avoid_import("sklearn")
-    ImportBlocker("pandas").install()
+    command = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
+    if command in QUICK_COMMANDS:
+        avoid_import("sklearn")
+        ImportBlocker("pandas").install()
     sys.exit(main())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import chi2_contingency
+import scipy
 
 from priory.core.typing import Array
 from priory.evaluation.score_table import align_text_columns
@@ -84,7 +84,9 @@ def score_groups(scores: Scores, groups: Sequence[str] | Array, column: str) -> 
     parts = {str(names[g]): take_scored_rows(scores, codes == g) for g in np.argsort(-counts, kind="stable")}
     right = np.array([[(one.answer == one.truth).sum(), (one.answer != one.truth).sum()] for one in parts.values()])
     tested = len(parts) > 1 and bool((right.sum(axis=0) > 0).all())
-    return GroupScores(column, parts, float(chi2_contingency(right, correction=False).pvalue) if tested else 1.0)
+    return GroupScores(
+        column, parts, float(scipy.stats.chi2_contingency(right, correction=False).pvalue) if tested else 1.0
+    )
 
 
 def take_scored_rows(scores: Scores, rows: Array) -> Scores:
