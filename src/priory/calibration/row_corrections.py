@@ -8,6 +8,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from math import exp
+from math import log as log_number
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from priory.core.logspace import log, log_normalise_row
 from priory.core.typing import Array
 from priory.models.evidence_terms import MIN_RELATIVE_LOG_LIKELIHOOD
 from priory.models.open_model import RowEvidence
+
+MAX_VALUES_FOR_PYTHON = 40  # classes x parts; arrays are quicker for more
 
 
 class RowCodes:
@@ -178,6 +182,8 @@ def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int) -> T
     What a row says about the weights and exponents is added to the precision of the belief, and the step is the slope
     of the row's log loss divided by it: the more rows a belief rests on, the less one of them moves it.
     """
+    if evidence.values.size <= MAX_VALUES_FOR_PYTHON:
+        return _step_few_values(tempering, evidence, group)
     parts, size = evidence.parts, len(tempering.weights)
     weights, exponents, precision = tempering.weights.copy(), tempering.exponents.copy(), tempering.precision.copy()
     own_weights = weights[parts]
@@ -199,3 +205,27 @@ def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int) -> T
         np.minimum(np.maximum(exponents, -MAX_EXPONENT), MAX_EXPONENT),
         precision,
     )
+
+
+def _step_few_values(tempering: Tempering, evidence: RowEvidence, group: int) -> Tempering:
+    """The same step number by number: of few numbers, quicker than with arrays."""
+    weights, exponents = tempering.weights.tolist(), tempering.exponents.tolist()
+    precision, size = tempering.precision.tolist(), len(weights)
+    parts, lengths = evidence.parts.tolist(), evidence.lengths.tolist()
+    shrink = [length ** -exponents[part] for part, length in zip(parts, lengths, strict=True)]
+    values = [[x * s for x, s in zip(row, shrink, strict=True)] for row in subtract_best(evidence.values).tolist()]
+    logits = [sum(weights[part] * x for part, x in zip(parts, row, strict=True)) for row in values]
+    top = max(logits)
+    answer = [exp(logit - top) for logit in logits]
+    total = sum(answer)
+    for place, (part, length) in enumerate(zip(parts, lengths, strict=True)):
+        column = [row[place] for row in values]
+        expected = sum(p * x for p, x in zip(answer, column, strict=True)) / total
+        spread = sum(p * x * x for p, x in zip(answer, column, strict=True)) / total - expected * expected
+        slope, logs = expected - column[group], -log_number(length) * weights[part]
+        precision[part] += spread
+        precision[size + part] += spread * logs * logs
+        weight = weights[part] - slope / precision[part]
+        weights[part] = min(max(weight, 0.0 if part else -MAX_WEIGHT), MAX_WEIGHT)
+        exponents[part] = min(max(exponents[part] - slope * logs / precision[size + part], -MAX_EXPONENT), MAX_EXPONENT)
+    return Tempering(np.array(weights), np.array(exponents), np.array(precision))

@@ -104,6 +104,9 @@ class OpenPrior:
 
     def _log_prior(self, name: str, class_prior: str | Array) -> Array:
         if name not in self._known:
+            if self.is_used and isinstance(class_prior, str) and class_prior == "estimated" and self.n.min() > 0:
+                self._known[name] = np.log(self.n / self.n.sum())  # as `log_class_prior` has it, without its cases
+                return self._known[name]
             used = self.is_used or (name == "declared" and len(self.n) == 1)
             self._known[name] = log_class_prior(self.n, class_prior) if used else np.zeros(len(self.n))
         return self._known[name]
