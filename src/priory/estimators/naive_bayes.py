@@ -46,7 +46,6 @@ from priory.models.table_reading import read_table
 from priory.models.textbook_families import TextbookFamilies, ValuePriors
 
 # What "auto" tries: beyond these limits it is tried only where it is asked for by name.
-MAX_ROWS_TO_CALIBRATE = 5000  # rows that corrections are fitted to
 ROWS_TO_CHOOSE_ALPHA = 100
 
 
@@ -93,8 +92,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     refine : "auto", True or False
         Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all.
     structure : "auto" or "naive"
-        "naive": columns are weighed one by one. "auto" also weighs pairs of columns, and all numbers together, as far
-        as that predicts rows left out better.
+        "naive": columns are weighed one by one. "auto" also weighs pairs and triples of columns, and all numbers
+        together, as far as that predicts rows left out better.
     memory : int, optional
         The number of rows that the model keeps a fair sample of, to derive corrections from whenever it has learned,
         forgotten or merged; 5,000 by default (50,000 if ``refine`` is true). With 0 it keeps none.
@@ -237,9 +236,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         return Model(self._schema, learned, self.estimate, prior, self.average)
 
     def _calibrator(self) -> Calibrator:
-        """Corrections of a sample of the rows; a refinement that was asked for uses all of them."""
-        plan = FitPlan(refine=bool(self.refine), together=self.structure == "auto")
-        return Calibrator(sys.maxsize if self.refine is True else MAX_ROWS_TO_CALIBRATE, plan)
+        """Corrections of all rows that the model keeps."""
+        return Calibrator(sys.maxsize, FitPlan(refine=bool(self.refine), together=self.structure == "auto"))
 
     def _effective_alpha(self) -> float | None:
         """The pseudo-count that the schema is declared with."""
