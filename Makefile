@@ -79,6 +79,7 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/threads.py --write
 	$(PYTHON) benchmarks/honesty.py
 	$(PYTHON) benchmarks/corrections_in_life.py --write
+	$(PYTHON) benchmarks/streams.py
 	$(PYTHON) benchmarks/quality.py
 	$(PYTHON) benchmarks/service.py --write
 	$(PYTHON) benchmarks/service_crashes.py --write

@@ -1,10 +1,11 @@
-"""Whether corrections are honest: on labels that are pure noise, and on simulated tables with signal.
+"""Whether corrections are honest: on labels that are pure noise, and on tables with signal, simulated and real.
 
-    python benchmarks/honesty.py [tables of noise] [tables with signal]    # writes results/honesty.md
+    python benchmarks/honesty.py [tables of noise] [tables with signal] [processes]    # writes results/honesty.md
 
 Each table is judged from inside, by `evaluate()`, and from outside, on new rows. On noise the model should answer with
 the base rate and claim no more. With signal, what is claimed should be what new rows get: the differences, in units of
-their standard error, have mean 0 and deviation 1. Tables are shared out to processes.
+their standard error, have mean 0 and deviation 1. Every fifth table of noise is a real one whose labels were shuffled.
+Real tables (see datasets.py; without them, there are simulated ones only) are cut in two halves, several times.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ import sys
 import warnings
 from multiprocessing import Pool
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+import datasets
 import priory as pr
 
 RESULTS = Path(__file__).parent / "results"
 NEW_ROWS = 2000
+MAX_REAL_ROWS = 2000  # that are learned
+REAL_SPLITS = 2  # of each real table
 WORDS = np.array([f"{a}{b}" for a in ("ka", "lo", "mi", "ne", "ru", "so", "ta", "vi") for b in "abcdefghijklmnopqrst"])
 
 
@@ -47,8 +51,29 @@ def make_columns(kind: str, rows: int, columns: int, rng: np.random.Generator) -
     return pd.DataFrame({f"c{j}": made[kind]() for j in range(columns)})
 
 
+def take_real(name: str, seed: int, shuffle: bool) -> Table:
+    """Some rows of a real table to learn, and others that are new; the labels as they are, or shuffled."""
+    found = datasets.table(name)
+    assert found is not None
+    table, labels = found[0].reset_index(drop=True), np.asarray(found[1]).astype(str)
+    rng = np.random.default_rng(20_000 + seed)
+    order = rng.permutation(len(table))
+    rows = min(len(table) // 2, MAX_REAL_ROWS)
+    own, new = order[:rows], order[rows : rows + NEW_ROWS]
+    y = rng.permutation(labels) if shuffle else labels
+    new = new[np.isin(y[new], y[own])]  # a class that was never seen has no honest probability
+    return Table("real tables, shuffled" if shuffle else name, table.iloc[own], y[own], table.iloc[new], y[new])
+
+
+def list_real() -> list[str]:
+    return [name for name in datasets.CLASSIFICATION if (datasets.DATA / name).exists()]
+
+
 def make_noise(seed: int) -> Table:
     """A table whose labels have nothing to do with its columns."""
+    real = list_real()
+    if seed % 5 == 4 and real:
+        return take_real(real[seed // 5 % len(real)], seed, shuffle=True)
     rng = np.random.default_rng(seed)
     kind = ("labels", "numbers", "counts", "texts")[seed % 4]
     rows, columns = int(np.exp(rng.uniform(np.log(50), np.log(2000)))), int(rng.integers(5, 101))
@@ -70,28 +95,35 @@ def make_signal(seed: int) -> Table:
     table = pd.DataFrame(x, columns=[f"c{j}" for j in range(columns)])
     if seed % 3 == 0:
         table = table.round().astype(int).astype(str)
-    return Table("signal", table[:rows], y[:rows], table[rows:], y[rows:])
+    return Table("simulated", table[:rows], y[:rows], table[rows:], y[rows:])
 
 
-def log_losses(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return -answers[np.arange(len(y)), (y == "yes").astype(int)]
+def log_losses(answers: np.ndarray, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    return -answers[np.arange(len(y)), np.searchsorted(classes, y)]
 
 
 def base_losses(learned: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The losses of answering with the share of each class among the rows learned."""
-    share = np.mean(learned == "yes")
-    return -np.log(np.where(y == "yes", share, 1 - share))
+    classes, counts = np.unique(learned, return_counts=True)
+    return -np.log(counts / counts.sum())[np.searchsorted(classes, y)]
 
 
 def mean_and_error(x: np.ndarray) -> tuple[float, float]:
     return float(np.mean(x)), float(np.std(x, ddof=1) / np.sqrt(len(x)))
 
 
+def say(result: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The result, which is shown while the others are computed."""
+    print(*result, file=sys.stderr, flush=True)
+    return result
+
+
 def judge_noise(seed: int) -> tuple[str, float, bool, bool]:
     """The kind of a table, the excess of log loss on new rows, and whether accuracy and log loss are claimed."""
     table = make_noise(seed)
     model = pr.NaiveBayes().fit(table.x, table.y)
-    excess = log_losses(model.predict_log_proba(table.new_x), table.new_y) - base_losses(table.y, table.new_y)
+    answers = model.predict_log_proba(table.new_x)
+    excess = log_losses(answers, table.new_y, model.classes_) - base_losses(table.y, table.new_y)
     claimed = model.evaluate()
     return (
         table.kind,
@@ -101,9 +133,9 @@ def judge_noise(seed: int) -> tuple[str, float, bool, bool]:
     )
 
 
-def run_noise(tables: int) -> list[str]:
-    with Pool() as pool:
-        found = pool.map(judge_noise, range(tables), chunksize=1)
+def run_noise(tables: int, processes: int | None) -> list[str]:
+    with Pool(processes) as pool:
+        found = [say(result) for result in pool.imap(judge_noise, range(tables))]
     frame = pd.DataFrame(found, columns=["kind", "excess", "claims_accuracy", "claims_log_loss"])
     lines = [
         "## Noise",
@@ -122,35 +154,51 @@ def run_noise(tables: int) -> list[str]:
     return lines
 
 
-def judge_signal(seed: int) -> tuple[float, float]:
-    """Claimed less true log loss, and the standard error of that."""
-    table = make_signal(seed)
+def judge_signal(task: tuple[str, int]) -> tuple[str, float, float]:
+    """The name of a table, its claimed less its true log loss, and the standard error of that."""
+    name, seed = task
+    table = take_real(name, seed, shuffle=False) if name else make_signal(seed)
     model = pr.NaiveBayes().fit(table.x, table.y)
     claimed = model.evaluate().log_loss
-    true, true_error = mean_and_error(log_losses(model.predict_log_proba(table.new_x), table.new_y))
-    return claimed.value - true, float(np.hypot((claimed.high - claimed.low) / 2 / 1.96, true_error))
+    answers = model.predict_log_proba(table.new_x)
+    true, true_error = mean_and_error(log_losses(answers, table.new_y, model.classes_))
+    error = float(np.hypot((claimed.high - claimed.low) / 2 / 1.96, true_error))
+    return table.kind, claimed.value - true, error
 
 
-def run_signal(tables: int) -> list[str]:
-    with Pool() as pool:
-        differences, errors = np.array(pool.map(judge_signal, range(tables), chunksize=1)).T
-    mean, error = mean_and_error(differences)
-    varied = errors > 0.001  # where the base rate answers, the losses hardly vary, and have no error to speak of
-    scores = differences[varied] / errors[varied]
-    return [
+def run_signal(tables: int, processes: int | None) -> list[str]:
+    tasks = [("", seed) for seed in range(tables)]
+    tasks += [(name, seed) for name in list_real() for seed in range(REAL_SPLITS)]
+    with Pool(processes) as pool:
+        found = [say(result) for result in pool.imap(judge_signal, tasks)]
+    frame = pd.DataFrame(found, columns=["kind", "difference", "error"])
+    lines = [
         "",
         "## Signal",
         "",
-        f"{tables} simulated tables: claimed less true log loss is {mean:+.4f} on average (error {error:.4f});",
-        f"the z-scores of the {varied.sum()} whose answers vary have mean {np.mean(scores):+.2f} and standard",
-        f"deviation {np.std(scores, ddof=1):.2f}.",
+        "Claimed less true log loss, its mean and the error of that; and its z-scores, of tables whose answers vary.",
+        "",
+        "| tables | number | mean | error | mean z | deviation of z |",
+        "|---|---|---|---|---|---|",
     ]
+    simulated = frame.kind == "simulated"
+    for title, part in (("simulated", frame[simulated]), ("real", frame[~simulated]), ("all", frame)):
+        if len(part) > 1:
+            mean, error = mean_and_error(part.difference.to_numpy())
+            varied = part[part.error > 0.001]  # where the base rate answers, losses hardly vary
+            z = varied.difference / varied.error
+            lines.append(
+                f"| {title} | {len(part)} | {mean:+.4f} | {error:.4f} | {z.mean():+.2f} | {z.std(ddof=1):.2f} |"
+            )
+    return lines
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    noise, signal = (int(sys.argv[k]) if len(sys.argv) > k else default for k, default in ((1, 500), (2, 200)))
-    lines = [f"Made by `python benchmarks/honesty.py {noise} {signal}`.", "", *run_noise(noise), *run_signal(signal)]
+    given = [int(argument) for argument in sys.argv[1:]]
+    noise, signal, processes = [*given, *(500, 200, None)[len(given) :]]
+    lines = [f"Made by `python benchmarks/honesty.py {noise} {signal}`.", "", *run_noise(noise, processes)]
+    lines += run_signal(signal, processes)
     print("\n".join(lines))
     (RESULTS / "honesty.md").write_text("\n".join(lines) + "\n")
 

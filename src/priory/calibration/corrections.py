@@ -43,7 +43,7 @@ class Corrections:
     tokens: tuple[TokenFeatures, ...] = ()  # of each text, where a member reads them
 
     def find_fault(self) -> str | None:
-        if self.members and (self.pool is None or len(self.pool.exponents) != len(self.members)):
+        if self.members and (self.pool is None or 1 + len(self.pool.exponents) != len(self.members)):
             return "there is not one exponent for each member"
         if self.members and not isinstance(self.members[0], BaseRateMember):
             return "its first member is not the base rate"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,9 +57,10 @@ def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
     members, answers = _fit_members(given, plan, centre)
     judged = np.flatnonzero(given.model_of_row >= 0)
     pool = fit_pool([a[judged] for a in answers], given.group[judged], given.weight[judged])
-    kept = np.concatenate([[0], 1 + np.flatnonzero(pool.exponents[1:])])
-    used = tuple(members[k] for k in kept)
-    return Corrections(centre.temperings[-1], given.counts.encoding, used, pool.take(kept))
+    kept = np.flatnonzero(pool.exponents)
+    used = (members[0], *(members[1 + k] for k in kept))
+    pool = replace(pool, exponents=pool.exponents[kept])
+    return Corrections(centre.temperings[-1], given.counts.encoding, used, pool)
 
 
 def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Member], list[Array]]:

@@ -1,9 +1,9 @@
 """The pool: members answer together, and the base rate keeps what they have not earned.
 
-    p(c | x)  =  share  Π_m p_m(c | x)^exponent_m / Z  +  (1 - share) p(c),      exponent_m >= 0
+    p(c | x)  =  share  Π_m p_m(c | x)^exponent_m / Z  +  (1 - share) p(c),      Σ_m exponent_m = 1
 
-Exponents and share are fitted to answers to rows left out. An exponent is the weight of a member as a tempering has one
-for each part: members that say the same share their weight, and together they may be surer than any of them.
+A geometric mean lets a member that is sure of itself decide, and never makes the pool surer than its members. Exponents
+and share are fitted to answers to rows left out.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
-from priory.calibration.tempering import MAX_WEIGHT, fit_tempering
 from priory.core.logspace import log, log_normalise, log_sum_exp
 from priory.core.registration import register_record
+from priory.core.special_functions import softmax
 from priory.core.typing import Array
-from priory.models.evidence_terms import EvidenceTerms
 
+EXPONENT_PRECISION = 0.1  # of the logarithms of exponents about equal ones
 MIN_EXPONENT = 1e-3  # members with less are left out
 MAX_SHARE_STEPS = 200
 PRIOR_ROWS = 0.1  # what the base rate and the others start with
@@ -28,46 +29,65 @@ NATS_TO_BELIEVE = 5.0  # a gain over the base rate that leaves little room for c
 @register_record("MemberPool", axes={"exponents": "b"})
 @dataclass(frozen=True, eq=False)
 class MemberPool:
-    """How much each member counts; the first is the base rate."""
+    """How much each member counts; the base rate comes before them."""
 
     exponents: Array  # (members,)
-    share: float  # of the pool; the rest is that of the base rate
+    share: float  # of the members together; the rest is that of the base rate
 
     def find_fault(self) -> str | None:
-        if not ((self.exponents[1:] >= 0).all() and (np.abs(self.exponents) <= MAX_WEIGHT).all()):
-            return "an exponent is negative, or too large"
+        if not ((self.exponents >= 0).all() and np.isclose(self.exponents.sum(), 1.0)):
+            return "its exponents do not add up to one"
         return None if 0 <= self.share <= 1 else "its share is not from 0 to 1"
 
-    def take(self, members: Array) -> MemberPool:
-        """The pool of some members."""
-        return MemberPool(self.exponents[members], self.share)
-
     def mix_answers(self, answers: Sequence[Array]) -> Array:
-        """(rows, classes): the log probabilities of all members together, from those of each."""
-        pooled = log_normalise(np.tensordot(self.exponents, np.stack(answers), axes=1))
+        """(rows, classes): the log probabilities of all together, from those of the base rate and of each member."""
+        base, *others = answers
+        pooled = pool_answers(np.stack(others), self.exponents)
         with np.errstate(divide="ignore"):
             logs = np.log([self.share, 1 - self.share])
-        return np.asarray(log_sum_exp(np.stack([pooled + logs[0], answers[0] + logs[1]]), axis=0))
+        return np.asarray(log_sum_exp(np.stack([pooled + logs[0], base + logs[1]]), axis=0))
 
     def mix_row(self, answers: Array) -> Array:
-        """(classes,): `mix_answers` for one row, from the log probabilities (members, classes)."""
-        pooled = self.exponents @ answers
+        """(classes,): `mix_answers` for one row, from the log probabilities (1 + members, classes)."""
+        pooled = self.exponents @ answers[1:]
         pooled = np.exp(pooled - pooled.max())
         return log(self.share * pooled / pooled.sum() + (1 - self.share) * np.exp(answers[0]))
 
 
-def fit_pool(answers: Sequence[Array], group: Array, weight: Array) -> MemberPool:
-    """The most probable pool of members' log probabilities (rows, classes), of which the first is the base rate.
+def pool_answers(answers: Array, exponents: Array) -> Array:
+    """(rows, classes): the geometric mean of members' log probabilities (members, rows, classes)."""
+    return log_normalise(np.tensordot(exponents, answers, axes=1))
 
-    As long as the pool has not gained some nats over the base rate, the rows may be noise: the base rate keeps that
-    part of them.
+
+def fit_pool(answers: Sequence[Array], group: Array, weight: Array) -> MemberPool:
+    """The most probable pool, from log probabilities (rows, classes) of the base rate and of each member.
+
+    As long as the members together have not gained some nats over the base rate, the rows may be noise: the base rate
+    keeps that part of them.
     """
-    rows = np.arange(len(group))
-    terms = EvidenceTerms(np.stack(answers, axis=2), np.ones((len(group), len(answers))))
-    exponents = fit_tempering(terms, group, weight, with_information=False).weights
-    exponents[1:][exponents[1:] < MIN_EXPONENT] = 0.0
-    pooled = MemberPool(exponents, 1.0).mix_answers(answers)
+    rows, others = np.arange(len(group)), np.stack(answers[1:])
+    exponents = _fit_exponents(others, group, weight)
+    exponents = np.where(exponents < MIN_EXPONENT, 0.0, exponents)
+    exponents /= exponents.sum()
+    pooled = pool_answers(others, exponents)
     return MemberPool(exponents, fit_share(pooled[rows, group], answers[0][rows, group], weight))
+
+
+def _fit_exponents(answers: Array, group: Array, weight: Array) -> Array:
+    """(members,): the exponents whose pool gives the rows' own classes the highest probability."""
+    rows = np.arange(len(group))
+
+    def cost(log_exponents: Array) -> tuple[float, Array]:
+        exponents = softmax(log_exponents)
+        pooled = pool_answers(answers, exponents)
+        wrong = np.exp(pooled)
+        wrong[rows, group] -= 1
+        slope = np.einsum("nc,mnc->m", wrong * weight[:, None], answers)
+        loss = EXPONENT_PRECISION / 2 * log_exponents @ log_exponents - weight @ pooled[rows, group]
+        return float(loss), EXPONENT_PRECISION * log_exponents + exponents * (slope - exponents @ slope)
+
+    found = scipy.optimize.minimize(cost, np.zeros(len(answers)), jac=True, method="L-BFGS-B")
+    return np.asarray(softmax(found.x))
 
 
 def fit_share(pooled: Array, base: Array, weight: Array) -> float:

@@ -160,7 +160,7 @@ class PartEvidence(NamedTuple):
             return value, slope * unit
 
         options = {"maxcor": 8, "maxiter": MAX_TEMPERING_STEPS} | ({"ftol": 1e-12} if parts <= 3 else {})
-        found = scipy.optimize.minimize(  # type: ignore[call-overload]
+        found = scipy.optimize.minimize(  # type: ignore[call-overload]  # the stubs know no options of a method
             scaled_cost,
             start / unit,
             jac=True,

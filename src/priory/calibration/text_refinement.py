@@ -82,7 +82,7 @@ def refine_texts(
         chosen = RefinedTexts.of(texts, model, cells, words)
     own = texts.judged, group[texts.judged]
     refined, base = log_normalise(to_classes(chosen.search.left_out))[own], log_normalise(texts.base_logits)[own]
-    pool = MemberPool(np.array([0.0, 1.0]), fit_share(refined, base, order.weight[texts.judged]))
+    pool = MemberPool(np.ones(1), fit_share(refined, base, order.weight[texts.judged]))
     members = BaseRateMember(model.estimated_log_prior()), chosen.make_member(model.estimated_log_prior())
     tokens = (chosen.features,) if chosen.is_refined else ()
     no_codes = TableEncoding.of(cells, order.weight)

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 # What "auto" tries: beyond these limits it is tried only where it is asked for by name.
-MAX_ROWS_TO_CALIBRATE = 5000  # rows that corrections are fitted to
 ROWS_TO_CHOOSE_ALPHA = 100
 
 
@@ -101,8 +100,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     refine : "auto", True or False
         Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all.
     structure : "auto" or "naive"
-        "naive": columns are weighed one by one. "auto" also weighs pairs of columns, and all numbers together, as far
-        as that predicts rows left out better.
+        "naive": columns are weighed one by one. "auto" also weighs pairs and triples of columns, and all numbers
+        together, as far as that predicts rows left out better.
     memory : int, optional
         The number of rows that the model keeps a fair sample of, to derive corrections from whenever it has learned,
         forgotten or merged; 5,000 by default (50,000 if ``refine`` is true). With 0 it keeps none.
@@ -250,9 +249,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         return Model(self._schema, learned, self.estimate, prior, self.average)
 
     def _calibrator(self) -> Calibrator:
-        """Corrections of a sample of the rows; a refinement that was asked for uses all of them."""
-        plan = FitPlan(refine=bool(self.refine), together=self.structure == "auto")
-        return Calibrator(sys.maxsize if self.refine is True else MAX_ROWS_TO_CALIBRATE, plan)
+        """Corrections of all rows that the model keeps."""
+        return Calibrator(sys.maxsize, FitPlan(refine=bool(self.refine), together=self.structure == "auto"))
 
     def _effective_alpha(self) -> float | None:
         """The pseudo-count that the schema is declared with."""

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from priory.core.content_hash import scramble_bits
 from priory.core.typing import Array
-from priory.leakage.row_hashes import mix_bits
 
 SHINGLE_BYTES = 9  # about one and a half words in Latin script, three characters of Chinese
 MINHASH_BINS = 128
@@ -84,7 +84,7 @@ def hash_shingles(text: bytes, sizes: Array) -> tuple[Array, Array]:
     begins = np.cumsum(sizes) - sizes
     at = np.arange(len(owner)) + np.repeat(begins - (np.cumsum(count) - count), count)
     stop = np.minimum(at + SHINGLE_BYTES, np.repeat(begins + sizes, count))
-    return mix_bits((sums[stop] - sums[at]) * powers[at]), owner
+    return scramble_bits((sums[stop] - sums[at]) * powers[at]), owner
 
 
 def _fill_empty_bins(sketch: Array) -> Array:
@@ -109,7 +109,7 @@ def _find_candidate_pairs(sketch: Array) -> tuple[Array, Array]:
         bins = sketch[:, order[band * BINS_PER_BAND : (band + 1) * BINS_PER_BAND]]
         key = np.zeros(len(sketch), dtype=np.uint64)
         for column in bins.T:
-            key = mix_bits(key + column)
+            key = scramble_bits(key + column)
         key = key[not_empty]
         by_key = np.argsort(key, kind="stable")
         same = np.flatnonzero(key[by_key][1:] == key[by_key][:-1])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from priory.core.content_hash import scramble_bits
 from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditColumn, AuditData
 
@@ -32,20 +33,13 @@ class RowHashes:
         parts = [_hash_column(column, data.n_train, loose) for column in data.columns]
         parts += [_hash_texts(map(keep_alphanumerics, texts) if loose else texts) for texts in data.texts.values()]
         salts = np.arange(1, len(parts) + 1, dtype=np.uint64) * GOLDEN_RATIO_64
-        columns = tuple(mix_bits(part + salt) for salt, part in zip(salts, parts, strict=True))
+        columns = tuple(scramble_bits(part + salt) for salt, part in zip(salts, parts, strict=True))
         return cls(np.asarray(sum(columns)), columns)
 
 
 GOLDEN_RATIO_64 = np.uint64(0x9E3779B97F4A7C15)
 UINT64_MASK = (1 << 64) - 1
 NON_ALPHANUMERIC_ASCII = bytes(code for code in range(128) if not chr(code).isalnum())
-
-
-def mix_bits(x: Array) -> Array:
-    """A hash in which every bit depends on every bit of the input (splitmix64)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 def _hash_column(column: AuditColumn, n_train: int, loose: bool) -> Array:

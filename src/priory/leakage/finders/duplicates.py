@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from priory.core.content_hash import scramble_bits
 from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditData
 from priory.leakage.column_votes import class_frequencies
 from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
-from priory.leakage.row_hashes import RowHashes, mix_bits
+from priory.leakage.row_hashes import RowHashes
 from priory.leakage.significance import binomial_tail, clopper_pearson_interval
 
 COPY_TEST_FACTOR = 10  # the one test of all copies gets a tenth of the audit's probability of a false alarm
@@ -87,7 +88,7 @@ def _find_copies_within(data: AuditData, exact: Array, loose: Array, p: float | 
     copies = len(loose) - len(np.unique(exact))
     agreed = 0
     if data.labels is not None:
-        agreed = len(loose) - len(np.unique(exact + mix_bits(data.labels.astype(np.uint64))))
+        agreed = len(loose) - len(np.unique(exact + scramble_bits(data.labels.astype(np.uint64))))
     more = len(loose) - len(values) - copies
     extra = np.setdiff1d(np.arange(len(loose)), first)
     shared = times[back] > 1
