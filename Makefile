@@ -74,6 +74,7 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/honesty.py
 	$(PYTHON) benchmarks/corrections_in_life.py --write
 	$(PYTHON) benchmarks/quality.py
+	$(PYTHON) benchmarks/quality_texts.py
 
 clean: ## remove what was built
 	rm -rf $(VENV) .venv-docs .venv-lower-bounds build dist src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so

@@ -42,7 +42,7 @@ class Split(NamedTuple):
 
 
 def make_peer() -> Any:
-    regression = LogisticRegression(max_iter=1000)
+    regression = LogisticRegression(max_iter=200)
     tuned = GridSearchCV(regression, {"C": [1, 10, 100]}, scoring="neg_log_loss", cv=3)
     return make_pipeline(TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True), tuned)
 
