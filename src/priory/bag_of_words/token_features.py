@@ -59,8 +59,8 @@ class TokenFeatures:
 
     def add_pairs(self, pairs: TokenBags) -> TokenFeatures:
         """These tokens, and the pairs that at least two of some documents show."""
-        times = np.bincount(pairs.ids, minlength=PAIR_BUCKETS)
-        return replace(self, pairs=np.flatnonzero(times >= MIN_FEATURE_COUNT))
+        buckets, times = np.unique(pairs.ids, return_counts=True)
+        return replace(self, pairs=buckets[times >= MIN_FEATURE_COUNT])
 
     def __len__(self) -> int:
         return self.n_tokens + len(self.pairs)

@@ -78,8 +78,10 @@ class Tempering:
         return replace(self, weights=theta[:parts], exponents=theta[parts:], precision=precision)
 
 
-def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array, with_information: bool = True) -> Tempering:
-    """The most probable tempering of rows that the terms' model had not learned.
+def fit_tempering(
+    terms: EvidenceTerms, group: Array, weight: Array, with_information: bool = True, near: Tempering | None = None
+) -> Tempering:
+    """The most probable tempering of rows that the terms' model had not learned; the search starts ``near`` another.
 
     Its precision is needed to go on learning; without that, it is left as it was before the rows.
     """
@@ -100,7 +102,7 @@ def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array, with_inform
 
     start = np.concatenate([[1.0], np.full(parts - 1, 1 / np.sqrt(max(parts - 1, 1))), np.zeros(parts)])
     start[parts + evidence.texts] = USUAL_EXPONENT
-    theta = evidence.minimise(penalty, start)
+    theta = evidence.minimise(penalty, start if near is None else np.concatenate([near.weights, near.exponents]))
     precision = np.repeat([PRECISION_ABOUT_MEAN, 1.0], parts)
     if with_information:
         precision += evidence.information(theta)
