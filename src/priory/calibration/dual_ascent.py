@@ -24,6 +24,7 @@ from priory.core.sparse_rows import SparseRows, ascend_answers, compute_log_loss
 from priory.core.typing import Array
 
 SEARCH_PASSES, FINAL_PASSES = 4, 12
+PASSES_PER_VISIT = 4  # in one of so many passes all rows are visited
 SEARCH_REST, FINAL_REST = 1e-2, 1e-3  # answers that move less than this are left alone
 
 
@@ -83,8 +84,11 @@ class DualAscent:
     def ascend(self, strength: float, passes: int, rest: float) -> None:
         """Some passes with this strength, from where the last ones ended."""
         self._change_strength(strength)
-        moving, moved = self.problem.learned.astype(np.int32), np.ones(len(self.answers), np.float32)
-        for _ in range(passes):
+        rows, moved = self.problem.learned.astype(np.int32), np.ones(len(self.answers), np.float32)
+        moving = rows
+        for number in range(passes):
+            if number % PASSES_PER_VISIT == 0:
+                moving = rows  # those at rest may have been disturbed by others
             if len(moving):
                 ascend_answers(
                     self.problem.rows,
