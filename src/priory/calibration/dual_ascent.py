@@ -23,9 +23,9 @@ from priory.core.sharding import map_threads
 from priory.core.sparse_rows import SparseRows, ascend_answers, compute_log_losses, pad_to_lane
 from priory.core.typing import Array
 
-SEARCH_PASSES, FINAL_PASSES = 4, 12
+PASSES_PER_STRENGTH = 4  # the weights of all rows get as many as those that were judged
 PASSES_PER_VISIT = 4  # in one of so many passes all rows are visited
-SEARCH_REST, FINAL_REST = 1e-2, 1e-3  # answers that move less than this are left alone
+REST = 1e-2  # answers that move less are left alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ def search_strength(
         return StrengthSearch(np.inf, left_out, losses, answers)
 
     def step(k: int) -> Array:
-        searches[k].ascend(strength, SEARCH_PASSES, SEARCH_REST)
+        searches[k].ascend(strength, PASSES_PER_STRENGTH, REST)
         return problems[k].logits(searches[k].weights, judged[k])
 
     weight = problems[0].weight
@@ -156,7 +156,7 @@ def solve_regression(problem: TokenRegression, found: StrengthSearch) -> Array:
     search = DualAscent(problem)
     if np.isfinite(found.strength):
         search.start_from(found.answers, found.strength)
-        search.ascend(found.strength, FINAL_PASSES, FINAL_REST)
+        search.ascend(found.strength, PASSES_PER_STRENGTH, REST)
     return search.weights[:, : problem.n_logits]
 
 
