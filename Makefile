@@ -81,6 +81,7 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/corrections_in_life.py --write
 	$(PYTHON) benchmarks/streams.py
 	$(PYTHON) benchmarks/quality.py
+	$(PYTHON) benchmarks/quality_texts.py
 	$(PYTHON) benchmarks/service.py --write
 	$(PYTHON) benchmarks/service_crashes.py --write
 	$(PYTHON) benchmarks/service_fuzz.py --write

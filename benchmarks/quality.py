@@ -1,15 +1,15 @@
 """Quality of the probabilities: every classification data set, compared with its peers in one run.
 
     pip install lightgbm xgboost catboost        # peers that are not installed are left out
-    OMP_NUM_THREADS=1 python benchmarks/quality.py [costs|texts|tables|fits]     # writes results/quality_*.md
+    OMP_NUM_THREADS=1 python benchmarks/quality.py [costs|tables|fits]     # writes results/quality_*.md
 
-Needs the data sets (see datasets.py). Texts: the official split, or the last fifth of a shuffled set that has none.
-Tables: five folds, the same for all models, each with its defaults (scikit-learn's after the usual preparation). Log
+Needs the data sets (see datasets.py). Five folds, the same for all models, each with its defaults (scikit-learn's after the usual preparation). Log
 loss is in nats; no probability counts as less than 1e-15. What the peers answered is kept in the folder for temporary
 files, because they take most of an hour and do not depend on Priory. Fits: seconds by the clock, models in turn.
 
 What corrections are made of, and their few constants, was chosen on half of the tables (``TUNED_ON``, with other folds
 than those here) and on simulated ones. The others were looked at for these results only.
+Texts are in quality_texts.py.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
-from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
@@ -56,7 +55,6 @@ OLD_DEFAULT = 0.2068  # the mean log loss of NaiveBayes() of version 0.2 on the 
 KEPT = Path(tempfile.gettempdir()) / "priory_quality_peers.json"
 RESULTS = Path(__file__).parent / "results"
 NUMBERS, LABELS = make_column_selector(dtype_include=float), make_column_selector(dtype_include="category")
-FULL = {"min_token_length": 1, "extra_tokens": "!?"}  # words of one letter too, and these two marks
 
 
 def scored(truth: Any, probabilities: Any, classes: Any) -> Scores:
@@ -69,54 +67,6 @@ def row(name: str, model: str, scores: Scores, seconds: float) -> str:
         f"| {name} | {model} | {scores.accuracy.value:.4f} | {scores.log_loss.value:.4f} | "
         f"{scores.calibration_error.value:.4f} | {seconds:.1f} |"
     )
-
-
-# -- texts -----------------------------------------------------------------------------------------------------------
-
-
-def split(name: str) -> tuple[Any, Any, Any, Any] | None:
-    found = datasets.text(name)
-    if found is None or len(found[2]):
-        return found
-    texts, labels = found[:2]
-    order = np.random.default_rng(0).permutation(len(texts))
-    train, test = order[: len(order) * 4 // 5], order[len(order) * 4 // 5 :]
-    return [texts[i] for i in train], [labels[i] for i in train], [texts[i] for i in test], [labels[i] for i in test]
-
-
-def texts() -> list[str]:
-    lines = [
-        "",
-        "## Texts",
-        "",
-        "| set | model | accuracy | log loss | calibration error | fit, s |",
-        "|---|---|---|---|---|---|",
-    ]
-    for name in datasets.TEXTS:
-        found = split(name)
-        if found is None:
-            continue
-        x, y, x_test, y_test = found
-        models: dict[str, Any] = {
-            "MultinomialNB of scikit-learn": make_pipeline(CountVectorizer(), MultinomialNB()),
-            "TextClassifier(calibrate=False)": pr.TextClassifier(calibrate=False),
-            "TextClassifier()": pr.TextClassifier(),
-            "TextClassifier(refine=True)": pr.TextClassifier(refine=True, **FULL),
-        }
-        if name == "imdb":
-            models["TextClassifier(ngram_range=(1, 2), refine=True)"] = pr.TextClassifier(
-                ngram_range=(1, 2), refine=True, **FULL
-            )
-            started = time.perf_counter()
-            CountVectorizer(ngram_range=(1, 2)).fit_transform(x)
-            print(f"CountVectorizer of pairs: {time.perf_counter() - started:.1f} s", flush=True)
-        for label, model in models.items():
-            started = time.perf_counter()
-            model.fit(x, y)
-            seconds = time.perf_counter() - started
-            lines.append(row(name, label, scored(y_test, model.predict_proba(x_test), model.classes_), seconds))
-            print(lines[-1], flush=True)
-    return lines
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
@@ -341,7 +291,7 @@ def costs() -> list[str]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    parts = {"costs": costs, "texts": texts, "tables": tables, "fits": fits}
+    parts = {"costs": costs, "tables": tables, "fits": fits}
     wanted = sys.argv[1:] or list(parts)
     for name in wanted:
         (RESULTS / f"quality_{name}.md").write_text(

@@ -129,7 +129,7 @@ def test_a_pass_of_dual_ascent_is_that_of_the_twin(n_logits):
 def test_dual_ascent_ends_where_the_gradient_is_zero(seed, n_logits, strength):
     problem = make_regression(seed, n_logits)
     search = DualAscent(problem)
-    search.ascend(strength, 400, 1e-7)
+    search.ascend(strength, 1000, 1e-6)
     p = compute_probabilities(problem.logits(search.weights, np.arange(60)))
     pull = problem.rows.csr.T @ ((problem.own_class - p) * problem.weight[:, None])
     assert np.allclose(strength * search.weights[:, :n_logits], pull, atol=5e-3)

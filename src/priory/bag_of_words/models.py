@@ -18,6 +18,7 @@ import scipy
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.core.logspace import log
+from priory.core.sparse_rows import SparseRows
 from priory.core.special_functions import gammaln
 from priory.core.typing import Array
 
@@ -118,6 +119,16 @@ class BinaryBag(TokenDrawBag):
     """Each token once for each document, drawn one by one: the model that suits most texts."""
 
     binary = True
+
+    def leave_exact_rows_out(self, words: BagCounts, rows: SparseRows, group: Array, tokens_vanish: bool) -> Array:
+        """`leave_one_out` of documents whose tokens were all counted, compiled."""
+        counts, sizes = words.counts, np.diff(rows.ends)
+        scores, remaining = rows.score_left_out(counts, group, np.ones(len(group)), self.alpha)
+        total = counts.sum(axis=0)
+        room = self.alpha * (len(words) - (sizes - remaining if tokens_vanish else np.zeros(len(group))))
+        mass = total + room[:, None]
+        mass[np.arange(len(group)), group] -= sizes
+        return scores - remaining[:, None] * np.log(mass)
 
 
 @final

@@ -17,6 +17,7 @@ from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.models import (
     BAG_MODELS,
     BagOfWords,
+    BinaryBag,
     DocumentRows,
     TokenWeights,
     log_dirichlet_evidence,
@@ -24,6 +25,7 @@ from priory.bag_of_words.models import (
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.bag_of_words.vocabulary import Vocabulary
+from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import ROW_SUM_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -163,6 +165,9 @@ class TextModel:
             return self._leave_one_out_by_subtraction(records, documents, group)
         bag, counts = self.build_bag(records), self.select_counts(records)
         indptr, ids, occurrences = self.vocabulary.encode(documents, counts)
+        if isinstance(bag, BinaryBag) and not getattr(counts, "missed", 0.0):
+            rows = SparseRows(indptr.astype(np.int64), ids.astype(np.int32), None, len(counts))
+            return bag.leave_exact_rows_out(counts, rows, group, self.vocabulary.grows)
         x = np.ones(len(ids)) if bag.binary else occurrences
         return bag.leave_one_out(counts, DocumentRows(indptr, ids, x, group, counts, self.vocabulary.grows))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from zlib import crc32
 
 import numpy as np
 import scipy
@@ -20,6 +19,8 @@ from priory.bag_of_words.token_order import find_token_order, is_sorted_vocabula
 from priory.core.content_hash import scramble_bits
 from priory.core.registration import register_record
 from priory.core.typing import Array
+
+ODD_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # so that counts change all bits
 
 
 @register_record(
@@ -153,13 +154,19 @@ class TokenBags:
 
     @cached_property
     def _hashes(self) -> Array:
-        tokens = self.ids.astype(np.uint64)
-        if len(self.ends):
-            names = reading.decode_vocabulary(self.arena, self.ends)
-            tokens = np.array([crc32(name.encode()) for name in names], dtype=np.uint64)[self.ids]
-        counted = scramble_bits(tokens + np.uint64(1)) + self.occurrences.astype(np.uint64)
-        sums = np.append(np.uint64(0), np.cumsum(scramble_bits(counted)))  # modulo 2^64, so that differences are exact
+        tokens = hash_tokens(self.arena, self.ends)[self.ids] if len(self.ends) else self.ids.astype(np.uint64)
+        counted = scramble_bits(tokens + self.occurrences.astype(np.uint64) * ODD_MULTIPLIER)
+        sums = np.append(np.uint64(0), np.cumsum(counted))  # modulo 2^64, so that differences are exact
         return np.asarray(np.diff(sums[self.indptr]))
+
+
+def hash_tokens(arena: Array, ends: Array) -> Array:
+    """(tokens,): a 64-bit hash of each, by its bytes and their places."""
+    sizes = np.diff(ends, prepend=0)
+    place = np.arange(len(arena)) - np.repeat(ends - sizes, sizes)
+    letters = scramble_bits(arena.astype(np.uint64) + np.uint64(1) + place.astype(np.uint64) * np.uint64(256))
+    sums = np.append(np.uint64(0), np.cumsum(letters))
+    return scramble_bits(sums[ends] - sums[ends - sizes])
 
 
 def make_empty_bags(n_documents: int) -> TokenBags:

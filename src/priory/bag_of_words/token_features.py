@@ -25,7 +25,7 @@ MIN_FEATURE_COUNT = 2  # a token that one document shows says nothing about othe
     "TokenFeatures",
     axes={"arena": "k", "ends": "v", "buckets": "b", "pairs": "t"},
     dtypes={"arena": "u1", "ends": "i8", "buckets": "i8", "pairs": "i8"},
-    reveals="words that at least two training texts had",
+    reveals="words, or buckets of words, that at least two training texts had",
     upgrade=lambda fields: {"pairs": np.zeros(0, np.int64), **fields},
 )
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,8 @@ class TokenFeatures:
 
     def add_pairs(self, pairs: TokenBags) -> TokenFeatures:
         """These tokens, and the pairs that at least two of some documents show."""
-        times = np.bincount(pairs.ids, minlength=PAIR_BUCKETS)
-        return replace(self, pairs=np.flatnonzero(times >= MIN_FEATURE_COUNT))
+        buckets, times = np.unique(pairs.ids, return_counts=True)
+        return replace(self, pairs=buckets[times >= MIN_FEATURE_COUNT])
 
     def __len__(self) -> int:
         return self.n_tokens + len(self.pairs)

@@ -23,8 +23,9 @@ from priory.core.sparse_rows import SparseRows, ascend_answers, compute_log_loss
 from priory.core.special_functions import expit
 from priory.core.typing import Array
 
-SEARCH_PASSES, FINAL_PASSES = 4, 12
-SEARCH_REST, FINAL_REST = 1e-2, 1e-3  # answers that move less than this are left alone
+PASSES_PER_STRENGTH = 4  # the weights of all rows get as many as those that were judged
+PASSES_PER_VISIT = 4  # in one of so many passes all rows are visited
+REST = 1e-2  # answers that move less are left alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,29 +82,26 @@ class DualAscent:
         self.weights[:, : self.problem.n_logits] = self.problem.rows.csr.T @ pull
 
     def ascend(self, strength: float, passes: int, rest: float) -> None:
-        """Some passes with this strength, from where the last ones ended.
-
-        Rows that have come to rest are left out, until all have; then all are looked at once more.
-        """
+        """Some passes with this strength, from where the last ones ended."""
         self._change_strength(strength)
-        every, moved = self.problem.learned.astype(np.int32), np.ones(len(self.answers), np.float32)
-        moving = every
-        for _ in range(passes):
-            ascend_answers(
-                self.problem.rows,
-                self.problem.offset,
-                self.problem.group,
-                self.problem.weight,
-                strength,
-                moving,
-                self.answers,
-                self.weights,
-                moved,
-            )
-            left = moving[moved[moving] > rest]
-            if not len(left) and len(moving) == len(every):
-                break
-            moving = left if len(left) else every
+        rows, moved = self.problem.learned.astype(np.int32), np.ones(len(self.answers), np.float32)
+        moving = rows
+        for number in range(passes):
+            if number % PASSES_PER_VISIT == 0:
+                moving = rows  # those at rest may have been disturbed by others
+            if len(moving):
+                ascend_answers(
+                    self.problem.rows,
+                    self.problem.offset,
+                    self.problem.group,
+                    self.problem.weight,
+                    strength,
+                    moving,
+                    self.answers,
+                    self.weights,
+                    moved,
+                )
+            moving = moving[moved[moving] > rest]
 
     def _change_strength(self, strength: float) -> None:
         """Weights for another strength: both they and the answers move half of the way, in logarithms."""
@@ -139,7 +137,7 @@ def search_strength(
         return StrengthSearch(np.inf, left_out, losses, answers)
 
     def step(k: int) -> Array:
-        searches[k].ascend(strength, SEARCH_PASSES, SEARCH_REST)
+        searches[k].ascend(strength, PASSES_PER_STRENGTH, REST)
         return problems[k].logits(searches[k].weights, judged[k])
 
     weight = problems[0].weight
@@ -158,7 +156,7 @@ def solve_regression(problem: TokenRegression, found: StrengthSearch) -> Array:
     search = DualAscent(problem)
     if np.isfinite(found.strength):
         search.start_from(found.answers, found.strength)
-        search.ascend(found.strength, FINAL_PASSES, FINAL_REST)
+        search.ascend(found.strength, PASSES_PER_STRENGTH, REST)
     return search.weights[:, : problem.n_logits]
 
 

@@ -28,7 +28,7 @@ MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above anything that is fitted; a we
 PRECISION_ABOUT_MEAN = 1.0  # of weights about their common mean
 PRECISION_OF_PRIOR_WEIGHT = 1.0  # of the weight of the class prior about one
 WEIGHT_COST = 0.25  # nats for each unit of weight: the prior of a weight falls as exp(-weight / 4)
-USUAL_EXPONENT = 0.5  # of texts: the search starts there, because long texts say far too much at first
+USUAL_EXPONENT, PRECISION_OF_EXPONENT = 0.5, 100.0  # of texts, a priori: a few odd ones must not decide
 MAX_TEMPERING_STEPS = 60
 
 
@@ -78,8 +78,10 @@ class Tempering:
         return replace(self, weights=theta[:parts], exponents=theta[parts:], precision=precision)
 
 
-def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array, with_information: bool = True) -> Tempering:
-    """The most probable tempering of rows that the terms' model had not learned.
+def fit_tempering(
+    terms: EvidenceTerms, group: Array, weight: Array, with_information: bool = True, near: Tempering | None = None
+) -> Tempering:
+    """The most probable tempering of rows that the terms' model had not learned; the search starts ``near`` another.
 
     Its precision is needed to go on learning; without that, it is left as it was before the rows.
     """
@@ -89,6 +91,7 @@ def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array, with_inform
     spread[0], spread[parts:] = PRECISION_OF_PRIOR_WEIGHT, 1.0
     centre = np.zeros(2 * parts)
     centre[0] = 1.0
+    centre[parts + evidence.texts], spread[parts + evidence.texts] = USUAL_EXPONENT, PRECISION_OF_EXPONENT
 
     def penalty(theta: Array) -> tuple[float, Array]:
         away, columns = theta - centre, theta[1:parts]
@@ -100,7 +103,7 @@ def fit_tempering(terms: EvidenceTerms, group: Array, weight: Array, with_inform
 
     start = np.concatenate([[1.0], np.full(parts - 1, 1 / np.sqrt(max(parts - 1, 1))), np.zeros(parts)])
     start[parts + evidence.texts] = USUAL_EXPONENT
-    theta = evidence.minimise(penalty, start)
+    theta = evidence.minimise(penalty, start if near is None else np.concatenate([near.weights, near.exponents]))
     precision = np.repeat([PRECISION_ABOUT_MEAN, 1.0], parts)
     if with_information:
         precision += evidence.information(theta)

@@ -86,7 +86,7 @@ def refine_texts(
     members = BaseRateMember(model.estimated_log_prior()), chosen.make_member(model.estimated_log_prior())
     tokens = (chosen.features,) if chosen.is_refined else ()
     no_codes = TableEncoding.of(cells, order.weight)
-    return Corrections(chosen.temperings[-1], no_codes, members, pool, tokens)
+    return Corrections(_take_parts(chosen.centre.tempering, 2), no_codes, members, pool, tokens)
 
 
 def _gains_clearly(rich: RefinedTexts, simple: RefinedTexts, texts: LeftOutTexts) -> bool:
@@ -130,14 +130,39 @@ class LeftOutTexts:
         return [*(np.setdiff1d(everything, rows, assume_unique=True) for rows in self.folds), everything]
 
 
+class TextCentre(NamedTuple):
+    """Tempered naive Bayes, and the regression that starts from it."""
+
+    tempering: Tempering  # of the class prior, of the words of all texts learned, and of the features of the texts kept
+    kept_weights: Array | None  # (features, classes): the tempered evidence of each in the texts kept, if it counts
+    problem: TokenRegression
+
+    @classmethod
+    def of(
+        cls,
+        rows: SparseRows,
+        texts: LeftOutTexts,
+        terms: EvidenceTerms,
+        learned: Array,
+        counts_kept: bool,
+        near: Tempering | None,
+    ) -> TextCentre:
+        """Fitted to the rows learned."""
+        kept = KeptEvidence.of(rows, texts, learned) if counts_kept else None
+        parts = terms if kept is None else _append_part(terms, kept.left_out)
+        some = learned[:MAX_ROWS_TO_TEMPER]
+        tempering = fit_tempering(parts[some], texts.group[some], texts.weight[some], near is None, near)
+        offset = np.ascontiguousarray(to_logits(tempering.logits(parts)), dtype=np.float32)
+        kept_weights = None if kept is None else tempering.weights[2] * kept.table
+        return cls(tempering, kept_weights, TokenRegression(rows, texts.group, texts.weight, offset, learned))
+
+
 @dataclass(frozen=True, eq=False)
 class RefinedTexts:
     """A regression over some tokens, judged."""
 
     features: TokenFeatures
-    temperings: list[Tempering]  # of each model: the class prior and the words
-    kept_weights: Array | None  # (features, classes): the tempered evidence of each in the texts kept, if it counts
-    problem: TokenRegression  # that of all rows
+    centre: TextCentre  # that of all rows
     search: StrengthSearch
 
     @classmethod
@@ -145,30 +170,26 @@ class RefinedTexts:
         cls, texts: LeftOutTexts, model: RefinableModel, cells: Sequence[Cells], features: TokenFeatures
     ) -> RefinedTexts:
         [encoded] = model.encode_tokens((features,), cells)
-        rows, temperings, problems = SparseRows.from_csr(encoded), [], []
-        for terms, learned in zip(texts.terms, texts.list_learned(), strict=True):
-            kept = KeptEvidence.of(rows, texts, learned) if len(features.pairs) else None
-            some = terms if kept is None else _append_part(terms, kept.left_out)
-            fitted = learned[:MAX_ROWS_TO_TEMPER]
-            tempering = fit_tempering(some[fitted], texts.group[fitted], texts.weight[fitted])
-            offset = np.ascontiguousarray(to_logits(tempering.logits(some)), dtype=np.float32)
-            problems.append(TokenRegression(rows, texts.group, texts.weight, offset, learned))
-            temperings.append(_take_parts(tempering, 2))
-        table = None if kept is None else tempering.weights[2] * kept.table
-        search = search_strength(problems[:-1], texts.folds, TOKEN_STRENGTHS)
-        return cls(features, temperings, table, problems[-1], search)
+        rows = SparseRows.from_csr(encoded)
+        *folds, everything = texts.list_learned()
+        centre = TextCentre.of(rows, texts, texts.terms[-1], everything, len(features.pairs) > 0, None)
+        of_folds = [
+            TextCentre.of(rows, texts, terms, learned, len(features.pairs) > 0, centre.tempering).problem
+            for terms, learned in zip(texts.terms, folds, strict=False)
+        ]
+        return cls(features, centre, search_strength(of_folds, texts.folds, TOKEN_STRENGTHS))
 
     @property
     def is_refined(self) -> bool:
         """Whether tokens have weights of their own."""
-        return bool(np.isfinite(self.search.strength)) or self.kept_weights is not None
+        return bool(np.isfinite(self.search.strength)) or self.centre.kept_weights is not None
 
     def make_member(self, log_prior: Array) -> LinearMember:
         """What votes: the regression of all rows."""
-        weights = self.temperings[-1].weights[0] * log_prior[None]
+        weights = self.centre.tempering.weights[0] * log_prior[None]
         if self.is_refined:
-            added = to_classes(solve_regression(self.problem, self.search))
-            added += 0.0 if self.kept_weights is None else self.kept_weights
+            added = to_classes(solve_regression(self.centre.problem, self.search))
+            added += 0.0 if self.centre.kept_weights is None else self.centre.kept_weights
             weights = np.concatenate([weights, added])
         return LinearMember(weights, NO_PAIRS, self.is_refined, self.is_refined)
 

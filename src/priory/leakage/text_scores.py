@@ -20,7 +20,7 @@ def sample_documents(documents: list[str], labels: Array) -> tuple[list[str], Ar
 
 def log_joint_leave_one_out(documents: list[str], labels: Array, stop_words: Sequence[str] | None = None) -> Array:
     """log p(c, document) from the words of all other documents, without ``stop_words``; classes are 0, 1, ..."""
-    model = TextClassifier(stop_words=list(stop_words) if stop_words else None).fit(documents, labels)
+    model = TextClassifier(stop_words=list(stop_words) if stop_words else None, calibrate=False).fit(documents, labels)
     joint = np.full((len(documents), int(labels.max()) + 1), -np.inf)
     joint[:, model.classes_] = model.leave_one_out(documents, labels)
     return joint

@@ -1,0 +1,112 @@
+"""Texts refined over words and pairs of words: what it learns, its laws, and what it does not claim."""
+
+import numpy as np
+import pytest
+
+import priory as pr
+from priory.data import inbox
+from priory.errors import DataError
+from priory.storage import load, save
+
+FILLERS = ["film", "plot", "cast", "score", "end", "scene", "light", "tone"]
+
+
+def make_reviews(n, seed=0):
+    """Whether a review praises depends on two words together; the others say nothing."""
+    rng = np.random.default_rng(seed)
+    texts, labels = [], []
+    for _ in range(n):
+        negated, good = rng.random(2) < 0.5
+        said = ["not" if negated else "so", "good" if good else "bad"]
+        around = rng.choice(FILLERS, rng.integers(2, 9)).tolist()
+        at = int(rng.integers(0, len(around)))
+        texts.append(" ".join([*around[:at], *said, *around[at:]]))
+        labels.append("pos" if good != negated else "neg")
+    return texts, labels
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    return make_reviews(400)
+
+
+@pytest.fixture(scope="module")
+def whole(reviews):
+    return pr.TextClassifier().fit(*reviews)
+
+
+def count_pairs(model):
+    return sum(len(features.pairs) for features in model.corrections_.tokens)
+
+
+def test_pairs_are_weighed_where_they_help(whole, reviews):
+    new, truth = make_reviews(300, seed=1)
+    words = pr.TextClassifier(pairs=False).fit(*reviews)
+    assert words.score(new, truth) < 0.65
+    assert whole.score(new, truth) > 0.95
+    assert count_pairs(whole) > 0
+    assert count_pairs(words) == 0
+    assert "refinement" in whole.corrections_.names
+
+
+def test_pairs_are_left_alone_where_words_say_it_all():
+    rows, labels = inbox()
+    texts = [row["text"] for row in rows]
+    assert count_pairs(pr.TextClassifier().fit(texts, labels)) == 0
+    assert count_pairs(pr.TextClassifier(pairs=True).fit(texts, labels)) > 0
+    assert count_pairs(pr.TextClassifier(pairs=True, ngram_range=(1, 2)).fit(texts, labels)) == 0
+
+
+def test_batches_merging_and_forgetting_give_the_refinement_of_one_fit(whole, reviews):
+    texts, labels = reviews
+    streamed = pr.TextClassifier()
+    for part in np.array_split(np.random.default_rng(2).permutation(400), 3):
+        streamed.partial_fit([texts[i] for i in part], [labels[i] for i in part])
+    assert streamed.refresh().corrections_version_ == whole.corrections_version_
+    merged = pr.TextClassifier().fit(texts[150:], labels[150:]) + pr.TextClassifier().fit(texts[:150], labels[:150])
+    assert merged.corrections_version_ == whole.corrections_version_
+    more, others = make_reviews(60, seed=3)
+    forgotten = pr.TextClassifier().fit(texts + more, labels + others).forget(more, others)
+    assert forgotten.corrections_version_ == whole.corrections_version_
+    assert np.array_equal(forgotten.predict_proba(texts), whole.predict_proba(texts))
+
+
+def test_a_refined_model_is_saved_with_what_it_derives_its_corrections_from(whole, reviews, tmp_path):
+    texts, labels = reviews
+    save(whole, tmp_path / "reviews.priory")
+    loaded = load(tmp_path / "reviews.priory")
+    assert np.array_equal(loaded.predict_proba(texts), whole.predict_proba(texts))
+    loaded.forget(texts[:50], labels[:50])
+    assert loaded.corrections_version_ == pr.TextClassifier().fit(texts[50:], labels[50:]).corrections_version_
+
+
+def test_one_text_is_answered_as_among_many(whole, reviews):
+    texts = reviews[0][:20]
+    alone = np.concatenate([whole.predict_proba([text]) for text in texts])
+    assert np.allclose(alone, whole.predict_proba(texts), atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_that_mean_nothing_are_answered_with_the_base_rate(seed):
+    texts, _ = make_reviews(300, seed)
+    labels = np.random.default_rng(seed).choice(["a", "b"], 300, p=[0.7, 0.3])
+    model = pr.TextClassifier().fit(texts, labels)
+    assert model.evaluate().gain["log_loss"].low <= 0
+    assert np.abs(model.predict_proba(texts)[:, 1] - np.mean(labels == "b")).max() < 0.15
+
+
+def test_texts_that_were_learned_several_times_are_left_out_as_a_whole(reviews):
+    texts, labels = reviews
+    once = pr.TextClassifier(pairs=True).fit(texts, labels)
+    thrice = pr.TextClassifier(pairs=True).fit(texts * 3, labels * 3)
+    new, truth = make_reviews(300, seed=1)
+    assert thrice.score(new, truth) > 0.95
+    assert once.evaluate().log_loss.value < 0.3
+    weights = thrice.corrections_.members[-1].weights
+    assert np.isfinite(weights).all()
+
+
+@pytest.mark.parametrize("name", ["refine", "pairs"])
+def test_options_that_are_not_there(name):
+    with pytest.raises(DataError, match=f"{name} is 'yes'; use 'auto', True or False."):
+        pr.TextClassifier(**{name: "yes"}).fit(["a b", "c d"], ["x", "y"])
