@@ -16,7 +16,7 @@ from priory.errors import DataError
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowChunk
-from priory.sources.date_columns import find_date_column, find_source_column, read_date_part
+from priory.sources.date_columns import DATE_PART_ENDINGS, find_date_column, find_source_column, read_date_part
 from priory.sources.discovery import FileRows, format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 
@@ -101,10 +101,10 @@ class ModelColumns:
     """The columns of a model in order, and how their cells are read.
 
     ``kinds`` has "number", "label" or "text" for each column, some of which may be parts of a column of dates;
-    ``missing`` are the cells that count as missing, and
-    ``declared_families`` the families by column name, where they were declared. With ``coerce``, cells that are not
-    numbers are read as missing, and ``n_coerced`` counts them by column. ``is_trained`` says that these are the columns
-    of a trained model, which cannot be declared otherwise any more.
+    ``missing`` are the cells that count as missing, and ``declared_families`` the families by column name, where they
+    were declared. With ``coerce``, cells that are not numbers are read as missing, and ``n_coerced`` counts them by
+    column. ``is_trained`` says that these are the columns of a trained model, which cannot be declared otherwise any
+    more.
     """
 
     kinds: Mapping[str, str]
@@ -124,8 +124,11 @@ class ModelColumns:
 
     def get_cells(self, chunk: RowChunk, name: str) -> pa.Array:
         """The cells of a column as they are in the chunk, or the part of a date that the column is."""
-        found = find_date_column(name, chunk.batch.schema.names)
-        return chunk.batch.column(name) if found is None else read_date_part(chunk, *found, self.missing)
+        if name.endswith(DATE_PART_ENDINGS):  # first: a table may have many columns, and few of them are dates
+            found = find_date_column(name, chunk.batch.schema.names)
+            if found is not None:
+                return read_date_part(chunk, *found, self.missing)
+        return chunk.batch.column(name)
 
     @property
     def is_one_text(self) -> bool:

@@ -17,6 +17,7 @@ from priory.sources.chunk import RowChunk
 
 HOUR, WEEKDAY, MONTH, DAY = "hour", "weekday", "month", "days since 2000"
 KIND_BY_DATE_PART = {HOUR: "label", WEEKDAY: "label", MONTH: "label", DAY: "number"}
+DATE_PART_ENDINGS = tuple(f" ({part})" for part in KIND_BY_DATE_PART)
 FIRST_DAY = 10957  # of 2000, in days since 1970
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (

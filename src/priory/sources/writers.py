@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -37,6 +37,13 @@ def find_free_name(name: str, used_names: tuple[str, ...]) -> str:
     while name in used_names:
         name = f"predicted_{name}"
     return name
+
+
+def replace_text_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """The batch with these columns in place of its own of the same names, where its own are text."""
+    pairs = zip(batch.schema.names, batch.columns, strict=True)
+    arrays = [columns.get(name, own) if cells.is_text_column(own) else own for name, own in pairs]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
 def escape_formulas(column: pa.Array) -> pa.Array:

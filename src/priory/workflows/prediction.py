@@ -17,10 +17,9 @@ from priory.evaluation.decision_rules import NO_ANSWER, DecisionRule, LeastCost,
 from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from priory.models.table import Table
 from priory.sources import FileRows, ReadOptions, RowChunk
-from priory.sources.cell_parsing import is_text_column
 from priory.sources.discovery import format_names
 from priory.sources.prefetch import read_ahead
-from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, write_batches
+from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, replace_text_columns, write_batches
 from priory.workflows.callbacks import SILENT, Callbacks, format_count
 from priory.workflows.class_files import read_costs
 from priory.workflows.model_files import (
@@ -124,11 +123,12 @@ class Predictions:
 
     def _convert_numbers(self, batch: pa.RecordBatch, rows: Table) -> pa.RecordBatch:
         """The batch with numbers, and null for missing cells, in the columns that the model reads as numbers."""
-        for name, column in zip(rows.names, rows.columns, strict=True):
-            position = batch.schema.get_field_index(name)
-            if position >= 0 and column.numbers is not None and is_text_column(batch.column(position)):
-                batch = batch.set_column(position, name, pa.array(column.numbers, from_pandas=True))
-        return batch
+        numbers = {
+            name: pa.array(column.numbers, from_pandas=True)
+            for name, column in zip(rows.names, rows.columns, strict=True)
+            if column.numbers is not None
+        }
+        return replace_text_columns(batch, numbers)
 
     def _make_columns(self, log_proba: Array) -> dict[str, pa.Array]:
         """The columns that are added, by name."""

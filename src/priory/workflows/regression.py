@@ -12,11 +12,11 @@ import pyarrow as pa
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.sources import FileRows, RowChunk
-from priory.sources.cell_parsing import is_text_column, read_number_column
+from priory.sources.cell_parsing import read_number_column
 from priory.sources.chunk import RowPlaces
 from priory.sources.column_types import ColumnOptions, ModelColumns
 from priory.sources.prefetch import read_ahead
-from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, write_batches
+from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, replace_text_columns, write_batches
 from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
 from priory.workflows.model_files import find_needed_columns, get_model_columns
 
@@ -104,10 +104,8 @@ class NumberPredictions:
             table, batch = self._columns.read_arrow_table(chunk), chunk.batch
             student = self._model.predictive(table)
             low, high = student.interval(INTERVAL_LEVEL)
-            for name in table.column_names if numbers else ():
-                position = batch.schema.get_field_index(name)
-                if position >= 0 and is_text_column(batch.column(position)):
-                    batch = batch.set_column(position, name, table[name].combine_chunks())
+            if numbers:
+                batch = replace_text_columns(batch, {n: table[n].combine_chunks() for n in table.column_names})
             for name, values in ((PREDICTION, student.location), (LOW, low), (HIGH, high)):
                 batch = batch.append_column(
                     find_free_name(name, chunk.file.names), pa.array(round_significantly(values))
