@@ -42,7 +42,7 @@ from priory.models.table_reading import read_table
 FAN_IN = 8  # records that one task of the tree adds up
 
 ContextT = TypeVar("ContextT")
-RecordT = TypeVar("RecordT")
+PartT = TypeVar("PartT")
 
 
 class PartitionedRows(ABC):
@@ -66,9 +66,9 @@ class PartitionedRows(ABC):
     def reduce(
         self,
         context: ContextT,
-        count: Callable[[ContextT, Any], RecordT | None],
-        add: Callable[[Iterable[RecordT | None]], RecordT | None],
-    ) -> RecordT | None:
+        count: Callable[[ContextT, Any], PartT | None],
+        add: Callable[[Iterable[PartT | None]], PartT | None],
+    ) -> PartT | None:
         """The sum of the records that ``count(context, rows)`` makes of each partition, by a tree of ``add``."""
 
 
