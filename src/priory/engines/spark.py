@@ -42,7 +42,7 @@ from priory.evaluation.scores import Scores
 from priory.leakage.findings import Findings
 
 MIN_CHUNK_BYTES = 1 << 25  # of Arrow batches that are counted together
-USUAL_PARTITIONS = 64  # where Spark Connect does not say how many there are
+USUAL_PARTITIONS = 64  # where Spark does not say how many there are
 RECORD_SCHEMA = "record binary"
 
 
@@ -85,7 +85,7 @@ class SparkRows(PartitionedRows):
 
         try:
             return int(self.frame.rdd.getNumPartitions())
-        except PySparkNotImplementedError:
+        except (PySparkNotImplementedError, AttributeError):  # Spark Connect has no RDDs
             return USUAL_PARTITIONS
 
 
