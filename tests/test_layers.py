@@ -36,7 +36,7 @@ FOLDERS = [
     "__main__",
 ]
 ALLOWED_ONLY_IN = {
-    "sklearn": {"regression", "calibration", "estimators", "naive_bayes", "leakage", "export", "workflows"},
+    "sklearn": {"regression", "calibration", "estimators", "naive_bayes", "leakage", "export", "workflows", "engines"},
     "narwhals": {"models", "regression", "leakage"},
     "cryptography": {"storage"},
     "jinja2": {"export", "service"},

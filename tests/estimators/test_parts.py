@@ -85,8 +85,9 @@ def fit_in_parts(model, X, y, weight, parts):
     return finish_parts(model, add_parts([add_parts(learned[:half]), add_parts(learned[half:])]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(order=st.permutations(range(N_ROWS)), cuts=st.sets(st.integers(1, N_ROWS - 1), max_size=12))
 def test_any_parts_make_the_model_of_all_rows(case, order, cuts, tmp_path_factory):
     model, X, y, weight = CASES[case]

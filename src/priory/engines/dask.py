@@ -17,7 +17,7 @@ from priory.engines.partitions import (
     Answers,
     ContextT,
     PartitionedRows,
-    RecordT,
+    PartT,
     evaluate_partitions,
     fit_partitions,
     forget_partitions,
@@ -63,16 +63,16 @@ class DaskRows(PartitionedRows):
     def reduce(
         self,
         context: ContextT,
-        count: Callable[[ContextT, Any], RecordT | None],
-        add: Callable[[Iterable[RecordT | None]], RecordT | None],
-    ) -> RecordT | None:
+        count: Callable[[ContextT, Any], PartT | None],
+        add: Callable[[Iterable[PartT | None]], PartT | None],
+    ) -> PartT | None:
         import dask
 
         shared = dask.delayed(context, pure=True)
         records = [dask.delayed(count)(shared, part) for part in self.frame.to_delayed()]
         while len(records) > 1:
             records = [dask.delayed(add)(records[at : at + FAN_IN]) for at in range(0, len(records), FAN_IN)]
-        total: RecordT | None = records[0].compute()
+        total: PartT | None = records[0].compute()
         return total
 
 
@@ -128,11 +128,11 @@ def predict_proba(model: object, frame: Any, name: str = "probability") -> Any:
 def _add_answers(answers: Answers, frame: Any) -> Any:
     import dask
 
-    meta = append_answers(frame._meta, answers)
-    return frame.map_partitions(append_answers, dask.delayed(answers, pure=True), meta=meta)
+    meta = append_pandas_answers(frame._meta, answers)
+    return frame.map_partitions(append_pandas_answers, dask.delayed(answers, pure=True), meta=meta)
 
 
-def append_answers(rows: pd.DataFrame, answers: Answers) -> pd.DataFrame:
+def append_pandas_answers(rows: pd.DataFrame, answers: Answers) -> pd.DataFrame:
     """Some rows with their answers."""
     import pandas as pd
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from sklearn.utils.validation import check_is_fitted
 
 from priory.core.name_suggestions import suggest_name
 from priory.core.typing import Array
@@ -42,7 +43,7 @@ from priory.models.table_reading import read_table
 FAN_IN = 8  # records that one task of the tree adds up
 
 ContextT = TypeVar("ContextT")
-RecordT = TypeVar("RecordT")
+PartT = TypeVar("PartT")
 
 
 class PartitionedRows(ABC):
@@ -66,9 +67,9 @@ class PartitionedRows(ABC):
     def reduce(
         self,
         context: ContextT,
-        count: Callable[[ContextT, Any], RecordT | None],
-        add: Callable[[Iterable[RecordT | None]], RecordT | None],
-    ) -> RecordT | None:
+        count: Callable[[ContextT, Any], PartT | None],
+        add: Callable[[Iterable[PartT | None]], PartT | None],
+    ) -> PartT | None:
         """The sum of the records that ``count(context, rows)`` makes of each partition, by a tree of ``add``."""
 
 
@@ -196,6 +197,7 @@ class Answers:
 
     @classmethod
     def of(cls, model: Any, rows: PartitionedRows, method: str, name: str) -> Answers:
+        check_is_fitted(model, "statistics_")
         features = _find_features(model, rows)
         names = (name,) if method == "predict" else tuple(f"{name}_{label}" for label in model.classes_.tolist())
         taken = [added for added in names if added in rows.names]
@@ -225,7 +227,7 @@ def _find_features(model: Any, rows: PartitionedRows) -> tuple[str, ...]:
     if names is None and isinstance(model, TextClassifier):
         names = rows.names if len(rows.names) == 1 else [name for name in rows.names if name == "text"]
         if not names:
-            raise DataError("which column is the text? Give a table with one column, or call it 'text'.")
+            raise DataError("which column is the text? Select it: frame[[name]], or call it 'text'.")
     found = tuple(map(str, rows.names if names is None else names))
     absent = [name for name in found if name not in rows.names]
     if absent:

@@ -24,7 +24,7 @@ from priory.engines.partitions import (
     Answers,
     ContextT,
     PartitionedRows,
-    RecordT,
+    PartT,
     evaluate_partitions,
     fit_partitions,
     forget_partitions,
@@ -42,7 +42,7 @@ from priory.evaluation.scores import Scores
 from priory.leakage.findings import Findings
 
 MIN_CHUNK_BYTES = 1 << 25  # of Arrow batches that are counted together
-USUAL_PARTITIONS = 64  # where Spark Connect does not say how many there are
+USUAL_PARTITIONS = 64  # where Spark does not say how many there are
 RECORD_SCHEMA = "record binary"
 
 
@@ -69,11 +69,11 @@ class SparkRows(PartitionedRows):
     def reduce(
         self,
         context: ContextT,
-        count: Callable[[ContextT, Any], RecordT | None],
-        add: Callable[[Iterable[RecordT | None]], RecordT | None],
-    ) -> RecordT | None:
+        count: Callable[[ContextT, Any], PartT | None],
+        add: Callable[[Iterable[PartT | None]], PartT | None],
+    ) -> PartT | None:
         shared = pickle.dumps(context)
-        records = self.frame.mapInArrow(partial(count_batches, shared, count, add), RECORD_SCHEMA)
+        records = self.frame.mapInArrow(partial(count_partition, shared, count, add), RECORD_SCHEMA)
         width = self._count_partitions()
         while width > 1:
             width = -(-width // FAN_IN)
@@ -85,14 +85,14 @@ class SparkRows(PartitionedRows):
 
         try:
             return int(self.frame.rdd.getNumPartitions())
-        except PySparkNotImplementedError:
+        except (PySparkNotImplementedError, AttributeError):  # Spark Connect has no RDDs
             return USUAL_PARTITIONS
 
 
-def count_batches(
+def count_partition(
     context: bytes,
-    count: Callable[[Any, Any], RecordT | None],
-    add: Callable[[Iterable[RecordT | None]], RecordT | None],
+    count: Callable[[Any, Any], PartT | None],
+    add: Callable[[Iterable[PartT | None]], PartT | None],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """One record of all batches of a partition, in a batch of one row."""
@@ -101,7 +101,7 @@ def count_batches(
 
 
 def add_batches(
-    add: Callable[[Iterable[RecordT | None]], RecordT | None], batches: Iterator[pa.RecordBatch]
+    add: Callable[[Iterable[PartT | None]], PartT | None], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """One record, the sum of those in all batches; one after the other is in memory."""
     return _pack_record(add(pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(0)))
@@ -238,10 +238,10 @@ def _add_answers(answers: Answers, frame: Any) -> Any:
     types = {"f": DoubleType(), "i": LongType(), "b": BooleanType()}
     added = types.get(answers.find_type().kind, StringType())
     schema = StructType([*frame.schema.fields, *(StructField(name, added) for name in answers.names)])
-    return frame.mapInArrow(partial(append_answers, pickle.dumps(answers)), schema)
+    return frame.mapInArrow(partial(append_arrow_answers, pickle.dumps(answers)), schema)
 
 
-def append_answers(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def append_arrow_answers(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches of rows with their answers."""
     answers: Answers = pickle.loads(pickled)
     for batch in batches:

@@ -17,10 +17,10 @@ from priory.core.typing import Array, ColumnKind
 from priory.errors import KindError
 from priory.families.value_counts import encode_values
 from priory.models.cells import hash_value
+from priory.models.row_sample import NO_LIMIT
 from priory.models.table import Column, Table
 
 MAX_VALUES_KEPT = 10_000
-NO_LIMIT = (1 << 64) - 1  # above every hash: no value was dropped
 
 
 def make_no_hashes() -> Array:
