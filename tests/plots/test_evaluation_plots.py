@@ -38,7 +38,7 @@ def test_confusion_matrix_has_the_counts():
     scores = make_scores()
     (axes,) = drawn(plots.confusion_matrix(scores))
     assert words(axes) == [f"{n:g}" for n in scores.confusion.ravel() if n > 0]
-    shade = axes.images[0].get_array()[:, :, 3]
+    shade = axes.collections[0].get_array()[:, :, 3]
     assert shade[0, 0] == pytest.approx(0.04 + 0.96 * scores.per_class[0].recall.value)
     (axes,) = drawn(plots.confusion_matrix(make_scores(20)))
     assert not axes.texts

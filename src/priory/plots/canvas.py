@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import threading
 import warnings
 from collections.abc import Callable
 from html import escape
@@ -41,19 +43,43 @@ def create_figure(width: float, height: float) -> Figure:
 
 
 def render_inline_svg(draw: Callable[[], Figure], title: str) -> str:
-    """Return a figure as SVG for an HTML page, with the text colour of the page; the same bytes every time."""
+    """Return a figure as SVG for an HTML page, with the text colour of the page; the same bytes every time.
+
+    It has attributes instead of styles, so that a page with a strict content security policy can show it.
+    """
     create_figure(1, 1)  # raises if matplotlib is not installed
     import matplotlib
 
-    with matplotlib.rc_context(_SVG_STYLE), warnings.catch_warnings():
+    with _rendering, matplotlib.rc_context(_SVG_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # the reader's fonts may have it
         file = io.StringIO()
-        draw().savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        draw().savefig(file, format="svg", transparent=True, metadata=dict.fromkeys(_METADATA))
     picture = file.getvalue()
-    picture = picture[picture.index("<svg") :].replace(INK_COLOUR, "currentColor")
+    picture = _replace_styles(picture[picture.index("<svg") :]).replace(INK_COLOUR, "currentColor")
     return picture.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
 
 
+def _replace_styles(picture: str) -> str:
+    """An SVG of matplotlib with presentation attributes for styles, and with no id that another figure may have.
+
+    >>> _replace_styles('<path id="patch_1" style="fill: none; stroke-width: 0.8"/>')
+    '<path fill="none" stroke-width="0.8"/>'
+    """
+    picture = re.sub(r"<style[^>]*>.*?</style>", "", picture, flags=re.DOTALL)
+    picture = re.sub(r' id="[A-Za-z.]+_\d+"', "", picture)
+    picture = re.sub(r' style="([^"]*)"', lambda found: _convert_style(found[1]), picture)
+    return picture.replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
+
+
+def _convert_style(style: str) -> str:
+    pairs = (declaration.partition(":") for declaration in style.split(";"))
+    return "".join(
+        f' {name.strip()}="{value.strip()}"' for name, _, value in pairs if name.strip() not in ("", "font-family")
+    )
+
+
+_rendering = threading.Lock()  # the settings of matplotlib are global
+_METADATA = ("Creator", "Date", "Format", "Type")
 _SVG_STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "priory"} | dict.fromkeys(
     ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK_COLOUR
 )
