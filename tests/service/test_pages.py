@@ -84,7 +84,7 @@ def test_a_page_has_a_title_a_heading_and_a_strict_policy(page, path):
 
 
 def test_static_files_are_served_and_nothing_else(page):
-    for name in ("page.css", "page.js", "htmx.min.js"):
+    for name in ("page.css", "page.js", "htmx.min.js", "icon.svg"):
         assert page.get(f"/static/{name}").status_code == 200
     for name in ("htmx.LICENSE.txt", "..%2Frendering.py", "%2e%2e/page_routes.py", "nothing"):
         assert page.get(f"/static/{name}").status_code == 404
@@ -184,7 +184,7 @@ def test_rows_of_a_table_wait_in_the_queue(page):
     added = page.post(
         "/models/days/queue/file", params={"file": "new.csv"}, content=b"outlook,wind,hour\nrain,weak,9\n"
     )
-    assert "1 rows were added" in added.text
+    assert "Added 1 row." in added.text
     assert "<dd>rain</dd>" in added.text
     wrong = page.post("/models/days/queue/file", params={"file": "new.csv"}, content=b"colour\nred\n")
     assert wrong.status_code == 422
@@ -196,7 +196,7 @@ def test_a_person_is_found_and_forgotten(service, page):
     digests = re.findall(r'name="row" value="(\w+)"', found)
     assert len(digests) == 2
     answer = page.post("/models/mail/rows/forget", data={"row": digests, "phrase": "Carla"}).text
-    assert "2 rows are forgotten and erased" in answer
+    assert "Forgotten and erased: 2 rows." in answer
     assert "No learned row contains “Carla”" in answer
     assert read_rows(page) == 3
     folder = service.settings.folder
@@ -208,7 +208,7 @@ def test_a_row_that_was_learned_twice_is_forgotten_twice(page):
     page.post("/v1/models/mail/learn", json={"texts": [TEXTS[1]], "labels": ["spam"]})
     found = page.get("/models/mail/rows/found", params={"phrase": "prize"}).text
     answer = page.post("/models/mail/rows/forget", data={"row": re.findall(r'name="row" value="(\w+)"', found)}).text
-    assert "2 rows are forgotten" in answer
+    assert "Forgotten and erased: 2 rows." in answer
 
 
 def test_a_wrong_label_is_corrected(page):
@@ -224,7 +224,7 @@ def test_history_undoes_and_forgets(page):
     assert f"Change {learned} is undone." in page.post("/models/mail/history/undo", data={"id": learned}).text
     assert read_rows(page) == 5
     assert page.post("/models/mail/history/undo", data={"id": learned}).status_code == 409
-    assert "1 rows of change" in page.post("/models/mail/history/forget", data={"id": learned}).text
+    assert "Forgotten: 1 row of change" in page.post("/models/mail/history/forget", data={"id": learned}).text
     assert "undone by" in page.get("/models/mail/history").text
 
 

@@ -18,6 +18,7 @@ from priory.service.pages.page_call import MAX_JUDGEMENTS, PageCall
 from priory.service.pages.training_job import UPLOAD_SUFFIXES, TrainingJob, run_training_job
 from priory.service.request_reading import MODEL_NAME_PATTERN
 from priory.service.rows import convert_to_input, decode_row_batch
+from priory.workflows.callbacks import format_count
 
 EVENTS_PER_PAGE = 50
 MAX_AUDIT_ROWS = 5000
@@ -191,4 +192,6 @@ async def forget_from_history(call: PageCall) -> Response:
     number = (await call.read_form()).read_number("id")
     answer = await call.service.change(ForgetRequest(call.name, call.identity.name, target=number))
     call.state.queues.pop(call.model.entry.number, None)  # it may still hold the rows
-    return await _render_history(call, "events.html", f"{answer.rows:,} rows of change {number} are forgotten.")
+    return await _render_history(
+        call, "events.html", f"Forgotten: {format_count(answer.rows, 'row')} of change {number}."
+    )

@@ -27,7 +27,12 @@ PAGE_HEADERS = {
     ),
     "Referrer-Policy": "same-origin",  # with "no-referrer" browsers would hide the origin of our own forms
 }
-STATIC_TYPES = {"page.css": "text/css", "page.js": "text/javascript", "htmx.min.js": "text/javascript"}
+STATIC_TYPES = {
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+    "htmx.min.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
 STATIC_SECONDS = 3600
 
 

@@ -16,6 +16,7 @@ from priory.service.pages.page_call import PageCall, list_classes
 from priory.service.pages.training_job import UPLOAD_SUFFIXES, read_unlabelled_rows
 from priory.service.rows import Row, RowLabel
 from priory.service.served_model import ServedModel
+from priory.workflows.callbacks import format_count
 
 MAX_FOUND_ROWS = 200
 MAX_KEYS = 9  # the digits that label a row
@@ -109,7 +110,7 @@ async def add_queue_texts(call: PageCall) -> Response:
     if not lines:
         raise DataError("type at least one text, each in a line of its own")
     count = call.queue.add(lines)
-    return await _render_queue(call, "queue_row.html", 0, f"{count:,} texts were added.")
+    return await _render_queue(call, "queue_row.html", 0, f"Added {format_count(count, 'text')}.")
 
 
 async def add_queue_file(call: PageCall) -> Response:
@@ -119,7 +120,7 @@ async def add_queue_file(call: PageCall) -> Response:
     file_name = call.query.get("file", "")[:200]
     rows = await call.run(read_unlabelled_rows, call.service, model, body, file_name)
     count = call.queue.add(rows)
-    return await _render_queue(call, "queue_row.html", 0, f"{count:,} rows were added.")
+    return await _render_queue(call, "queue_row.html", 0, f"Added {format_count(count, 'row')}.")
 
 
 async def label_queue_row(call: PageCall) -> Response:
@@ -186,10 +187,8 @@ async def forget_rows(call: PageCall) -> Response:
     rows = join_learned_rows(model, found)
     answer = await call.service.change(ForgetRequest(call.name, call.identity.name, rows=rows))
     call.queue.discard_forgotten(rows.rows)
-    done = (
-        f"{answer.rows:,} rows are forgotten and erased. The model has {call.model.n_rows:,.0f} rows left, "
-        "and answers as if it had never learned them."
-    )
+    forgotten, left = format_count(answer.rows, "row"), format_count(call.model.n_rows, "row")
+    done = f"Forgotten and erased: {forgotten}. The model knows {left}, and answers as if it had never known more."
     return await _render_rows(call, "rows_found.html", form.get("phrase"), done)
 
 

@@ -49,6 +49,11 @@ function showPart(selector, html, failed) {
   else place.textContent = "The service does not answer.";
 }
 
+// A form with data-reset is empty again once its answer is there.
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.successful && event.detail.elt.matches("form[data-reset]")) event.detail.elt.reset();
+});
+
 // A message about an earlier failure goes away with the next success.
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (!event.detail.isError) document.querySelector("#message").replaceChildren();
