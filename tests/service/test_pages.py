@@ -110,6 +110,17 @@ def test_a_mailbox_is_learned_as_one_class(page):
     assert page.get("/v1/models/box").json()["classes"] == ["ham", "spam"]
 
 
+def test_a_text_column_may_have_any_name_and_rows_without_a_label_are_counted(page):
+    notes = b"note,kind\nwin a lot of cash now,spam\nlunch is at noon today,ham\na note without any label,\n"
+    for n_rows in (2, 4):
+        answer = upload(page, notes, file="notes.csv", model="notes", target="kind")
+        assert "Learned 2 rows of notes.csv, and skipped 1 row without a label" in answer
+        assert read_rows(page, "notes") == n_rows
+    assert page.get("/v1/models/notes").json()["kind"] == "text"
+    added = page.post("/models/notes/queue/file", params={"file": "new.csv"}, content=b"note\nmore cash for you\n")
+    assert "more cash for you" in added.text
+
+
 @pytest.mark.parametrize(
     ("query", "body", "message"),
     [
@@ -266,6 +277,29 @@ def test_what_is_typed_stays_text(page):
     for answer in answers:
         assert "<script>alert" not in answer.text
         assert answer.status_code != 500
+
+
+@pytest.mark.parametrize(
+    "given", ["", "x", "-1", "9" * 40, "\0", "\ud800".encode("utf-8", "surrogatepass"), "{{7*7}}", "../.."]
+)
+def test_hostile_fields_are_refused_without_a_fault(page, given):
+    names = ("text", "label", "id", "item", "at", "row", "relabel", "phrase", "texts", "name", "token", "cell:a")
+    for route in PAGE_ROUTES:
+        path = route.path.format(name="mail", job="x")
+        if "delete" not in path:
+            fields = dict.fromkeys(names, given)
+            answer = (
+                page.post(path, data=fields)
+                if route.method == "POST"
+                else page.get(
+                    path,
+                    params=dict.fromkeys(
+                        ("before", "at", "phrase", "drawn", "bag", "a", "b", "outlook", "random"), given
+                    ),
+                )
+            )
+            assert answer.status_code < 500, (path, answer.text)
+            assert "49" not in answer.text or given != "{{7*7}}"
 
 
 def test_changes_must_come_from_the_page_itself(service):

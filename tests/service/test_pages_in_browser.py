@@ -43,12 +43,17 @@ def service(tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser, service):
+def problems():
+    """What the browser complains about, and addresses of other hosts."""
+    return []
+
+
+@pytest.fixture
+def page(browser, service, problems):
     """A page that fails the test if the browser refuses or misses anything on it."""
     context = browser.new_context(base_url=f"http://127.0.0.1:{service.port}", viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.set_default_timeout(60_000)
-    problems = []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda request: problems.append(request.url) if "127.0.0.1" not in request.url else None)
@@ -193,10 +198,12 @@ def test_a_typed_script_stays_text(page, service):
     wait_for(page, "is undone.")
 
 
-def test_an_error_is_told_on_the_page_and_goes_away(page):
+def test_an_error_is_told_on_the_page_and_goes_away(page, problems):
     page.goto("/models/inbox/try")
     page.get_by_role("button", name="Ask").click()
     page.get_by_role("alert").get_by_text("fill in at least one column").wait_for()
+    assert all("422" in problem for problem in problems)
+    problems.clear()
     page.get_by_label("hour").fill("9")
     page.get_by_role("button", name="Ask").click()
     wait_for(page, "The ledger")

@@ -92,6 +92,8 @@ async def show_scores(call: PageCall) -> Response:
     key = model.entry.number, model.version
     if key not in known:
         model.check_fitted()
+        for other in [other for other in known if other[0] == key[0]]:
+            del known[other]  # it may show what was forgotten since
         known[key] = asyncio.create_task(call.run(judge_model, call.service.store, model))
         while len(known) > MAX_JUDGEMENTS:
             known.popitem(last=False)

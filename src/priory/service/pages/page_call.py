@@ -119,11 +119,11 @@ class PageCall(Call):
 
     def read_class(self, form: FormFields) -> RowLabel:
         """The label that was chosen, as the model knows it, or a new one."""
-        given = form.get("label").strip()
-        if not given:
+        given = form.get("label")
+        if not given.strip():
             raise DataError("choose a class, or name a new one")
         known = {str(label): label for label in list_classes(self.model)}
-        return known.get(given, given)
+        return known.get(given, given.strip())
 
     def make_batch(self, row: str | Row, label: RowLabel | None = None) -> RowBatch:
         return RowBatch(self.model.entry.kind, (row,), None if label is None else (label,))

@@ -7,19 +7,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
+import priory
 from priory.core.display_table import DisplayTable
 from priory.models.ledger_formatting import DECIBANS_PER_NAT, format_value
 from priory.plots.canvas import render_inline_svg
 from priory.workflows.callbacks import format_count
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PAGE_HEADERS = {
     "Content-Security-Policy": (
@@ -52,7 +50,7 @@ def get_templates() -> Environment:
         "decibans": lambda nats: f"{nats * DECIBANS_PER_NAT:+.1f}",
         "moment": format_moment,
     }
-    environment.globals |= {"draw_bar": draw_bar}
+    environment.globals |= {"draw_bar": draw_bar, "version": priory.__version__}
     return environment
 
 
@@ -69,7 +67,7 @@ def read_static_file(name: str) -> bytes:
     return files("priory.service.pages").joinpath("static", name).read_bytes()
 
 
-def render_figure(draw: Callable[[], Figure], title: str) -> Markup:
+def render_figure(draw: Callable[[], Any], title: str) -> Markup:
     """A figure of ``priory.plots`` to put into a page."""
     return Markup(render_inline_svg(draw, title))  # matplotlib escapes the texts
 

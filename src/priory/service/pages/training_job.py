@@ -7,7 +7,7 @@ import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,14 +28,14 @@ from priory.sources.column_types import (
 )
 from priory.sources.discovery import format_names
 from priory.sources.prefetch import peek_first
-from priory.workflows.callbacks import Callbacks
-from priory.workflows.model_files import find_needed_columns, get_model_columns, open_paths, open_paths_for_model
+from priory.workflows.callbacks import SILENT, Callbacks
+from priory.workflows.model_files import find_needed_columns, get_model_columns, open_paths
 
 if TYPE_CHECKING:
     from priory.service.application import Service
 
 UPLOAD_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".mbox", ".eml")
-logger = logging.getLogger("priory.service")
+_logger = logging.getLogger("priory.service")
 
 
 @dataclass
@@ -51,6 +51,7 @@ class TrainingJob:
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     bytes_read: int = 0
     rows_learned: int = 0
+    rows_skipped: int = 0  # they have no label
     error: str = ""
     is_done: bool = False
 
@@ -100,17 +101,26 @@ def write_upload(service: Service, body: bytes, file_name: str) -> Iterator[Path
 def _explain_failure(error: Exception, file_name: str) -> str:
     if isinstance(error, PrioryError):
         return str(error)
-    logger.error("unexpected %s while an upload was learned", type(error).__name__)
+    _logger.error("unexpected %s while an upload was learned", type(error).__name__)
     return f"{file_name}: cannot be learned"
 
 
 def read_unlabelled_rows(service: Service, model: ServedModel, body: bytes, file_name: str) -> list[str | Row]:
     """The rows of a file with the columns of a model; labels in it are not read."""
     with write_upload(service, body, file_name) as path:
-        columns = get_model_columns(model.estimator)
-        opened = open_paths_for_model(str(path), None, columns, Callbacks())
+        opened = open_paths(str(path), None, SILENT)
+        columns = _match_columns(model, opened, ())
         chunks = opened.read_chunks(find_needed_columns(opened, columns))
         return [row for chunk in chunks for row in _list_rows(columns, chunk)]
+
+
+def _match_columns(model: ServedModel, rows: FileRows, others: tuple[str, ...]) -> ModelColumns:
+    """The columns of a model in a file; a model of texts takes the only column that there is, whatever its name."""
+    columns = get_model_columns(model.estimator)
+    features = [name for name in rows.names if name not in (*others, *(("label", "path") if rows.is_documents else ()))]
+    if columns.is_one_text and len(features) == 1:
+        return replace(columns, kinds={features[0]: "text"})
+    return columns
 
 
 def _read_batches(service: Service, job: TrainingJob, path: Path, callbacks: Callbacks) -> Iterator[RowBatch]:
@@ -119,8 +129,9 @@ def _read_batches(service: Service, job: TrainingJob, path: Path, callbacks: Cal
     options = _choose_columns(job, rows)
     target = options.find_target(rows) if job.label is None else None
     if known is not None and known.is_fitted:
-        columns = get_model_columns(known.estimator)
-        chunks = rows.read_chunks(find_needed_columns(rows, columns, *([target] if target else [])))
+        others = () if target is None else (target,)
+        columns = _match_columns(known, rows, others)
+        chunks = rows.read_chunks(find_needed_columns(rows, columns, *others))
     else:
         names = options.find_features(rows) if target else tuple(n for n in rows.names if n not in ("label", "path"))
         first, chunks = peek_first(rows.read_chunks((*([target] if target else []), *names)))
@@ -131,6 +142,7 @@ def _read_batches(service: Service, job: TrainingJob, path: Path, callbacks: Cal
     labels = None if target is None else LabelReader(target, options)
     for chunk in chunks:
         yield from _split_chunk(kind, columns, labels, chunk, job.label)
+        job.rows_skipped = 0 if labels is None else labels.n_unlabelled
 
 
 def _choose_columns(job: TrainingJob, rows: FileRows) -> ColumnOptions:
