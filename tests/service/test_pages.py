@@ -190,6 +190,18 @@ def test_the_queue_asks_for_the_least_certain_row_first(page):
     assert page.post("/models/mail/queue/undo").status_code == 409
 
 
+def test_a_label_that_was_forgotten_elsewhere_cannot_be_undone_and_does_not_block_the_queue(page):
+    page.post("/models/mail/queue/texts", data={"texts": "one cash\ntwo lunch"})
+    for _ in range(2):
+        shown = page.get("/models/mail/queue/row").text
+        page.post("/models/mail/queue/label", data={"item": read_hidden(shown, "item"), "at": "0", "label": "ham"})
+    learned = page.get("/v1/models/mail").json()["version"]
+    page.post("/v1/models/mail/forget", json={"id": learned})
+    assert page.post("/models/mail/queue/undo").status_code == 409
+    assert "The last label is undone." in page.post("/models/mail/queue/undo").text
+    assert read_rows(page) == 5
+
+
 def test_rows_of_a_table_wait_in_the_queue(page):
     upload(page, DAYS.encode(), file="days.csv", model="days", target="play")
     added = page.post(

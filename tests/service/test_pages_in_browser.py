@@ -128,6 +128,9 @@ def test_label_a_queue_by_keys(page, service):
     page.keyboard.press("1")
     wait_for(page, "Row 1 of 1")
     assert count_rows(service) == before + 2
+    page.get_by_label("Shortcut keys").uncheck()
+    page.keyboard.press("1")
+    page.get_by_label("Shortcut keys").check()
     page.keyboard.press("u")
     wait_for(page, "of 2,")
     page.keyboard.press("u")

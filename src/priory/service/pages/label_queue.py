@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,8 +33,8 @@ class LabelQueue:
     items: dict[int, QueueItem] = field(default_factory=dict)
     labelled: list[tuple[QueueItem, int]] = field(default_factory=list)  # with the event that learned it
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    _ranking: tuple[int, list[int]] | None = None  # the version of the model, and the ids in order
-    _certainty: dict[int, Array] = field(default_factory=dict)
+    _ranked_version: int = -1  # of the model
+    _ranking: dict[int, Array | None] = field(default_factory=dict)  # ids in order, with what the model answered
 
     def add(self, rows: Iterable[str | Row]) -> int:
         """Add rows; the number of them."""
@@ -42,25 +42,20 @@ class LabelQueue:
         if len(self.items) + len(new) > MAX_QUEUE_ROWS:
             raise DataError(f"the queue holds {MAX_QUEUE_ROWS:,} rows; label some of them first, or add fewer")
         self.items |= {item.id: item for item in new}
-        self._ranking = None
         return len(new)
 
     def rank(self, model: ServedModel) -> list[QueueItem]:
         """All rows, those that the model is least certain of first."""
-        if self._ranking is None or self._ranking[0] != model.version:
-            items = list(self.items.values())
-            order = list(range(len(items)))
-            self._certainty = {}
-            if items and model.is_fitted:
-                answers = predict_rows(model, RowBatch(model.entry.kind, tuple(item.row for item in items)))
-                self._certainty = {item.id: answer for item, answer in zip(items, answers, strict=True)}
-                order = np.argsort(answers.max(axis=1), kind="stable").tolist()
-            self._ranking = (model.version, [items[place].id for place in order])
-        return [self.items[number] for number in self._ranking[1] if number in self.items]
+        items = dict(self.items)  # others may label rows meanwhile
+        if self._ranked_version != model.version or not items.keys() <= self._ranking.keys():
+            self._ranking = _rank_rows(model, list(items.values()))
+            self._ranked_version = model.version
+        return [items[number] for number in self._ranking if number in items]
 
     def find_probabilities(self, item: QueueItem) -> list[float]:
         """What the model answered when the queue was ranked; nothing if it could not answer."""
-        return self._certainty[item.id].tolist() if item.id in self._certainty else []
+        answer = self._ranking.get(item.id)
+        return [] if answer is None else answer.tolist()
 
     def take(self, number: int) -> QueueItem:
         """Remove a row from the queue."""
@@ -74,10 +69,18 @@ class LabelQueue:
 
     def put_back(self, item: QueueItem) -> None:
         self.items[item.id] = item
-        self._ranking = None
 
     def discard_forgotten(self, rows: Iterable[str | Row]) -> None:
         """Drop what was forgotten for good, so that no step back shows it again."""
         gone = list(rows)
         self.labelled = [(item, event) for item, event in self.labelled if item.row not in gone]
         self.items = {number: item for number, item in self.items.items() if item.row not in gone}
+
+
+def _rank_rows(model: ServedModel, items: Sequence[QueueItem]) -> dict[int, Array | None]:
+    """The answers to rows by their ids, the least certain first; a model that knows nothing leaves the order."""
+    if not items or not model.is_fitted:
+        return dict.fromkeys(item.id for item in items)
+    answers = predict_rows(model, RowBatch(model.entry.kind, tuple(item.row for item in items)))
+    order = np.argsort(answers.max(axis=1), kind="stable").tolist()
+    return {items[place].id: answers[place] for place in order}

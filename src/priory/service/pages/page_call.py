@@ -41,9 +41,6 @@ class PageState:
     jobs: OrderedDict[str, TrainingJob] = field(default_factory=OrderedDict)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def find_queue(self, model: ServedModel) -> LabelQueue:
-        return self.queues.setdefault(model.entry.number, LabelQueue())
-
     def add_job(self, job: TrainingJob) -> None:
         self.jobs[job.id] = job
         while len(self.jobs) > MAX_TRAINING_JOBS:
@@ -85,7 +82,12 @@ class PageCall(Call):
 
     @property
     def queue(self) -> LabelQueue:
-        return self.state.find_queue(self.model)
+        """The rows that wait for a label of this model; those of deleted models are dropped."""
+        numbers = {model.entry.number for model in self.service.store.models.values()}
+        queues = self.state.queues
+        for number in queues.keys() - numbers:
+            del queues[number]
+        return queues.setdefault(self.model.entry.number, LabelQueue())
 
     async def read_form(self) -> FormFields:
         return FormFields(await self.request.body())

@@ -143,9 +143,13 @@ async def undo_queue_row(call: PageCall) -> Response:
     queue = call.queue
     if not queue.labelled:
         raise ServiceError(409, "there is no label to undo")
-    item, event = queue.labelled[-1]
-    await call.service.change(UndoRequest(call.name, call.identity.name, target=event))
-    queue.labelled.pop()
+    item, event = queue.labelled.pop()
+    try:
+        await call.service.change(UndoRequest(call.name, call.identity.name, target=event))
+    except ServiceError as error:
+        if error.status != 409:  # otherwise it was undone or forgotten elsewhere, and there is nothing to go back to
+            queue.note(item, event)
+        raise
     queue.put_back(item)
     ranked = await call.run(queue.rank, call.model)
     return await _render_queue(call, "queue_row.html", ranked.index(item), "The last label is undone.")

@@ -1,9 +1,14 @@
 "use strict";
 
+// Whoever dictates, or uses keys for something else, can switch ours off; the browser remembers it.
+const keys = document.querySelector("#keys");
+keys.checked = localStorage.getItem("keys") !== "off";
+keys.addEventListener("change", () => localStorage.setItem("keys", keys.checked ? "on" : "off"));
+
 // Keys: an element with data-key is activated by that key, unless somebody is typing.
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-  if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+  if (!keys.checked || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  if (event.target.closest("input:not([type=checkbox]), textarea, select")) return;
   const key = CSS.escape(event.key.toLowerCase());
   const found = document.querySelector(`[data-key="${key}"]:not([disabled])`);
   if (found) {
