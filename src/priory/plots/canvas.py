@@ -66,7 +66,7 @@ def _replace_styles(picture: str) -> str:
     '<path fill="none" stroke-width="0.8"/>'
     """
     picture = re.sub(r"<style[^>]*>.*?</style>", "", picture, flags=re.DOTALL)
-    picture = re.sub(r' id="[A-Za-z.]+_\d+"', "", picture)
+    picture = re.sub(r' id="[A-Za-z][A-Za-z0-9.]*_\d+"', "", picture)
     picture = re.sub(r' style="([^"]*)"', lambda found: _convert_style(found[1]), picture)
     return picture.replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
 
