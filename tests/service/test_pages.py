@@ -6,6 +6,8 @@ import time
 import httpx
 import pytest
 
+from priory.errors import ServiceError
+from priory.service.changes import LearnRequest
 from priory.service.pages.page_routes import PAGE_ROUTES
 from priory.service.tokens import add_token, read_token_file
 from running_service import run_service
@@ -136,6 +138,40 @@ def test_a_bad_upload_says_why_and_leaves_no_model(page, query, body, message):
     assert message in answer
     assert ".upload-" not in answer
     assert page.get("/v1/models/days").status_code == 404
+
+
+def test_a_file_that_breaks_at_its_end_leaves_a_model_as_it_was(page):
+    upload(page, DAYS.encode(), file="days.csv", model="days", target="play")
+    before = page.get("/v1/models/days").json()
+    answer = upload(page, (DAYS + "sunny,weak,noon,yes\n").encode(), file="days.csv", model="days", target="play")
+    assert "days.csv:6:3" in answer
+    assert page.get("/v1/models/days").json() == before
+
+
+def test_an_upload_that_fails_halfway_is_taken_back(page, service, monkeypatch):
+    upload(page, DAYS.encode(), file="days.csv", model="days", target="play")
+    monkeypatch.setattr("priory.service.pages.training_job.choose_batch_size", lambda n_rows: 2)
+    submit, n_learned = service.writer.submit, []
+
+    def refuse_the_second(request):
+        if isinstance(request, LearnRequest):
+            n_learned.append(request)
+            if len(n_learned) % 2 == 0:
+                raise ServiceError(507, "the disk is full")
+        return submit(request)
+
+    monkeypatch.setattr(service.writer, "submit", refuse_the_second)
+    for name, n_rows in (("days", 4), ("more", None)):
+        assert "the disk is full" in upload(page, DAYS.encode(), file="days.csv", model=name, target="play")
+        assert page.get(f"/v1/models/{name}").json().get("rows") == n_rows
+
+
+def test_a_table_is_not_learned_by_a_model_of_texts(page):
+    page.put("/v1/models/empty", json={"kind": "text"})
+    for name in ("empty", "mail"):
+        before = page.get(f"/v1/models/{name}").json()
+        assert 'class="notice bad"' in upload(page, DAYS.encode(), file="days.csv", model=name, target="play")
+        assert page.get(f"/v1/models/{name}").json() == before
 
 
 def test_an_upload_needs_a_name_and_a_file(page):

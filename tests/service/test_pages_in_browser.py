@@ -171,6 +171,7 @@ def test_audit_and_history(page, service):
 def test_play_with_candies_a_coin_and_tennis(page):
     page.goto("/play")
     page.get_by_role("link", name="Candy bags").click()
+    page.wait_for_url("**/play/candy")
     for n_drawn in (1, 2, 3):
         page.keyboard.press("l")
         page.wait_for_url("**drawn=" + "l" * n_drawn)

@@ -45,7 +45,7 @@ async def start_training(call: PageCall) -> Response:
     if not body:
         raise DataError("choose a file that is not empty")
     target, label = (query.get(field, "").strip() or None for field in ("target", "label"))
-    job = TrainingJob(name, call.identity.name, file_name, len(body), target, label)
+    job = TrainingJob(name, call.identity.name, file_name, target, label)
     call.state.add_job(job)
     task = asyncio.create_task(call.run(run_training_job, call.service, job, body))
     call.state.tasks.add(task)
