@@ -4,8 +4,8 @@
     OMP_NUM_THREADS=1 python benchmarks/quality.py [costs|tables|fits]     # writes results/quality_*.md
 
 Needs the data sets (see datasets.py). Five folds, the same for all models, each with its defaults (scikit-learn's after
-the usual preparation). Log loss is in nats; no probability counts as less than 1e-15. What the peers answered is kept in
-the folder for temporary files, because they take most of an hour and do not depend on Priory. Fits: seconds by the
+the usual preparation). Log loss is in nats; no probability counts as less than 1e-15. What the peers answered is kept
+in the folder for temporary files, because they take most of an hour and do not depend on Priory. Fits: seconds by the
 clock, models in turn. Texts are in quality_texts.py.
 
 What corrections are made of, and their few constants, was chosen on half of the tables (``TUNED_ON``, with other folds

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from priory.client import Client
 from priory.service.application import Service, ServiceSettings, make_application
+from priory.service.pages.page_routes import make_page_routes
 from priory.service.server import Address, make_server, open_sockets
 
 
@@ -17,7 +18,7 @@ def run_service(folder, *, port=-1, **settings):
     path = Path(folder, "s.sock")
     service = Service(ServiceSettings(Path(folder, "data"), **settings))
     sockets = open_sockets(Address(port=port, socket_path=path))
-    server = make_server(service, make_application(service))
+    server = make_server(service, make_application(service, make_page_routes(service)))
     thread = threading.Thread(target=server.run, args=(sockets,), daemon=True)
     thread.start()
     service.socket = path

@@ -34,11 +34,26 @@ def words(axes):
     return [text.get_text() for text in axes.texts]
 
 
+@pytest.mark.parametrize("draw", [plots.confusion_matrix, plots.reliability_diagram, plots.roc_curves])
+def test_a_figure_for_a_page_has_attributes_instead_of_styles_and_images(draw):
+    picture = render_inline_svg(lambda: draw(make_scores()), "a <figure>")
+    root = ET.fromstring(picture)
+    assert root.get("aria-label") == "a <figure>"
+    assert root.get("stroke-linejoin") == "round"
+    tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert not tags & {"style", "image", "metadata"}
+    assert not any("style" in element.attrib for element in root.iter())
+    assert any(element.get("fill") == "currentColor" for element in root.iter())
+    other = render_inline_svg(lambda: plots.score_histogram(make_scores()), "another")
+    ids = [{element.get("id") for element in ET.fromstring(one).iter()} - {None} for one in (picture, other)]
+    assert not {name for name in ids[0] & ids[1] if not name.startswith(("m", "p", "C"))}
+
+
 def test_confusion_matrix_has_the_counts():
     scores = make_scores()
     (axes,) = drawn(plots.confusion_matrix(scores))
     assert words(axes) == [f"{n:g}" for n in scores.confusion.ravel() if n > 0]
-    shade = axes.images[0].get_array()[:, :, 3]
+    shade = axes.collections[0].get_array()[:, :, 3]
     assert shade[0, 0] == pytest.approx(0.04 + 0.96 * scores.per_class[0].recall.value)
     (axes,) = drawn(plots.confusion_matrix(make_scores(20)))
     assert not axes.texts

@@ -84,6 +84,7 @@ def _read_settings(folder: Path, token_file: str | None, hosts: tuple[str, ...],
 def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | None, demo: bool) -> None:
     from priory.service.application import Service, make_application
     from priory.service.demo import create_demo_models
+    from priory.service.pages.page_routes import make_page_routes
     from priory.service.server import Address, check_address, open_sockets, run_server
 
     address = Address(host, port, None if socket_path is None else Path(socket_path))
@@ -95,7 +96,7 @@ def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | N
         sockets = open_sockets(address)
         shown = f"[{host}]" if ":" in host else host
         click.echo(f"serving {len(service.store.models)} models on http://{shown}:{sockets[0].getsockname()[1]}/")
-        run_server(service, make_application(service), sockets)
+        run_server(service, make_application(service, make_page_routes(service)), sockets)
     finally:
         service.close()
         if address.socket_path is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from html import escape
@@ -43,14 +44,17 @@ def create_figure(width: float, height: float) -> Figure:
 
 
 def render_inline_svg(draw: Callable[[], Figure], title: str) -> str:
-    """Return a figure as SVG for an HTML page, with the text colour of the page; the same bytes every time."""
+    """Return a figure as SVG for an HTML page, with the text colour of the page; the same bytes every time.
+
+    It has attributes instead of styles, so that a page with a strict content security policy can show it.
+    """
     create_figure(1, 1)  # raises if matplotlib is not installed
     import matplotlib
 
-    with matplotlib.rc_context(_SVG_STYLE), warnings.catch_warnings():
+    with _rendering, matplotlib.rc_context(_SVG_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # the reader's fonts may have it
         file = io.StringIO()
-        draw().savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        draw().savefig(file, format="svg", transparent=True, metadata=dict.fromkeys(_METADATA))
     picture = file.getvalue()
     picture = picture[picture.index("<svg") :].replace(INK_COLOUR, "currentColor")
     picture = replace_styles(name_figure_ids(picture, re.sub(r"\W+", "-", title)))
@@ -84,6 +88,8 @@ def name_figure_ids(svg: str, name: str) -> str:
     return re.sub(r'(\bid="|href="#|url\(#)', lambda found: f"{found[1]}{name}-", svg)
 
 
+_rendering = threading.Lock()  # the settings of matplotlib are global
+_METADATA = ("Creator", "Date", "Format", "Type")
 _SVG_STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "priory"} | dict.fromkeys(
     ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK_COLOUR
 )

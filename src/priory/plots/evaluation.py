@@ -35,7 +35,11 @@ def confusion_matrix(scores: Scores) -> Figure:
     figure = create_figure(size + 0.8, size)
     axes = figure.add_subplot()
     blue = [int(BLUE[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    axes.imshow(np.dstack([np.broadcast_to(blue, (k, k, 3)), 0.04 + 0.96 * share]), interpolation="nearest")
+    cells = np.dstack([np.broadcast_to(blue, (k, k, 3)), 0.04 + 0.96 * share])
+    edges = np.arange(k + 1) - 0.5
+    axes.pcolormesh(edges, edges, cells)  # not an image: a page may refuse pictures inside of a figure
+    axes.set_aspect("equal")
+    axes.invert_yaxis()
     names = [_format_label(label) for label in scores.classes]
     tall = max(map(len, names)) * k > 40
     axes.set_xticks(range(k), names, rotation=45 if tall else 0, ha="right" if tall else "center")

@@ -1,0 +1,199 @@
+"""The pages about models: the list, uploads, the overview with its scores, the audit, the history."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+from starlette.responses import Response
+
+from priory.errors import DataError, ServiceError
+from priory.service.changes import DeleteRequest, ForgetRequest, UndoRequest
+from priory.service.handlers import describe_model
+from priory.service.journal import Event
+from priory.service.pages.learned_rows import LATEST_EVENT, read_latest_rows
+from priory.service.pages.model_judgement import Judgement, judge_model
+from priory.service.pages.page_call import MAX_JUDGEMENTS, PageCall
+from priory.service.pages.training_job import UPLOAD_SUFFIXES, TrainingJob, run_training_job
+from priory.service.request_reading import MODEL_NAME_PATTERN
+from priory.service.rows import convert_to_input, decode_row_batch
+from priory.workflows.callbacks import format_count
+
+EVENTS_PER_PAGE = 50
+MAX_AUDIT_ROWS = 5000
+MAX_PREVIEW_ROWS = 3
+
+
+async def show_models(call: PageCall) -> Response:
+    models = [describe_model(model) for _, model in sorted(call.service.store.models.items())]
+    return call.render("models.html", models=models, suffixes=",".join(UPLOAD_SUFFIXES))
+
+
+# -- uploads ---------------------------------------------------------------------------------------------------------
+
+
+async def start_training(call: PageCall) -> Response:
+    """Take a file as the body of the request, and learn it in the background."""
+    query = call.query
+    name, file_name = query.get("model", "").strip(), query.get("file", "")[:200]
+    if MODEL_NAME_PATTERN.fullmatch(name) is None:
+        raise DataError("the name of a model has 1 to 64 letters, digits, - or _")
+    if name not in call.service.store.models and not call.identity.may("admin"):
+        raise ServiceError(403, "creating a model needs a token with the scope admin")
+    body = await call.request.body()
+    if not body:
+        raise DataError("choose a file that is not empty")
+    target, label = (query.get(field, "").strip() or None for field in ("target", "label"))
+    job = TrainingJob(name, call.identity.name, file_name, target, label)
+    call.state.add_job(job)
+    task = asyncio.create_task(call.run(run_training_job, call.service, job, body))
+    call.state.tasks.add(task)
+    task.add_done_callback(call.state.tasks.discard)
+    return call.render("training.html", job=job)
+
+
+async def show_training(call: PageCall) -> Response:
+    job = call.state.jobs.get(str(call.request.path_params["job"]))
+    if job is None:
+        raise ServiceError(404, "this upload is not known any more")
+    return call.render("training.html", job=job)
+
+
+async def delete_model_page(call: PageCall) -> Response:
+    form = await call.read_form()
+    model = call.model
+    if form.get("name") != model.entry.name:
+        raise DataError("type the name of the model to delete it")
+    await call.service.change(DeleteRequest(model.entry.name, call.identity.name))
+    call.state.queues.pop(model.entry.number, None)
+    return Response(status_code=204, headers={"HX-Redirect": "/"})
+
+
+# -- overview --------------------------------------------------------------------------------------------------------
+
+
+async def show_model(call: PageCall) -> Response:
+    model = call.model
+    families: dict[str, str] = {}
+    if model.is_fitted:
+        from priory.workflows.training import describe_families
+
+        if model.entry.kind == "table" or hasattr(model.estimator, "feature_names_in_"):
+            families = await call.run(describe_families, model.estimator)
+        else:
+            families = {"text": f"text, {model.estimator.n_tokens_:,} different words"}
+    return call.render("model.html", model=describe_model(model), families=families)
+
+
+async def show_scores(call: PageCall) -> Response:
+    """The part of the overview that takes a while: it is computed once for each version of the model."""
+    model, known = call.model, call.state.judgements
+    key = model.entry.number, model.version
+    if key not in known:
+        model.check_fitted()
+        for other in [other for other in known if other[0] == key[0]]:
+            del known[other]  # it may show what was forgotten since
+        known[key] = asyncio.create_task(call.run(judge_model, call.service.store, model))
+        while len(known) > MAX_JUDGEMENTS:
+            known.popitem(last=False)
+    try:
+        judgement: Judgement = await asyncio.shield(known[key])
+    except Exception:
+        known.pop(key, None)
+        raise
+    return call.render("scores.html", model=describe_model(model), judgement=judgement)
+
+
+async def download_model_page(call: PageCall) -> Response:
+    model = call.model
+    body = await call.run(call.service.pack_model, model)
+    headers = {"Content-Disposition": f'attachment; filename="{model.entry.name}.priory"'}
+    return Response(body, media_type="application/octet-stream", headers=headers)
+
+
+# -- audit -----------------------------------------------------------------------------------------------------------
+
+
+async def show_audit(call: PageCall) -> Response:
+    return call.render("audit.html", model=describe_model(call.model), max_rows=MAX_AUDIT_ROWS)
+
+
+async def run_audit(call: PageCall) -> Response:
+    """Look for leakage in the rows that were learned last."""
+    model, store = call.model, call.service.store
+
+    def look() -> tuple[int, Any]:
+        import priory
+
+        rows = read_latest_rows(store, model, MAX_AUDIT_ROWS)
+        if len(rows) < 2:
+            raise DataError("the journal has too few rows of this model to audit")
+        return len(rows), priory.audit(convert_to_input(rows, model.estimator), target=list(rows.labels or ()))
+
+    n_rows, findings = await call.run(look)
+    return call.render("findings.html", n_rows=n_rows, findings=findings)
+
+
+# -- history ---------------------------------------------------------------------------------------------------------
+
+
+async def show_history(call: PageCall) -> Response:
+    return await _render_history(call, "history.html")
+
+
+async def _render_history(call: PageCall, template: str, done: str = "") -> Response:
+    model, store = call.model, call.service.store
+    before = call.read_query_number("before", LATEST_EVENT, LATEST_EVENT)
+
+    def read() -> list[Event]:
+        with store.reader_lock:
+            return store.reader.read_events(model.entry.number, before, EVENTS_PER_PAGE, newest_first=True)
+
+    events = await call.run(read)
+    may_teach = call.identity.may("learn")
+    return call.render(
+        template,
+        model=describe_model(model),
+        events=[(event, _preview_rows(event) if may_teach else []) for event in events],
+        before=events[-1].number if len(events) == EVENTS_PER_PAGE else math.nan,
+        has_more=len(events) == EVENTS_PER_PAGE,
+        may_teach=may_teach,
+        done=done,
+    )
+
+
+def _preview_rows(event: Event) -> list[tuple[str, str]]:
+    """The first rows of an event as text, with their labels."""
+    if event.body is None:
+        return []
+    batch = decode_row_batch(event.body)
+    pairs = list(zip(batch.rows, batch.labels or [""] * len(batch), strict=True))[:MAX_PREVIEW_ROWS]
+    return [(format_row(row), str(label)) for row, label in pairs]
+
+
+def format_row(row: object) -> str:
+    """A row in one line.
+
+    >>> format_row({"age": 4, "town": None})
+    'age 4'
+    """
+    if isinstance(row, dict):
+        return ", ".join(f"{name} {cell}" for name, cell in row.items() if cell is not None)
+    return str(row)
+
+
+async def undo_from_history(call: PageCall) -> Response:
+    number = (await call.read_form()).read_number("id")
+    await call.service.change(UndoRequest(call.name, call.identity.name, target=number))
+    return await _render_history(call, "events.html", f"Change {number} is undone.")
+
+
+async def forget_from_history(call: PageCall) -> Response:
+    """Forget and erase all rows of one learning."""
+    number = (await call.read_form()).read_number("id")
+    answer = await call.service.change(ForgetRequest(call.name, call.identity.name, target=number))
+    call.state.queues.pop(call.model.entry.number, None)  # it may still hold the rows
+    return await _render_history(
+        call, "events.html", f"Forgotten: {format_count(answer.rows, 'row')} of change {number}."
+    )

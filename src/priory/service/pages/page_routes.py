@@ -1,0 +1,192 @@
+"""The addresses of the page, and what every one of them checks: who asks, and that our own page asks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from priory.errors import PrioryError, ServiceError
+from priory.service.pages import model_pages, playground, teaching_pages
+from priory.service.pages.page_call import FormFields, PageCall, PageState
+from priory.service.pages.rendering import (
+    STATIC_SECONDS,
+    STATIC_TYPES,
+    make_page_response,
+    read_static_file,
+    render_template,
+)
+from priory.service.problems import find_status
+from priory.service.tokens import LOCAL_USER, Identity, Scope
+
+if TYPE_CHECKING:
+    from priory.service.application import Service
+
+PageHandler = Callable[[PageCall], Awaitable[Response]]
+TOKEN_COOKIE = "priory_token"
+COOKIE_SECONDS = 30 * 24 * 3600
+MODEL_PAGE = "/models/{name}"
+
+
+@dataclass(frozen=True)
+class PageRoute:
+    """One address of the page: the method, the path, and who may use it."""
+
+    method: str
+    path: str
+    handler: PageHandler
+    scope: Scope = "read"
+
+
+PAGE_ROUTES = (
+    PageRoute("GET", "/", model_pages.show_models),
+    PageRoute("POST", "/upload", model_pages.start_training, "learn"),
+    PageRoute("GET", "/upload/{job}", model_pages.show_training, "learn"),
+    PageRoute("GET", MODEL_PAGE, model_pages.show_model),
+    PageRoute("GET", f"{MODEL_PAGE}/scores", model_pages.show_scores),
+    PageRoute("GET", f"{MODEL_PAGE}/file", model_pages.download_model_page, "admin"),
+    PageRoute("POST", f"{MODEL_PAGE}/delete", model_pages.delete_model_page, "admin"),
+    PageRoute("GET", f"{MODEL_PAGE}/try", teaching_pages.show_try),
+    PageRoute("POST", f"{MODEL_PAGE}/try", teaching_pages.answer_try),
+    PageRoute("POST", f"{MODEL_PAGE}/try/learn", teaching_pages.learn_try, "learn"),
+    PageRoute("POST", f"{MODEL_PAGE}/try/undo", teaching_pages.undo_try, "learn"),
+    PageRoute("GET", f"{MODEL_PAGE}/queue", teaching_pages.show_queue, "learn"),
+    PageRoute("GET", f"{MODEL_PAGE}/queue/row", teaching_pages.show_queue_row, "learn"),
+    PageRoute("POST", f"{MODEL_PAGE}/queue/texts", teaching_pages.add_queue_texts, "learn"),
+    PageRoute("POST", f"{MODEL_PAGE}/queue/file", teaching_pages.add_queue_file, "learn"),
+    PageRoute("POST", f"{MODEL_PAGE}/queue/label", teaching_pages.label_queue_row, "learn"),
+    PageRoute("POST", f"{MODEL_PAGE}/queue/undo", teaching_pages.undo_queue_row, "learn"),
+    PageRoute("GET", f"{MODEL_PAGE}/rows", teaching_pages.show_rows, "learn"),
+    PageRoute("GET", f"{MODEL_PAGE}/rows/found", teaching_pages.search_rows, "learn"),
+    PageRoute("POST", f"{MODEL_PAGE}/rows/forget", teaching_pages.forget_rows, "learn"),
+    PageRoute("POST", f"{MODEL_PAGE}/rows/relabel", teaching_pages.relabel_row, "learn"),
+    PageRoute("GET", f"{MODEL_PAGE}/audit", model_pages.show_audit, "learn"),
+    PageRoute("POST", f"{MODEL_PAGE}/audit", model_pages.run_audit, "learn"),
+    PageRoute("GET", f"{MODEL_PAGE}/history", model_pages.show_history),
+    PageRoute("POST", f"{MODEL_PAGE}/history/undo", model_pages.undo_from_history, "learn"),
+    PageRoute("POST", f"{MODEL_PAGE}/history/forget", model_pages.forget_from_history, "learn"),
+    PageRoute("GET", "/play", playground.show_play),
+    PageRoute("GET", "/play/candy", playground.show_candy),
+    PageRoute("GET", "/play/coin", playground.show_coin),
+    PageRoute("GET", "/play/tennis", playground.show_tennis),
+)
+
+
+def make_page_routes(service: Service) -> list[Route]:
+    """All addresses of the page, for ``make_application``."""
+    state = PageState()
+    routes = [
+        Route(route.path, _make_page_endpoint(service, state, route), methods=[route.method]) for route in PAGE_ROUTES
+    ]
+    sign_in = _make_sign_in_endpoint(service)
+    return [
+        *routes,
+        Route("/sign-in", sign_in, methods=["GET", "POST"]),
+        Route("/sign-out", _sign_out, methods=["POST"]),
+        Route("/static/{file}", _serve_static_file, methods=["GET"]),
+    ]
+
+
+def _make_page_endpoint(
+    service: Service, state: PageState, route: PageRoute
+) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        request.scope["priory.route"] = route.path
+        identity: Identity | None = None
+        try:
+            _check_is_own_request(request)
+            identity = _identify_visitor(service, request)
+            if not identity.may(route.scope):
+                raise ServiceError(403, f"this needs a token with the scope {route.scope}")
+            return await route.handler(PageCall(service, request, identity, state))
+        except (PrioryError, HTTPException) as error:
+            return _answer_failure(service, request, identity, error)
+
+    return endpoint
+
+
+def _check_is_own_request(request: Request) -> None:
+    """Changes must come from our own page: a form of another site cannot set this header."""
+    if request.method == "POST" and request.headers.get("hx-request") != "true":
+        raise ServiceError(403, "requests from pages of other sites are refused")
+
+
+def _identify_visitor(service: Service, request: Request) -> Identity:
+    """Who looks at the page: the token of the cookie says it, where tokens are required."""
+    tokens = service.settings.tokens
+    if not tokens.is_required:
+        return LOCAL_USER
+    return tokens.identify(f"Bearer {request.cookies.get(TOKEN_COOKIE, '')}")
+
+
+def _answer_failure(service: Service, request: Request, identity: Identity | None, error: Exception) -> Response:
+    """The message of an error as part of the page; those who are not known are asked for their token."""
+    status = find_status(error)
+    is_part = request.headers.get("hx-request") == "true"
+    if status == 401:
+        return Response(status_code=401, headers={"HX-Redirect": "/sign-in"}) if is_part else _redirect("/sign-in")
+    text = " ".join(str(error).split())[:500] if isinstance(error, PrioryError) else HTTPStatus(status).phrase
+    values: dict[str, object] = {
+        "message": text,
+        "identity": identity,
+        "has_tokens": service.settings.tokens.is_required,
+        "path": request.url.path,
+    }
+    return make_page_response(render_template("error_part.html" if is_part else "error.html", values), status)
+
+
+def _redirect(path: str) -> Response:
+    return RedirectResponse(path, 303)
+
+
+# -- tokens ----------------------------------------------------------------------------------------------------------
+
+
+def _make_sign_in_endpoint(service: Service) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        request.scope["priory.route"] = "/sign-in"
+        if not service.settings.tokens.is_required:
+            return _redirect("/")
+        values: dict[str, object] = {"identity": None, "has_tokens": True, "path": "/sign-in"}
+        if request.method == "GET":
+            return make_page_response(render_template("sign_in.html", values))
+        try:
+            _check_is_own_request(request)
+            token = FormFields(await request.body()).get("token").strip()
+            service.settings.tokens.identify(f"Bearer {token}")
+        except ServiceError as error:
+            message = "this token is not known" if error.status == 401 else str(error)
+            return make_page_response(render_template("error_part.html", values | {"message": message}), error.status)
+        response = Response(status_code=204, headers={"HX-Redirect": "/"})
+        response.set_cookie(
+            TOKEN_COOKIE,
+            token,
+            max_age=COOKIE_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return response
+
+    return endpoint
+
+
+async def _sign_out(request: Request) -> Response:
+    _check_is_own_request(request)
+    response = Response(status_code=204, headers={"HX-Redirect": "/sign-in"})
+    response.delete_cookie(TOKEN_COOKIE, httponly=True, samesite="strict")
+    return response
+
+
+async def _serve_static_file(request: Request) -> Response:
+    name = str(request.path_params["file"])
+    if name not in STATIC_TYPES:
+        raise HTTPException(404)
+    headers = {"Cache-Control": f"max-age={STATIC_SECONDS}"}
+    return Response(read_static_file(name), media_type=STATIC_TYPES[name], headers=headers)

@@ -1,0 +1,111 @@
+"""HTML from templates. What people typed stays text, and the policy of the page refuses foreign scripts and styles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import Response
+
+import priory
+from priory.core.display_table import DisplayTable
+from priory.models.ledger_formatting import DECIBANS_PER_NAT, format_value
+from priory.plots.canvas import render_inline_svg
+from priory.workflows.callbacks import format_count
+
+PAGE_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "same-origin",  # with "no-referrer" browsers would hide the origin of our own forms
+}
+STATIC_TYPES = {
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+    "htmx.min.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+STATIC_SECONDS = 3600
+
+
+@cache
+def get_templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("priory.service.pages", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "count": format_count,
+        "cell": format_value,
+        "percent": format_percent,
+        "decibans": lambda nats: f"{nats * DECIBANS_PER_NAT:+.1f}",
+        "moment": format_moment,
+    }
+    environment.globals |= {"draw_bar": draw_bar, "version": priory.__version__}
+    return environment
+
+
+def render_template(name: str, values: dict[str, object]) -> str:
+    return get_templates().get_template(name).render(values)
+
+
+def make_page_response(html: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(html, status, {**PAGE_HEADERS, **(headers or {})}, "text/html; charset=utf-8")
+
+
+@cache
+def read_static_file(name: str) -> bytes:
+    return files("priory.service.pages").joinpath("static", name).read_bytes()
+
+
+def render_figure(draw: Callable[[], Any], title: str) -> Markup:
+    """A figure of ``priory.plots`` to put into a page."""
+    return Markup(render_inline_svg(draw, title))  # matplotlib escapes the texts
+
+
+def render_table(table: DisplayTable) -> Markup:
+    return Markup(table.to_html())  # it escapes its cells
+
+
+def draw_bar(share: float, side: str = "for") -> Markup:
+    """A bar for a share of 1; it repeats a number that stands beside it, so screen readers skip it.
+
+    >>> "width=\\"50\\"" in draw_bar(0.5)
+    True
+    """
+    width = round(100 * min(max(share, 0.0), 1.0), 1)
+    return Markup(
+        '<svg class="bar {}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect width="{:g}" height="8"/></svg>'
+    ).format(side, width)
+
+
+def format_percent(share: float) -> str:
+    """A probability for people; only what is certain is shown as certain.
+
+    >>> format_percent(0.123), format_percent(0.99999), format_percent(1.0), format_percent(0.00001)
+    ('12.3 %', '> 99.9 %', '100 %', '< 0.1 %')
+    """
+    if share in (0.0, 1.0):
+        return f"{share:.0%}".replace("%", " %")
+    if not 0.0005 <= share < 0.9995:
+        return "> 99.9 %" if share > 0.5 else "< 0.1 %"
+    return f"{100 * share:.1f} %"
+
+
+def format_moment(seconds: float) -> str:
+    """A time, in the zone of the machine that serves.
+
+    >>> len(format_moment(0.0))
+    19
+    """
+    return time.strftime("%Y-%m-%d %H:%M:%S", datetime.fromtimestamp(seconds, UTC).astimezone().timetuple())

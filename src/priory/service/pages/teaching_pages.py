@@ -1,0 +1,214 @@
+"""The pages on which people teach: try and correct, the queue, the rows that were learned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from starlette.responses import Response
+
+from priory.errors import DataError, ServiceError
+from priory.service.changes import ForgetRequest, LearnRequest, UndoRequest
+from priory.service.handlers import describe_model
+from priory.service.pages.example_answer import answer_example, compare_evidence, compare_probabilities
+from priory.service.pages.learned_rows import find_learned_rows, join_learned_rows, search_learned_rows
+from priory.service.pages.model_pages import format_row
+from priory.service.pages.page_call import PageCall, list_classes
+from priory.service.pages.training_job import UPLOAD_SUFFIXES, read_unlabelled_rows
+from priory.service.rows import Row, RowLabel
+from priory.service.served_model import ServedModel
+from priory.workflows.callbacks import format_count
+
+MAX_FOUND_ROWS = 200
+MAX_KEYS = 9  # the digits that label a row
+
+
+# -- try and correct -------------------------------------------------------------------------------------------------
+
+
+async def show_try(call: PageCall) -> Response:
+    return call.render("try.html", model=describe_model(call.model))
+
+
+async def answer_try(call: PageCall) -> Response:
+    """The answer to what was typed, with its evidence."""
+    row, model = call.read_example(await call.read_form()), call.model
+    answer = await call.run(answer_example, model, row)
+    return call.render("answer.html", model=describe_model(model), answer=answer, changes=None)
+
+
+async def learn_try(call: PageCall) -> Response:
+    """Learn what was typed with its true class, and show what that changed."""
+    form, before = await call.read_form(), call.model
+    row, label = call.read_example(form), call.read_class(form)
+    request = LearnRequest(call.name, call.identity.name, rows=call.make_batch(row, label))
+    learned = await call.service.change(request)
+    return await _show_change(call, before, row, label, learned.id, f"Learned as {label}.")
+
+
+async def undo_try(call: PageCall) -> Response:
+    form, before = await call.read_form(), call.model
+    row, label, number = call.read_example(form), call.read_class(form), form.read_number("id")
+    await call.service.change(UndoRequest(call.name, call.identity.name, target=number))
+    return await _show_change(call, before, row, label, None, f"Undone: it is not learned as {label} any more.")
+
+
+async def _show_change(
+    call: PageCall, before: ServedModel, row: str | Row, label: RowLabel, event: int | None, done: str
+) -> Response:
+    after = call.model
+    changes = {
+        "done": done,
+        "event": event,
+        "label": label,
+        "probabilities": await call.run(compare_probabilities, before, after, row),
+        "evidence": await call.run(compare_evidence, before, after, row, label),
+        "rows": (before.n_rows, after.n_rows),
+    }
+    answer = await call.run(answer_example, after, row) if after.is_fitted else None
+    return call.render("answer.html", model=describe_model(after), answer=answer, changes=changes)
+
+
+# -- the queue -------------------------------------------------------------------------------------------------------
+
+
+async def show_queue(call: PageCall) -> Response:
+    return await _render_queue(call, "queue.html", call.read_query_number("at", 0, 2**31))
+
+
+async def show_queue_row(call: PageCall) -> Response:
+    return await _render_queue(call, "queue_row.html", call.read_query_number("at", 0, 2**31))
+
+
+async def _render_queue(call: PageCall, template: str, at: int, done: str = "") -> Response:
+    model, queue = call.model, call.queue
+    ranked = await call.run(queue.rank, model)
+    at = min(at, max(len(ranked) - 1, 0))
+    item = ranked[at] if ranked else None
+    classes = list_classes(model)
+    probabilities = queue.find_probabilities(item) if item else []
+    return call.render(
+        template,
+        model=describe_model(model),
+        item=item,
+        cells=item.row.items() if item and isinstance(item.row, dict) else [],
+        at=at,
+        n_rows=len(ranked),
+        n_labelled=len(queue.labelled),
+        classes=[
+            (str(label), str(place + 1) if place < MAX_KEYS else "", probabilities[place] if probabilities else None)
+            for place, label in enumerate(classes)
+        ],
+        done=done,
+        suffixes=",".join(UPLOAD_SUFFIXES),
+    )
+
+
+async def add_queue_texts(call: PageCall) -> Response:
+    """Add the lines that were typed to the queue of a model of texts."""
+    form = await call.read_form()
+    lines = [line.strip() for line in form.get("texts").splitlines() if line.strip()]
+    if not lines:
+        raise DataError("type at least one text, each in a line of its own")
+    count = call.queue.add(lines)
+    return await _render_queue(call, "queue_row.html", 0, f"Added {format_count(count, 'text')}.")
+
+
+async def add_queue_file(call: PageCall) -> Response:
+    """Add the rows of a file to the queue."""
+    model, body = call.model, await call.request.body()
+    model.check_fitted()
+    file_name = call.query.get("file", "")[:200]
+    rows = await call.run(read_unlabelled_rows, call.service, model, body, file_name)
+    count = call.queue.add(rows)
+    return await _render_queue(call, "queue_row.html", 0, f"Added {format_count(count, 'row')}.")
+
+
+async def label_queue_row(call: PageCall) -> Response:
+    """Learn a row of the queue with the class that was chosen."""
+    form, queue = await call.read_form(), call.queue
+    label = call.read_class(form)
+    item = queue.take(form.read_number("item"))
+    try:
+        request = LearnRequest(call.name, call.identity.name, rows=call.make_batch(item.row, label))
+        answer = await call.service.change(request)
+    except Exception:
+        queue.put_back(item)
+        raise
+    queue.note(item, answer.id)
+    return await _render_queue(call, "queue_row.html", form.read_number("at"), f"Learned as {label}.")
+
+
+async def undo_queue_row(call: PageCall) -> Response:
+    """Undo the last label: the row is back in the queue, and the model as it was."""
+    queue = call.queue
+    if not queue.labelled:
+        raise ServiceError(409, "there is no label to undo")
+    item, event = queue.labelled.pop()
+    try:
+        await call.service.change(UndoRequest(call.name, call.identity.name, target=event))
+    except ServiceError as error:
+        if error.status != 409:  # otherwise it was undone or forgotten elsewhere, and there is nothing to go back to
+            queue.note(item, event)
+        raise
+    queue.put_back(item)
+    ranked = await call.run(queue.rank, call.model)
+    return await _render_queue(call, "queue_row.html", ranked.index(item), "The last label is undone.")
+
+
+# -- learned rows ----------------------------------------------------------------------------------------------------
+
+
+async def show_rows(call: PageCall) -> Response:
+    return await _render_rows(call, "rows.html", call.query.get("phrase", ""))
+
+
+async def search_rows(call: PageCall) -> Response:
+    return await _render_rows(call, "rows_found.html", call.query.get("phrase", ""))
+
+
+async def _render_rows(call: PageCall, template: str, phrase: str, done: str = "") -> Response:
+    model, store = call.model, call.service.store
+    found = []
+    if phrase.strip():
+        found = await call.run(search_learned_rows, store, model, phrase.strip(), MAX_FOUND_ROWS)
+    return call.render(
+        template,
+        model=describe_model(model),
+        has_base=model.entry.has_base,
+        phrase=phrase,
+        found=[(row, format_row(row.row)) for row in {row.digest: row for row in found}.values()],
+        is_cut=len(found) == MAX_FOUND_ROWS,
+        done=done,
+    )
+
+
+async def forget_rows(call: PageCall) -> Response:
+    """Forget the chosen rows, every time that they were learned, and erase them."""
+    form, model, store = await call.read_form(), call.model, call.service.store
+    found = await call.run(find_learned_rows, store, model, form.list_values("row"))
+    if not found:
+        raise DataError("choose at least one row")
+    rows = join_learned_rows(model, found)
+    answer = await call.service.change(ForgetRequest(call.name, call.identity.name, rows=rows))
+    call.queue.discard_forgotten(rows.rows)
+    forgotten, left = format_count(answer.rows, "row"), format_count(call.model.n_rows, "row")
+    done = f"Forgotten and erased: {forgotten}. The model knows {left}, and answers as if it had never known more."
+    return await _render_rows(call, "rows_found.html", form.get("phrase"), done)
+
+
+async def relabel_row(call: PageCall) -> Response:
+    """Correct the label of a row: forget it with the old one, learn it with the new one."""
+    form, model, store = await call.read_form(), call.model, call.service.store
+    label = call.read_class(form)
+    found = await call.run(find_learned_rows, store, model, form.list_values("relabel")[:1])
+    if not found:
+        raise ServiceError(409, "this row is not learned any more")
+    old = found[0].label
+    if old == label:
+        raise DataError(f"the row has the label {label} already")
+    rows = join_learned_rows(model, found)
+    corrected = replace(rows, labels=(label,) * len(rows))
+    await call.service.change(LearnRequest(call.name, call.identity.name, rows=corrected))
+    await call.service.change(ForgetRequest(call.name, call.identity.name, rows=rows))
+    done = f"The row is learned as {label} instead of {old}."
+    return await _render_rows(call, "rows_found.html", form.get("phrase"), done)
