@@ -19,15 +19,11 @@ from priory.service.messages import MAX_ROWS_PER_REQUEST
 from priory.service.rows import ModelKind, Row, RowBatch
 from priory.service.served_model import ServedModel
 from priory.sources import FileRows, RowChunk
-from priory.sources.column_types import (
-    ColumnOptions,
-    LabelReader,
-    ModelColumns,
-    declare_column_families,
-    infer_columns,
-)
+from priory.sources.column_inference import infer_columns
+from priory.sources.column_types import ColumnOptions, ModelColumns, declare_column_families
 from priory.sources.discovery import format_names
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
+from priory.sources.label_reading import LabelReader
 from priory.sources.prefetch import peek_first
 from priory.workflows.callbacks import SILENT
 from priory.workflows.model_files import find_needed_columns, get_model_columns, open_paths
@@ -176,7 +172,7 @@ def _read_file(service: Service, job: TrainingJob, path: Path) -> UploadedRows:
         if others:
             names = options.find_features(rows)
         first, chunks = peek_first(rows.read_chunks((*others, *names)))
-        columns, _ = infer_columns(first, names, options, dates_as_labels=True)
+        columns = infer_columns(first, names, options, for_audit=True).columns  # a row keeps all its cells
     found: list[str | Row] = []
     labels: list[str] = []
     reader = LabelReader(others[0], options) if others else None
