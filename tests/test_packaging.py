@@ -40,3 +40,11 @@ def test_every_python_that_is_claimed_is_tested():
     claimed = {line.split()[-1] for line in classifiers if re.search(r"Python :: 3\.\d+$", line)}
     workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
     assert claimed == set(re.findall(r'"(3\.\d+)"', workflow))
+
+
+def test_the_templates_and_files_of_pages_are_in_the_package():
+    package = ROOT / "src" / "priory"
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["priory"]
+    packed = {path for pattern in patterns for path in package.glob(pattern)}
+    folders = [package / "service" / "pages" / name for name in ("templates", "static")]
+    assert {path for folder in [*folders, package / "export" / "templates"] for path in folder.iterdir()} <= packed
