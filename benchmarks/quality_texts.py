@@ -52,8 +52,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "tf-idf, tuned logistic regression": make_peer,
     "TextClassifier(calibrate=False)": lambda: pr.TextClassifier(calibrate=False),
     "TextClassifier(refine=False)": lambda: pr.TextClassifier(refine=False),
-    "TextClassifier(pairs=False)": lambda: pr.TextClassifier(pairs=False),
     "TextClassifier()": pr.TextClassifier,
+    'TextClassifier(pairs="auto")': lambda: pr.TextClassifier(pairs="auto"),
     "TextClassifier(refine=True), single letters and !?": lambda: pr.TextClassifier(refine=True, **FULL),
 }
 
@@ -155,7 +155,7 @@ def iter_shifts() -> Iterator[tuple[str, Split]]:
 def run_shift() -> list[str]:
     lines: list[str] = []
     say(lines, "\n## Texts from elsewhere: accuracy / log loss\n")
-    names = ["TextClassifier(refine=False)", "TextClassifier()"]
+    names = ["TextClassifier(refine=False)", 'TextClassifier(pairs="auto")']
     say(lines, f"| learned and judged on | {' | '.join(names)} | refined less not refined |\n|---|---|---|---|")
     for label, split in iter_shifts():
         found = [judge(MODELS[name](), split) for name in names]

@@ -25,6 +25,10 @@ def make_reviews(n, seed=0):
     return texts, labels
 
 
+def make_model():
+    return pr.TextClassifier(pairs="auto")
+
+
 @pytest.fixture(scope="module")
 def reviews():
     return make_reviews(400)
@@ -32,7 +36,7 @@ def reviews():
 
 @pytest.fixture(scope="module")
 def whole(reviews):
-    return pr.TextClassifier().fit(*reviews)
+    return make_model().fit(*reviews)
 
 
 def count_pairs(model):
@@ -52,21 +56,21 @@ def test_pairs_are_weighed_where_they_help(whole, reviews):
 def test_pairs_are_left_alone_where_words_say_it_all():
     rows, labels = inbox()
     texts = [row["text"] for row in rows]
-    assert count_pairs(pr.TextClassifier().fit(texts, labels)) == 0
+    assert count_pairs(make_model().fit(texts, labels)) == 0
     assert count_pairs(pr.TextClassifier(pairs=True).fit(texts, labels)) > 0
     assert count_pairs(pr.TextClassifier(pairs=True, ngram_range=(1, 2)).fit(texts, labels)) == 0
 
 
 def test_batches_merging_and_forgetting_give_the_refinement_of_one_fit(whole, reviews):
     texts, labels = reviews
-    streamed = pr.TextClassifier()
+    streamed = make_model()
     for part in np.array_split(np.random.default_rng(2).permutation(400), 3):
         streamed.partial_fit([texts[i] for i in part], [labels[i] for i in part])
     assert streamed.refresh().corrections_version_ == whole.corrections_version_
-    merged = pr.TextClassifier().fit(texts[150:], labels[150:]) + pr.TextClassifier().fit(texts[:150], labels[:150])
+    merged = make_model().fit(texts[150:], labels[150:]) + make_model().fit(texts[:150], labels[:150])
     assert merged.corrections_version_ == whole.corrections_version_
     more, others = make_reviews(60, seed=3)
-    forgotten = pr.TextClassifier().fit(texts + more, labels + others).forget(more, others)
+    forgotten = make_model().fit(texts + more, labels + others).forget(more, others)
     assert forgotten.corrections_version_ == whole.corrections_version_
     assert np.array_equal(forgotten.predict_proba(texts), whole.predict_proba(texts))
 
@@ -77,7 +81,7 @@ def test_a_refined_model_is_saved_with_what_it_derives_its_corrections_from(whol
     loaded = load(tmp_path / "reviews.priory")
     assert np.array_equal(loaded.predict_proba(texts), whole.predict_proba(texts))
     loaded.forget(texts[:50], labels[:50])
-    assert loaded.corrections_version_ == pr.TextClassifier().fit(texts[50:], labels[50:]).corrections_version_
+    assert loaded.corrections_version_ == make_model().fit(texts[50:], labels[50:]).corrections_version_
 
 
 def test_one_text_is_answered_as_among_many(whole, reviews):
@@ -90,7 +94,7 @@ def test_one_text_is_answered_as_among_many(whole, reviews):
 def test_labels_that_mean_nothing_are_answered_with_the_base_rate(seed):
     texts, _ = make_reviews(300, seed)
     labels = np.random.default_rng(seed).choice(["a", "b"], 300, p=[0.7, 0.3])
-    model = pr.TextClassifier().fit(texts, labels)
+    model = make_model().fit(texts, labels)
     assert model.evaluate().gain["log_loss"].low <= 0
     assert np.abs(model.predict_proba(texts)[:, 1] - np.mean(labels == "b")).max() < 0.15
 

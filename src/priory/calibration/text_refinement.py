@@ -41,6 +41,7 @@ TOKEN_STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(7))
 PairChoice = Literal["auto"] | bool
 MAX_PAIR_WEIGHTS = 1 << 21  # pairs times classes; with more, words alone are weighed unless pairs were asked for
 MIN_ERRORS_TO_GAIN = 2.0  # standard errors by which pairs have to be better than words alone
+MIN_SHARE_TO_GAIN = 0.1  # of the loss of words alone; smaller gains are lost on texts of another collection
 KEPT_SMOOTHING = 1.0
 
 
@@ -90,12 +91,13 @@ def refine_texts(
 
 
 def _gains_clearly(rich: RefinedTexts, simple: RefinedTexts, texts: LeftOutTexts) -> bool:
-    """Whether texts left out are answered better, by more than chance explains."""
+    """Whether texts left out are answered much better, and by more than chance explains."""
     weight = texts.weight[texts.judged]
     gain = (simple.search.losses - rich.search.losses)[texts.judged]
     mean = np.average(gain, weights=weight)
     error = np.sqrt(np.average((gain - mean) ** 2, weights=weight) / weight.sum())
-    return bool(mean > MIN_ERRORS_TO_GAIN * error)
+    base = np.average(simple.search.losses[texts.judged], weights=weight)
+    return bool(mean > max(MIN_ERRORS_TO_GAIN * error, MIN_SHARE_TO_GAIN * base))
 
 
 @dataclass(frozen=True, eq=False)

@@ -154,8 +154,9 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         Let a logistic regression over the tokens, centred on naive Bayes, correct it as far as that helps texts left
         out: with the texts that are kept (``memory``), which are more if it is true.
     pairs : "auto", True or False
-        Whether the refinement weighs pairs of neighbouring words too: if that helps and there are not too many
-        ("auto"), always, or never. Only where tokens are single words.
+        Whether the refinement weighs pairs of neighbouring words too: if that helps much and there are not too many
+        ("auto"), always, or never, which is the default: they carry over least to texts from elsewhere. Only where
+        tokens are single words.
     memory : int, optional
         The number of texts that the model keeps a fair sample of, as bags of tokens, to derive corrections from
         whenever it has learned, forgotten or merged. By default 20,000, 50,000 if ``refine`` is true, and 5,000 if it
@@ -245,7 +246,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         class_prior: ClassPrior = "estimated",
         calibrate: Literal["loo", False] = "loo",
         refine: bool | Literal["auto"] = "auto",
-        pairs: bool | Literal["auto"] = "auto",
+        pairs: bool | Literal["auto"] = False,
         memory: int | None = None,
         refresh_after: float = 0.1,
     ) -> None:

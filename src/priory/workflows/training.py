@@ -177,8 +177,7 @@ def _learn_model(
     first, batches = peek_first(batches)
     tokenizer = Tokenizer(ngram_range=(1, options.ngrams), cjk=True)
     memory = 0 if options.plain else choose_text_memory(options.memory, _choose_refinement(options))
-    with_pairs = options.refine is not False and options.ngrams == 1
-    make_worker = partial(TextWorker, tokenizer, _counts_words_once(options), options.max_tokens, memory, with_pairs)
+    make_worker = partial(TextWorker, tokenizer, _counts_words_once(options), options.max_tokens, memory)
     importing = threading.Thread(target=import_module, args=("priory.estimators.text_classifier",))
     importing.start()
     try:
