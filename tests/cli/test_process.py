@@ -33,7 +33,7 @@ def test_help_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-HEAVY = {"sklearn", "pandas", "matplotlib", "scipy.optimize", "scipy.sparse", "narwhals", "jinja2"}
+HEAVY = {"sklearn", "pandas", "matplotlib", "scipy.optimize", "narwhals", "jinja2"}
 ANSWERS = [
     (["predict", "mail.priory", "new.csv"], "claim"),
     (["explain", "mail.priory", "claim your prize"], "spam"),

@@ -42,7 +42,7 @@ def test_a_model_that_forgot_is_the_model_that_never_learned(run):
     write_inbox()
     for name in ("all", "kept"):
         assert run("train", f"{name}.csv", "--target", "label", "--no-audit")[0] == 0
-    assert priory.load("all.priory").corrections_.names == ("tempering",)
+    assert priory.load("all.priory").corrections_.names == ("tempering", "refinement")
     code, _, err = run("forget", "all.priory", "gone.csv")
     assert (code, err) == (0, "")
     assert priory.load("all.priory").corrections_version_ == priory.load("kept.priory").corrections_version_
@@ -54,8 +54,8 @@ def test_a_model_without_memory_is_made_honest_again_on_rows_it_knows(run):
     assert priory.load("all.priory").statistics_.sample is None
     _, _, err = run("forget", "all.priory", "gone.csv")
     assert err == (
-        "priory: the corrections (tempering) were dropped, because the model keeps no rows to derive them from; "
-        "use --refresh FILE to fit them again\n"
+        "priory: the corrections (tempering, refinement) were dropped, because the model keeps no rows to derive them "
+        "from; use --refresh FILE to fit them again\n"
     )
     run("learn", "all.priory", "gone.csv")
     code, _, err = run("forget", "all.priory", "gone.csv", "--refresh", "kept.csv")

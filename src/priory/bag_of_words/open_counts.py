@@ -12,8 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from priory._kernel import text as kernel
-from priory.bag_of_words.documents import Document, prepare_document
+from priory.bag_of_words.documents import Document
 from priory.bag_of_words.models import BagOfWords, ComplementBag, PoissonBag, TokenDrawBag
+from priory.bag_of_words.single_texts import SingleTextReader
 from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer
@@ -31,21 +32,6 @@ class Sums(Protocol):
     @property
     def totals(self) -> Array:
         """(classes,): the counts of all tokens."""
-
-
-class SingleTextReader:
-    """One document at a time, as the kernel reads it."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.rule = tokenizer.build_rule([""])
-        self.wide_rule = tokenizer.build_rule(["é"])
-
-    def prepare(self, document: Document) -> tuple[Document, kernel.Rule]:
-        """The document, and the rule to read it by."""
-        if document.isascii():
-            return document, self.rule
-        return prepare_document(document, 0, self.tokenizer.lowercase), self.wide_rule
 
 
 class OpenCounts:

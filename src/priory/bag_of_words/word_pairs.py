@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from priory._kernel import text as kernel
 from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words.documents import DocumentBatch
+from priory.bag_of_words.single_texts import SingleTextHasher
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags, count_letters
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import Vocabulary
@@ -17,14 +17,14 @@ PAIR_BUCKETS = 1 << 24  # so many that few pairs share one
 PAIR_SALT = 0
 
 
-def make_pair_hasher() -> kernel.TokenHasher:
-    """What puts pairs into buckets."""
-    return kernel.TokenHasher(PAIR_BUCKETS, PAIR_SALT)
-
-
 def has_word_pairs(tokenizer: Tokenizer) -> bool:
     """Whether tokens are single words, so that pairs of them would be new."""
     return tokenizer.analyzer == "word" and tokenizer.ngram_range == (1, 1)
+
+
+def make_pair_hasher(tokenizer: Tokenizer) -> SingleTextHasher:
+    """What lists the buckets of the pairs of one document at a time."""
+    return SingleTextHasher(replace(tokenizer, ngram_range=(2, 2)), PAIR_BUCKETS, PAIR_SALT)
 
 
 def read_word_pairs(documents: DocumentBatch, tokenizer: Tokenizer) -> TokenBags:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Generic
 
 import numpy as np
 
-from priory.bag_of_words.open_counts import SingleTextReader, open_kernel
+from priory.bag_of_words.open_counts import open_kernel
+from priory.bag_of_words.single_texts import SingleTextReader
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.word_pairs import make_pair_hasher
@@ -188,7 +188,7 @@ class TokenFinder:
         nodes = self.kernel.first_nodes
         self.column = np.full(max(2 * len(nodes), int(nodes.max(initial=0)) + 1), -1)
         self.column[nodes] = np.arange(len(nodes))
-        self.tokens, self.pairs = tokens, SinglePairReader(tokenizer) if len(tokens.pairs) else None
+        self.tokens, self.pairs = tokens, make_pair_hasher(tokenizer) if len(tokens.pairs) else None
 
     def find(self, text: str | bytes) -> Array:
         """The numbers of the tokens of a text, and of its pairs of words, each once."""
@@ -197,19 +197,6 @@ class TokenFinder:
         if self.pairs is not None:
             columns = np.append(columns, self.tokens.find_pairs(self.pairs.list_buckets(text)))
         return np.asarray(columns[columns >= 0])
-
-
-class SinglePairReader:
-    """The pairs of words of one text at a time."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.reader = SingleTextReader(replace(tokenizer, ngram_range=(2, 2)))
-        self.hasher = make_pair_hasher()
-
-    def list_buckets(self, text: str | bytes) -> Array:
-        """The buckets of the pairs of a text, each once."""
-        document, rule = self.reader.prepare(text)
-        return np.unique(self.hasher.list_buckets([document], rule)[1])
 
 
 def find_best_label(answer: dict[Label, float]) -> Label | None:

@@ -32,8 +32,8 @@ from priory.models.table import MAX_EXACT_INTEGER
 MAX_LABEL_HASHES = 100_000  # hashes of labels that are remembered
 BYTES_PER_CELL = 80
 
-Cell = float | str | None  # NaN is a missing number, None a missing label, "" a missing text
-Row = tuple[Cell, ...]
+SingleCell = float | str | None  # NaN is a missing number, None a missing label, "" a missing text
+SingleRow = tuple[SingleCell, ...]
 
 
 @dataclass
@@ -45,7 +45,7 @@ class OpenText:
     position: int  # among the cells of a row
     part: int  # among the parts of the evidence
 
-    def log_likelihood(self, row: Row) -> Array:
+    def log_likelihood(self, row: SingleRow) -> Array:
         """(classes,): what a text says; nothing if it is missing."""
         text = row[self.position]
         assert isinstance(text, str)
@@ -93,11 +93,11 @@ class OpenTable:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def read_row(self, x: object, learns: bool) -> Row | None:
+    def read_row(self, x: object, learns: bool) -> SingleRow | None:
         """A dict as a row; None if a column is new, or a cell is not of the kind of its column."""
         if not isinstance(x, Mapping):
             return None
-        cells: list[Cell] = []
+        cells: list[SingleCell] = []
         n_found = 0
         for name, kind in self.columns:
             value = x.get(name)
@@ -122,7 +122,7 @@ class OpenTable:
                 return False
         return True
 
-    def hash_row(self, row: Row) -> int:
+    def hash_row(self, row: SingleRow) -> int:
         total = 0
         numbers = [row[j] for j in self._numbers]
         bits = self._words.unpack(self._doubles.pack(*(number + 0.0 for number in numbers)))  # type: ignore[operator]
@@ -147,7 +147,7 @@ class OpenTable:
             known = self._hashes[column, value] = scramble_number(hash_value(value) ^ self._keys[column])
         return known
 
-    def make_cells(self, rows: Sequence[Row]) -> list[Cells]:
+    def make_cells(self, rows: Sequence[SingleRow]) -> list[Cells]:
         columns = list(zip(*rows, strict=True))
         cells, start = [], 0
         for block in self.blocks:
@@ -155,20 +155,20 @@ class OpenTable:
             start += len(block.names)
         return cells
 
-    def measure_row(self, row: Row) -> int:
+    def measure_row(self, row: SingleRow) -> int:
         texts = [row[text.position] for text in self.texts]
         return BYTES_PER_CELL * len(row) + sum(len(text) for text in texts if isinstance(text, str))
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def learn(self, row: Row, group: int) -> None:
+    def learn(self, row: SingleRow, group: int) -> None:
         for text in self.texts:
             if row[text.position]:
                 text.counts.learn(row[text.position], group)  # type: ignore[arg-type]
                 text.n[group] += 1
         self._count(row, group, 1.0)
 
-    def forget(self, row: Row, group: int, is_known: bool, is_new: bool) -> bool:
+    def forget(self, row: SingleRow, group: int, is_known: bool, is_new: bool) -> bool:
         if not is_known:
             return False
         for text in self.texts:
@@ -180,7 +180,7 @@ class OpenTable:
             self.families = None  # they were chosen by rows of which this was one
         return True
 
-    def _count(self, row: Row, group: int, rows: float) -> None:
+    def _count(self, row: SingleRow, group: int, rows: float) -> None:
         self.prior.count(group, rows)
         if self.families is not None:
             self.rows_left -= 1
@@ -213,7 +213,7 @@ class OpenTable:
                 opened.append(((starts[choice.block] + choice.positions).tolist(), columns))
         return opened
 
-    def log_joint(self, row: Row) -> Array | None:
+    def log_joint(self, row: SingleRow) -> Array | None:
         if not self.families and len(self.texts) < len(self.columns):
             return None
         joint = self.log_prior()
@@ -232,7 +232,7 @@ class OpenTable:
     def find_prior_shift(self) -> Array | None:
         return self.prior.find_shift()
 
-    def evidence(self, row: Row) -> RowEvidence:
+    def evidence(self, row: SingleRow) -> RowEvidence:
         values, lengths = np.empty((len(self.n), 1 + len(self.texts))), np.ones(1 + len(self.texts))
         values[:, 0] = self.prior.log_estimated()
         for place, text in enumerate(self.texts, 1):
@@ -241,10 +241,10 @@ class OpenTable:
             lengths[place] = measure_text_length(document)
         return RowEvidence(np.array([0, *(1 + text.part for text in self.texts)]), values, lengths)
 
-    def list_coded_cells(self, row: Row) -> Sequence[object]:
+    def list_coded_cells(self, row: SingleRow) -> Sequence[object]:
         return [cell for cell, (_, kind) in zip(row, self.columns, strict=True) if kind != "text"]
 
-    def list_texts(self, row: Row) -> Sequence[str]:
+    def list_texts(self, row: SingleRow) -> Sequence[str]:
         return [text for text in (row[column.position] for column in self.texts) if isinstance(text, str)]
 
 
@@ -290,7 +290,7 @@ def _open_texts(model: Model) -> Iterator[OpenText]:
         position += len(block.names)
 
 
-def _make_block(block: ColumnBlock, columns: Sequence[Sequence[Cell]], n_rows: int) -> Cells:
+def _make_block(block: ColumnBlock, columns: Sequence[Sequence[SingleCell]], n_rows: int) -> Cells:
     if block.kind == "text":
         texts: list[Document] = [text for text in columns[0] if isinstance(text, str)]
         return TextCells(texts)

@@ -88,7 +88,9 @@ def check_model_type(model: object, path: PathLike) -> FileModel:
 
 
 def is_regression(model: object) -> TypeIs[BayesianLinearRegression]:
-    """Whether a model predicts a number."""
+    """Whether a model predicts a number; its module is not imported for any other model."""
+    if type(model).__module__ != "priory.regression.linear_regression":
+        return False
     from priory.regression.linear_regression import BayesianLinearRegression
 
     return isinstance(model, BayesianLinearRegression)

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 import priory
 from priory.core.display_table import DisplayTable
+from priory.export.small_figures import draw_bar
 from priory.models.ledger_formatting import DECIBANS_PER_NAT, format_value
 from priory.plots.canvas import render_inline_svg
 from priory.workflows.callbacks import format_count
@@ -50,7 +51,7 @@ def get_templates() -> Environment:
         "decibans": lambda nats: f"{nats * DECIBANS_PER_NAT:+.1f}",
         "moment": format_moment,
     }
-    environment.globals |= {"draw_bar": draw_bar, "version": priory.__version__}
+    environment.globals |= {"draw_bar": render_bar, "version": priory.__version__}
     return environment
 
 
@@ -76,17 +77,8 @@ def render_table(table: DisplayTable) -> Markup:
     return Markup(table.to_html())  # it escapes its cells
 
 
-def draw_bar(share: float, side: str = "for") -> Markup:
-    """A bar for a share of 1; it repeats a number that stands beside it, so screen readers skip it.
-
-    >>> "width=\\"50\\"" in draw_bar(0.5)
-    True
-    """
-    width = round(100 * min(max(share, 0.0), 1.0), 1)
-    return Markup(
-        '<svg class="bar {}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect width="{:g}" height="8"/></svg>'
-    ).format(side, width)
+def render_bar(share: float, kind: str = "for") -> Markup:
+    return Markup(draw_bar(share, kind))
 
 
 def format_percent(share: float) -> str:
