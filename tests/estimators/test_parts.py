@@ -100,6 +100,15 @@ def test_any_parts_make_the_model_of_all_rows(case, order, cuts, tmp_path_factor
     assert read_bytes(in_parts, folder / "parts.priory") == whole
 
 
+@pytest.mark.parametrize("case", ["weights", "declared classes", "GaussianNB", "regression"])
+def test_rows_without_weight_are_a_part_like_any_other(case, tmp_path):
+    model, X, y, weight = CASES[case]
+    light, others = np.flatnonzero(weight == 0), np.flatnonzero(weight)
+    whole = type(model)(**model.get_params()).fit(X, y, sample_weight=weight)
+    in_parts = fit_in_parts(type(model)(**model.get_params()), X, y, weight, [others, light])
+    assert read_bytes(in_parts, tmp_path / "parts.priory") == read_bytes(whole, tmp_path / "whole.priory")
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if case != "few rows kept"])  # rows do not return to a sample
 def test_forgetting_parts_is_never_having_seen_them(case, tmp_path):
     model, X, y, weight = CASES[case]

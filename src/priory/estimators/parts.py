@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -88,13 +89,16 @@ def forget_learned(model: ModelT) -> ModelT:
 
 
 def learn_part(start: ModelT, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> ModelT | None:
-    """A model of these rows alone; None if they weigh nothing."""
+    """A model of these rows alone; None if they weigh nothing, in which case they only declare classes, if anything."""
+    weighs_nothing = sample_weight is not None and not np.any(np.asarray(sample_weight, dtype=float))
     if isinstance(start, BayesianLinearRegression):
-        return clone(start).partial_fit(X, y, sample_weight)
+        return None if weighs_nothing else clone(start).partial_fit(X, y, sample_weight)
     part = copy_state(start)
     table = part._read(X, reset="n_features_in_" not in vars(part))
     classes, group = encode_labels(y)
-    learned = part._compute_statistics(table, classes, group, sample_weight)
+    learned = part._compute_statistics(table, classes, group, None if weighs_nothing else sample_weight)
+    if weighs_nothing:
+        learned = learned - learned
     part._set_statistics(learned.declare_classes(classes) if part._has_declared_class_prior() else learned)
     return part if "statistics_" in vars(part) else None
 
