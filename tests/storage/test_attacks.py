@@ -15,6 +15,7 @@ import fuzz_models
 import priory as pr
 from hostile_edits import EDITS, pack_manifest
 from priory import naive_bayes as nb
+from priory.bag_of_words.token_bags import TokenBags
 from priory.core.exact_sums import ExactSums
 from priory.errors import DataError, ModelFileError, ModelTooLargeError
 from priory.storage.container import HEADER_STRUCT, MAGIC_BYTES, ArraySections, pack_model_file
@@ -400,6 +401,13 @@ def change_bags(**changed):
     return model
 
 
+def make_pairs(bucket):
+    """The pairs of three texts of which the first shows one."""
+    none, one = array(kind=np.int64), array(bucket, kind=np.int64)
+    ends, letters = array(0, 1, 1, 1, kind=np.int64), array(9, 4, 9, kind=np.int64)
+    return TokenBags(array(kind=np.uint8), none, ends, one, array(1.0), letters)
+
+
 def change_sample(model, **changed):
     """A model whose kept rows were changed."""
     for name, value in changed.items():
@@ -415,6 +423,8 @@ def keep_rows_of(model, other):
 FITTED_TABLE = pr.NaiveBayes().fit(ROWS, LABELS)
 KEPT_ROWS = [
     (lambda: change_bags(arena=array(*b"\xff" * 18, kind=np.uint8)), "the tokens are not UTF-8"),
+    (lambda: change_bags(pairs=make_pairs(1 << 24)), "a pair has a bucket that is not there"),
+    (lambda: pr.TextClassifier().fit(TEXTS, LABELS).set_params(vocabulary=["win"]), "does not fit the columns"),
     (lambda: change_bags(arena=array(kind=np.uint8), ends=array(kind=np.int64)), "does not fit the columns"),
     (
         lambda: change_sample(pr.NaiveBayes().fit(ROWS, LABELS), group=array(0, 1, 2**31 - 1, kind=np.int32)),

@@ -23,6 +23,9 @@ from priory.core.typing import Array
 ODD_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # so that counts change all bits
 
 
+PAIR_BUCKETS = 1 << 24  # of pairs of words: so many that few share one
+
+
 @register_record(
     "TokenBags",
     axes={"arena": "k", "ends": "v", "indptr": "p", "ids": "b", "occurrences": "b", "letters": "r"},
@@ -50,6 +53,8 @@ class TokenBags:
             len(self.pairs) != len(self) or len(self.pairs.ends) or self.pairs.pairs is not None
         ):
             return "the pairs are not those of the same documents"
+        if self.pairs is not None and self.pairs.ids.max(initial=0) >= PAIR_BUCKETS:
+            return "a pair has a bucket that is not there"
         sizes = np.diff(self.indptr)
         if len(self.indptr) != len(self.letters) + 1 or (sizes < 0).any() or self.letters.min(initial=0) < 0:
             return "the documents do not follow one another"

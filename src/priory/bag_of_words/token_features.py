@@ -9,11 +9,11 @@ import scipy
 
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
-from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
+from priory.bag_of_words.token_bags import PAIR_BUCKETS, AnyDocuments, TokenBags
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import TokenIndex
 from priory.bag_of_words.vocabulary import Vocabulary
-from priory.bag_of_words.word_pairs import PAIR_BUCKETS, take_word_pairs
+from priory.bag_of_words.word_pairs import take_word_pairs
 from priory.core.registration import register_record
 from priory.core.typing import Array
 

@@ -242,6 +242,17 @@ class FixedVocabulary(Vocabulary):
         n = np.bincount(group, weight, minlength=groups).astype(float)
         return (TokenCounts(n, empty.arena, empty.ends, counts).drop_absent_tokens().sort_tokens(),)
 
+    def find_fault(self, records: tuple[object, ...], binary: bool) -> str | None:
+        fault = super().find_fault(records, binary)
+        if fault is None and any((self._place_counts(record) < 0).any() for record in records):
+            return "a token was counted that is not in the vocabulary"
+        return fault
+
+    def _place_counts(self, counts: object) -> Array:
+        """Where the tokens of a record are in the dictionary, -1 if nowhere."""
+        assert isinstance(counts, TokenCounts)
+        return self._make_empty_counts(1).index("whole").find_columns(counts.arena, counts.ends)
+
     def select_counts(self, records: tuple[BagCounts, ...]) -> TokenCounts:
         """The counts of the whole dictionary in the order it was declared, counted or not."""
         counts = check_words_kept(records[0])
@@ -249,7 +260,7 @@ class FixedVocabulary(Vocabulary):
 
     def _spread_counts(self, counts: TokenCounts) -> TokenCounts:
         empty = self._make_empty_counts(len(counts.n))
-        empty.counts[empty.index("whole").find_columns(counts.arena, counts.ends)] = counts.counts
+        empty.counts[self._place_counts(counts)] = counts.counts
         return replace(empty, n=counts.n, missed=counts.missed)
 
     def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:

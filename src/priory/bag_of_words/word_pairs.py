@@ -9,11 +9,10 @@ import numpy as np
 from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words.documents import DocumentBatch
 from priory.bag_of_words.single_texts import SingleTextHasher
-from priory.bag_of_words.token_bags import AnyDocuments, TokenBags, count_letters
+from priory.bag_of_words.token_bags import PAIR_BUCKETS, AnyDocuments, TokenBags, count_letters
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import Vocabulary
 
-PAIR_BUCKETS = 1 << 24  # so many that few pairs share one
 PAIR_SALT = 0
 
 
