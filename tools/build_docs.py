@@ -57,11 +57,12 @@ def stage_pages() -> None:
 def rewrite_links(text: str, page: Path) -> str:
     """The links of a page as they are in the staged folder."""
     depth = len(page.relative_to(STAGE).parents) - 1
-    text = text.replace("](../benchmarks/results/", "](" + "../" * depth + "benchmarks/")
+    up = "../" * depth
+    text = text.replace(f"](../{up}benchmarks/results/", f"]({up}benchmarks/")
     if page.name in ("changelog.md", "contributing.md"):
         text = text.replace("](docs/", "](").replace("](benchmarks/results/", "](benchmarks/")
         text = text.replace("](CHANGELOG.md)", "](changelog.md)")
-    return text.replace("(../README.md)", "(" + "../" * depth + "index.md)")
+    return text.replace("(../README.md)", f"({up}index.md)")
 
 
 def write_index(folder: Path, title: str, text: str) -> None:
