@@ -126,7 +126,7 @@ def list_text_models() -> dict[str, Callable[[], Any]]:
         "Priory, corrected": pr.TextClassifier,
     }
     try:
-        import river  # noqa: F401
+        import river  # noqa: F401 - whether it is installed
 
         models["river"] = RiverTexts
     except ImportError:
@@ -206,7 +206,7 @@ def measure_dicts() -> Iterable[str]:
     for described, history in histories:
         assert history is not None
         for name, calibrate in (("plain", False), ("corrected", "loo")):
-            model = pr.NaiveBayes(calibrate=calibrate).fit(*history)  # type: ignore[arg-type]
+            model = pr.NaiveBayes(calibrate=calibrate).fit(*history)  # type: ignore[arg-type]  # a str of two
             yield format_row(f"Priory, {name}, {described}", run_rounds(model, calls, asked))
     for classifier in ("GaussianNB", "LogisticRegression"):
         try:

@@ -214,7 +214,7 @@ async def exchange(
 
 def pack(model: object, folder: Path) -> bytes:
     path = folder / "packed.model"
-    pr.save(model, path)  # type: ignore[arg-type]
+    pr.save(model, path)  # type: ignore[arg-type]  # any estimator
     return path.read_bytes()
 
 

@@ -41,7 +41,7 @@ class _Client(asyncio.Protocol):
         self.load, self.received, self.sent_at = load, b"", 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self.transport: asyncio.Transport = transport  # type: ignore[assignment]  # a socket's
         self.send_next()
 
     def send_next(self) -> None:

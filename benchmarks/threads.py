@@ -66,7 +66,7 @@ def count_torn_answers(n_answers: int) -> tuple[int, int]:
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        run_threads([lambda number=number: read(number) for number in range(READERS)])  # type: ignore[misc]
+        run_threads([lambda number=number: read(number) for number in range(READERS)])  # type: ignore[misc]  # a default
     finally:
         done.set()
         writer.join()

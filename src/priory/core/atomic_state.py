@@ -105,7 +105,7 @@ def replace_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
         guard = find_guard(instance)
         with guard.lock:
             draft = copy_state(instance)
-            result: Any = method(draft, *args[1:], **kwargs)  # type: ignore[arg-type]
+            result: Any = method(draft, *args[1:], **kwargs)  # type: ignore[arg-type]  # the rest of P.args
             instance.__dict__ = draft.__dict__
             guard.stream = None
         return instance if result is draft else result
@@ -118,6 +118,6 @@ def read_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
-        return method(copy_state(args[0]), *args[1:], **kwargs)  # type: ignore[arg-type]
+        return method(copy_state(args[0]), *args[1:], **kwargs)  # type: ignore[arg-type]  # the rest of P.args
 
     return call

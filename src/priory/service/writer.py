@@ -35,7 +35,7 @@ MAX_GROUP_SIZE = 512  # requests
 MAX_GROUP_ROWS = 4096
 MAX_WAITING_REQUESTS = 4096
 EVENTS_PER_SNAPSHOT = 2000
-Observer = Callable[[str, float], None]  # is told the name of a stage and its seconds
+Observer = Callable[[str, float], None]  # called with the name of a stage and the seconds it took
 
 
 @dataclass

@@ -59,7 +59,7 @@ class Evaluation:
     others : dict of str to Scores
         The scores of the other models on the same rows, by name.
     curve : dict of int to Scores
-        The scores of the model of so many of its rows, on its other rows.
+        The learning curve: by number of rows learned, the scores on the rows left out.
     """
 
     scores: Scores | RegressionScores
