@@ -328,7 +328,7 @@ def test_what_is_typed_stays_text(page):
 
 
 @pytest.mark.parametrize(
-    "given", ["", "x", "-1", "9" * 40, "\0", "\ud800".encode("utf-8", "surrogatepass"), "{{7*7}}", "../.."]
+    "given", ["", "x", "-1", "9" * 40, "\0", "\ud800".encode("utf-8", "surrogatepass"), "{{7919*7919}}", "../.."]
 )
 def test_hostile_fields_are_refused_without_a_fault(page, given):
     names = ("text", "label", "id", "item", "at", "row", "relabel", "phrase", "texts", "name", "token", "cell:a")
@@ -347,7 +347,7 @@ def test_hostile_fields_are_refused_without_a_fault(page, given):
                 )
             )
             assert answer.status_code < 500, (path, answer.text)
-            assert "49" not in answer.text or given != "{{7*7}}"
+            assert str(7919 * 7919) not in answer.text
 
 
 def test_changes_must_come_from_the_page_itself(service):
