@@ -92,7 +92,7 @@ class PredictionSummary:
         if self.n_abstained:
             parts.append(f"{self.n_abstained:,} without an answer ({self.n_abstained / self.n_rows:.1%})")
         if self.total_cost is not None:
-            parts.append(f"expected cost {self.total_cost:,.6g}")
+            parts.append(f"expected cost {self.total_cost:,.2f}")
         drift = [f"{label} {now:.1%} (in training {then:.1%})" for label, now, then in self.find_drift()]
         lines = [f"drift: the classes are not as in training: {', '.join(drift[:MAX_CLASSES_SUMMARISED])}"]
         return ["; ".join(parts), *(lines if drift else [])]
