@@ -18,4 +18,8 @@ reliability = plots.reliability_diagram(scores)
 confusion = plots.confusion_matrix(scores)
 
 # %%
+# How well each class is told from the others, at every threshold.
+roc = plots.roc_curves(scores)
+
+# %%
 curve = plots.learning_curve(score_by_rows(model, X, y), "accuracy")

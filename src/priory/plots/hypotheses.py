@@ -41,14 +41,18 @@ def posterior_curves(space: Hypotheses[NameT], observations: Sequence[object]) -
         colour = CLASS_COLOURS[k % len(CLASS_COLOURS)]
         marker = CURVE_MARKERS[k % len(CURVE_MARKERS)] if marked else ""
         axes.plot(curves[:, j], color=colour, marker=marker, markersize=5, label=f"P({space.names[j]} | D)")
-    axes.set_ylim(-0.02, 1.02 if curves.max() > 0.5 else 1.1 * curves.max())
+    top = 1.0 if curves.max() > 0.5 else 1.08 * float(curves.max())
+    axes.set_ylim(-0.02 * top, 1.02 * top)
     axes.locator_params(axis="x", integer=True)
     figure.legend(frameon=False, loc="outside right upper", fontsize=9)
     return figure
 
 
 def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max_panels: int = 12) -> Figure:
-    """Plot the posterior as bars before anything was observed and after each observation, a panel for each."""
+    """Plot the posterior as bars before anything was observed and after each observation, a panel for each.
+
+    The most probable hypothesis is orange. With many hypotheses, its name stands in the corner.
+    """
     states = [list(state.posterior.values()) for state in _replay_observations(space, observations)]
     shown = states[:max_panels]
     columns = min(len(shown), 3)
@@ -57,10 +61,10 @@ def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     few = len(space.names) <= MAX_NAMED_BARS
     top = 1.0 if np.max(shown) > 0.5 else 1.25 * float(np.max(shown))
-    best = [int(np.argmax(p)) for p in shown]
     for n, (axes, p) in enumerate(zip(panels, shown, strict=False)):
-        colours = [CLASS_COLOURS[1] if j == best[n] else CLASS_COLOURS[0] for j in range(len(p))]
-        axes.bar(range(len(p)), p, color=colours, width=0.8)
+        is_best = np.isclose(p, max(p), rtol=1e-9)
+        colours = np.where(is_best, CLASS_COLOURS[1], CLASS_COLOURS[0])
+        axes.bar(range(len(p)), p, color=colours, width=0.8 if few else 1.0)
         axes.set_title("prior" if n == 0 else f"{n}: {observations[n - 1]}", fontsize=10, loc="left")
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_ylim(0, top)
@@ -68,7 +72,9 @@ def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max
             axes.set_xticks(range(len(p)), [str(name) for name in space.names], fontsize=9)
         else:
             axes.set_xticks([])
-            axes.annotate(f"MAP {space.names[best[n]]}", (0.97, 0.9), xycoords="axes fraction", ha="right", fontsize=9)
+            best = [str(name) for name, is_map in zip(space.names, is_best, strict=True) if is_map]
+            text = f"MAP {best[0]}" if len(best) == 1 else f"{len(best)} equal"
+            axes.annotate(text, (0.97, 0.9), xycoords="axes fraction", ha="right", fontsize=9)
     for axes in panels[len(shown) :]:
         axes.set_visible(False)
     figure.supylabel("P(h | D)", fontsize=10)
@@ -81,6 +87,7 @@ def next_outcome_curve(space: HypothesisSpace[Any], observations: Sequence[objec
     curve = [state.predict_proba()[outcome] for state in _replay_observations(space, observations)]
     figure, axes = create_axes("number of observations", f"probability that the next one is {outcome}")
     axes.plot(curve, marker="o", color="C0")
+    axes.locator_params(axis="x", integer=True)
     axes.set_ylim(min(0.4, *curve), 1.02)
     return figure
 
@@ -111,6 +118,7 @@ def belief_curve(space: Continuum, observations: Sequence[object], mass: float =
     axes.fill_between(np.arange(len(mean)), low, high, alpha=0.2, linewidth=0, label=f"central {mass:.0%}")
     axes.plot(mean, marker="o", label="mean")
     axes.plot(mode, marker="s", linestyle="none", color="C3", label="MAP")
+    axes.locator_params(axis="x", integer=True)
     axes.set_ylim(-0.02, 1.02)
     axes.legend(frameon=False)
     return figure
