@@ -7,6 +7,7 @@ reference of every public name, and Sphinx turns them into HTML. A warning is an
 import argparse
 import importlib
 import inspect
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGE, SITE = ROOT / "build" / "docs", ROOT / "build" / "site"
+
+EMPTY_END_OF_BLOCK = re.compile(r"(```python\n[^`]*?)\n+```")  # doctest needs an empty line there, readers do not
 
 PUBLIC_MODULES = {
     "priory": "Models, scores, files",
@@ -49,7 +52,8 @@ def stage_pages() -> None:
     shutil.copy(ROOT / "CHANGELOG.md", STAGE / "changelog.md")
     shutil.copy(ROOT / "CONTRIBUTING.md", STAGE / "contributing.md")
     for page in STAGE.rglob("*.md"):
-        page.write_text(rewrite_links(page.read_text(encoding="utf-8"), page), encoding="utf-8")
+        text = EMPTY_END_OF_BLOCK.sub(r"\1\n```", page.read_text(encoding="utf-8"))
+        page.write_text(rewrite_links(text, page), encoding="utf-8")
     write_index(STAGE / "benchmarks", "Benchmarks", "The tables that `make benchmark` writes.")
     write_api_pages(STAGE / "api")
 
