@@ -9,7 +9,8 @@ from sklearn.datasets import load_iris
 
 from priory import NaiveBayes, plots, score_by_rows
 
-X, y = load_iris(return_X_y=True)
+iris = load_iris()
+X, y = iris.data, iris.target_names[iris.target]
 model = NaiveBayes.textbook().fit(X, y)
 scores = model.evaluate(X, y)
 reliability = plots.reliability_diagram(scores)

@@ -77,7 +77,7 @@ def test_axes_have_the_names_of_the_columns():
 
 def test_hypotheses_that_are_equally_probable_are_no_map_hypothesis():
     panels = plots.posterior_bars(many_bags(30), ["lime"]).axes
-    assert [axes.texts[0].get_text() for axes in panels[:2]] == ["30 equal", "MAP bag 29"]
+    assert [axes.texts[0].get_text() for axes in panels[:2]] == ["all equal", "MAP bag 29"]
 
 
 def test_combinations_need_many_more_parameters_than_columns():
