@@ -13,6 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import priory
+
 ROOT = Path(__file__).resolve().parents[1]
 STAGE, SITE = ROOT / "build" / "docs", ROOT / "build" / "site"
 
@@ -22,6 +24,7 @@ PUBLIC_MODULES = {
     "priory": "Models, scores, files",
     "priory.families": "Families: likelihoods with their priors",
     "priory.naive_bayes": "Naive Bayes for arrays",
+    "priory.regression": "The prior of a regression",
     "priory.probability": "The rules of probability",
     "priory.plots": "Figures",
     "priory.storage": "Model files",
@@ -33,14 +36,17 @@ PUBLIC_MODULES = {
 
 
 def list_public_names(module_name: str) -> list[str]:
-    """The public names of a module that are documented by themselves: its modules have pages of their own."""
+    """The public names of a module that its page lists: not modules, nor classes that the page of `priory` lists."""
     module = importlib.import_module(module_name)
     names = getattr(module, "__all__", None) or [
         name
         for name, value in vars(module).items()
         if not name.startswith("_") and getattr(value, "__module__", "") == module_name
     ]
-    return sorted(name for name in names if not inspect.ismodule(getattr(module, name)))
+    listed = [] if module_name == "priory" else [getattr(priory, name) for name in priory.__all__]
+    classes = set(filter(inspect.isclass, listed))
+    values = {name: getattr(module, name) for name in names}
+    return sorted(name for name, value in values.items() if not inspect.ismodule(value) and value not in classes)
 
 
 def stage_pages() -> None:
