@@ -45,6 +45,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_context = {"default_mode": "auto"}
 html_theme_options = {
+    "header_links_before_dropdown": 3,
     "navigation_with_keys": False,
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
@@ -52,7 +53,19 @@ html_theme_options = {
     "footer_end": [],
 }
 
+GALLERY_ORDER = [  # of the course
+    "candy_bags", "many_hypotheses", "theta", "families", "nomogram", "parameters", "dependence", "words", "iris",
+    "scores", "sigmoid", "lines",
+]  # fmt: skip
+
+
+def order_gallery(file_name):
+    """Where an example stands in the gallery."""
+    return GALLERY_ORDER.index(file_name.removeprefix("plot_").removesuffix(".py"))
+
+
 sphinx_gallery_conf = {
+    "within_subsection_order": order_gallery,
     "examples_dirs": "gallery_source",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",

@@ -10,6 +10,7 @@ import build_docs
 import priory
 from house_figures import read_layers
 from paths import ROOT
+from priory import plots
 from worked_examples import WORKED_EXAMPLES
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -18,6 +19,7 @@ GALLERY = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
 # The page of the course that shows each worked example, and a result that has to stand there.
 EXAMPLES_ON_PAGES = {
     "bayes_optimal_vs_map": ("hypotheses", "Bayes-optimal vote     0.4     0.6  -"),
+    "gibbs_bound": ("hypotheses", "(0.4, 0.48)"),
     "candy_bags": ("hypotheses", "h5    0.1      0.2   0.3077   0.4211"),
     "mdl_equals_map": ("hypotheses", "h4 3.567"),
     "play_tennis": ("naive-bayes", "P(class | row)       0.7954    0.2046"),
@@ -33,6 +35,7 @@ EXAMPLES_ON_PAGES = {
     "gaussian_ml": ("distributions", "[1.56, 1.0067]"),
     "two_multinomial_estimators": ("distributions", "[0.5556, 0.3611, 0.0833]"),
     "poisson_ml": ("distributions", "[3.3333, 1.3333, 0.3333]"),
+    "sigmoid_unit": ("sigmoid", "[1.3863, 1.2988]"),
     "m_estimate": ("distributions", "0.125"),
 }
 
@@ -64,6 +67,12 @@ def test_images_of_the_course_are_made_by_the_gallery():
         for stem, number in re.findall(r"sphx_glr_(\w+)_(\d{3})\.png", page.read_text()):
             example = ROOT / "docs" / "gallery" / f"{stem}.py"
             assert int(number) <= example.read_text().count("# %%") + 1, f"{page.name}: {stem} {number}"
+
+
+def test_every_figure_is_in_the_gallery_or_in_the_guides():
+    texts = [path.read_text() for path in [*GALLERY, *PAGES, *(ROOT / "docs" / "figures").glob("*.py")]]
+    missing = [name for name in plots.__all__ if not any(f"plots.{name}(" in text for text in texts)]
+    assert missing == []
 
 
 def test_the_reference_has_every_public_name():
@@ -99,3 +108,13 @@ def test_links_lead_to_a_file(page):
 def test_the_design_has_a_paragraph_for_each_folder_in_the_order_of_the_layers():
     page = (ROOT / "docs" / "design.md").read_text()
     assert re.findall(r"^\*\*`(\w+)/?`\*\*", page, re.MULTILINE) == read_layers()
+
+
+def test_the_design_names_modules_that_exist():
+    page = (ROOT / "docs" / "design.md").read_text()
+    rooms = page[page.index("## The rooms") : page.index("## Choices")]
+    source = ROOT / "src" / "priory"
+    modules = {path.relative_to(source).with_suffix("").as_posix() for path in source.rglob("*")}
+    known = modules | {name.rpartition("/")[2] for name in modules} | {"priory", *dir(priory.NaiveBayes)}
+    named = {name.strip("/") for name in re.findall(r"`([a-z_/]+)`", rooms)}
+    assert named - known == set()

@@ -14,6 +14,7 @@ from paths import ROOT
 
 SITE = ROOT / "build" / "site"
 PAGES = ["index.html", "course/index.html", "course/naive-bayes.html", "gallery/index.html", "api/index.html"]
+COURSE = sorted((ROOT / "docs" / "course").glob("*.md"))
 WIDTHS = (1280, 390)
 
 pytestmark = pytest.mark.slow
@@ -72,11 +73,13 @@ def test_a_page_opens_without_errors_and_without_other_hosts(page, address, name
     assert wide <= width + 1, f"the page is {wide} pixels wide"
 
 
-def test_images_of_the_course_are_there(page, address):
-    page.goto(f"{address}/course/hypotheses.html", wait_until="networkidle")
+@pytest.mark.parametrize("source", COURSE, ids=lambda source: source.stem)
+def test_images_of_the_course_are_there(page, address, source):
+    page.goto(f"{address}/course/{source.stem}.html", wait_until="load")
     sizes = page.evaluate("[...document.querySelectorAll('article img')].map(image => image.naturalWidth)")
-    assert len(sizes) == 5
+    assert len(sizes) == source.read_text().count("```{image}")
     assert all(size > 300 for size in sizes)
+    assert page.problems == []
 
 
 def test_search_finds_a_page_of_the_course(page, address):

@@ -140,6 +140,26 @@ def test_m_estimate():
     assert float(belief.mean()) == pytest.approx(example["expect"], rel=1e-12)
 
 
+def test_gibbs_errs_at_most_twice_as_often_as_the_vote():
+    example, expect = WORKED_EXAMPLES["bayes_optimal_vs_map"], WORKED_EXAMPLES["gibbs_bound"]["expect"]
+    answers = {h: {"+": p, "-": 1 - p} for h, p in example["P(+|h)"].items()}
+    space, rng = pr.Hypotheses(example["posterior"], answers), np.random.default_rng(0)
+    drawn = [space.gibbs(rng) for _ in range(4000)]
+    truth = space.predict_proba()
+    vote = 1 - truth[space.predict()]
+    gibbs = sum(p * (1 - drawn.count(label) / len(drawn)) for label, p in truth.items())
+    assert vote == pytest.approx(expect["error_of_the_vote"])
+    assert gibbs == pytest.approx(expect["error_of_gibbs"], abs=0.02)
+    assert gibbs <= expect["most_times_as_often"] * vote
+
+
+def test_one_step_of_the_sigmoid_unit():
+    example = WORKED_EXAMPLES["sigmoid_unit"]
+    unit = pr.SigmoidUnit(eta=example["eta"], steps=1, fit_intercept=False).fit(example["x"], example["d"])
+    assert unit.weights_ == pytest.approx([example["expect"]["weight"]], rel=1e-12)
+    assert unit.errors_ == pytest.approx(example["expect"]["errors"], rel=1e-12)
+
+
 def test_both_multinomial_estimators_as_classifiers():
     example = WORKED_EXAMPLES["two_multinomial_estimators"]
     documents, label = example["counts_of_one_class"], ["c"] * 3

@@ -1,6 +1,7 @@
 """The worked examples of the lectures as data: what is given, and the numbers that have to come out."""
 
 from fractions import Fraction
+from math import exp, log
 
 
 def rows(lines):
@@ -29,6 +30,9 @@ WORKED_EXAMPLES = {
         "posterior": {"h1": 0.4, "h2": 0.3, "h3": 0.3},
         "P(+|h)": {"h1": 1, "h2": 0, "h3": 0},
         "expect": {"map": "h1", "bayes_optimal": {"+": 0.4, "-": 0.6}, "bayes_optimal_prediction": "-"},
+    },
+    "gibbs_bound": {  # of the posteriors above: the draw and the truth differ, with probability 2 * 0.4 * 0.6
+        "expect": {"error_of_the_vote": 0.4, "error_of_gibbs": 0.48, "most_times_as_often": 2},
     },
     "candy_bags": {"expect": [limes(n) for n in range(11)]},
     "mdl_equals_map": {  # the candy bags after three limes, in bits
@@ -149,6 +153,12 @@ WORKED_EXAMPLES = {
     "poisson_ml": {
         "counts_of_one_class": [[2, 1, 0], [8, 0, 0], [0, 3, 1]],
         "expect": {"rates": [10 / 3, 4 / 3, 1 / 3]},
+    },
+    "sigmoid_unit": {  # one step from zero weights, and -Σ d ln h + (1 - d) ln(1 - h) before and after it
+        "x": [[1.0], [3.0]],
+        "d": [0, 1],
+        "eta": 0.1,
+        "expect": {"weight": 0.1, "errors": [2 * log(2), log(1 + exp(0.1)) + log(1 + exp(-0.3))]},
     },
     "m_estimate": {"n_c": 0, "n": 5, "m": 3, "p": 1 / 3, "expect": 1 / 8},
 }

@@ -7,18 +7,24 @@ reference of every public name, and Sphinx turns them into HTML. A warning is an
 import argparse
 import importlib
 import inspect
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import priory
+
 ROOT = Path(__file__).resolve().parents[1]
 STAGE, SITE = ROOT / "build" / "docs", ROOT / "build" / "site"
+
+EMPTY_END_OF_BLOCK = re.compile(r"(```python\n[^`]*?)\n+```")  # doctest needs an empty line there, readers do not
 
 PUBLIC_MODULES = {
     "priory": "Models, scores, files",
     "priory.families": "Families: likelihoods with their priors",
     "priory.naive_bayes": "Naive Bayes for arrays",
+    "priory.regression": "The prior of a regression",
     "priory.probability": "The rules of probability",
     "priory.plots": "Figures",
     "priory.storage": "Model files",
@@ -30,14 +36,17 @@ PUBLIC_MODULES = {
 
 
 def list_public_names(module_name: str) -> list[str]:
-    """The public names of a module that are documented by themselves: its modules have pages of their own."""
+    """The public names of a module that its page lists: not modules, nor classes that the page of `priory` lists."""
     module = importlib.import_module(module_name)
     names = getattr(module, "__all__", None) or [
         name
         for name, value in vars(module).items()
         if not name.startswith("_") and getattr(value, "__module__", "") == module_name
     ]
-    return sorted(name for name in names if not inspect.ismodule(getattr(module, name)))
+    listed = [] if module_name == "priory" else [getattr(priory, name) for name in priory.__all__]
+    classes = set(filter(inspect.isclass, listed))
+    values = {name: getattr(module, name) for name in names}
+    return sorted(name for name, value in values.items() if not inspect.ismodule(value) and value not in classes)
 
 
 def stage_pages() -> None:
@@ -49,7 +58,8 @@ def stage_pages() -> None:
     shutil.copy(ROOT / "CHANGELOG.md", STAGE / "changelog.md")
     shutil.copy(ROOT / "CONTRIBUTING.md", STAGE / "contributing.md")
     for page in STAGE.rglob("*.md"):
-        page.write_text(rewrite_links(page.read_text(encoding="utf-8"), page), encoding="utf-8")
+        text = EMPTY_END_OF_BLOCK.sub(r"\1\n```", page.read_text(encoding="utf-8"))
+        page.write_text(rewrite_links(text, page), encoding="utf-8")
     write_index(STAGE / "benchmarks", "Benchmarks", "The tables that `make benchmark` writes.")
     write_api_pages(STAGE / "api")
 

@@ -8,7 +8,7 @@ Lines drawn from the prior and from the posterior, and the belief in the plane o
 import numpy as np
 
 from priory import BayesianLinearRegression, plots
-from priory.regression.linear_posterior import NormalInverseGamma
+from priory.regression import NormalInverseGamma
 
 prior = NormalInverseGamma.isotropic(columns=1, strength=1.0, shape=3.0, scale=1.0)
 model = BayesianLinearRegression(prior=prior)

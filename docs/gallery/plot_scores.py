@@ -9,13 +9,18 @@ from sklearn.datasets import load_iris
 
 from priory import NaiveBayes, plots, score_by_rows
 
-X, y = load_iris(return_X_y=True)
+iris = load_iris()
+X, y = iris.data, iris.target_names[iris.target]
 model = NaiveBayes.textbook().fit(X, y)
 scores = model.evaluate(X, y)
 reliability = plots.reliability_diagram(scores)
 
 # %%
 confusion = plots.confusion_matrix(scores)
+
+# %%
+# How well each class is told from the others, at every threshold.
+roc = plots.roc_curves(scores)
 
 # %%
 curve = plots.learning_curve(score_by_rows(model, X, y), "accuracy")

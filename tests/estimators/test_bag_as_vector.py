@@ -51,6 +51,8 @@ def test_an_entry_that_can_never_match_is_warned_of(entry):
     model = pr.TextClassifier(vocabulary=["cash", entry])
     with pytest.warns(PrioryWarning, match=f"'{entry}' in the vocabulary can never match"):
         model.fit(["cash", "e-mail a"], [0, 1])
+    with pytest.warns(PrioryWarning, match=f"'{entry}' in the vocabulary can never match"):
+        pr.TextClassifier(vocabulary=["cash", entry]).transform(["cash"])
 
 
 def test_a_dictionary_of_stems_and_of_pairs_matches():

@@ -169,6 +169,11 @@ def test_errors_say_what_was_given_and_what_to_do(space, message):
     assert str(error.value) == message
 
 
+def test_models_without_names_are_refused():
+    with pytest.raises(DataError, match=r"^estimators holds GaussianNB\(\): give pairs of a name and a classifier\.$"):
+        BayesOptimalClassifier([GaussianNB()]).fit([[1.0], [2.0]], [0, 1])
+
+
 def test_one_row_cannot_be_predicted_from_another():
     with pytest.raises(DataError) as error:
         BayesOptimalClassifier(PAIR).fit([[1.0]], [0])

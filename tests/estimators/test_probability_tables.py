@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import ClassifierMixin
 
 import priory as pr
 from test_worked_examples import table
@@ -102,6 +103,12 @@ def test_the_tables_follow_the_record():
     assert "strong  3/4 = 0.75" in str(model.tables_["wind"])
 
 
+def test_the_prompt_shows_what_print_shows():
+    model, (rows, play, query) = play_tennis(), table(WORKED_EXAMPLES["play_tennis"])
+    for shown in (model.tables_["wind"], model.explain([query]), model.explain([query])[0], model.evaluate(rows, play)):
+        assert repr(shown) == str(shown)
+
+
 def test_the_html_escapes_and_has_no_inline_styles():
     html = pr.NaiveBayes.textbook().fit([{"<b>": "<i>"}, {"<b>": "x"}] * 2, ["&", "y"] * 2).tables_._repr_html_()
     assert "<b>" not in html
@@ -127,6 +134,12 @@ def test_every_classifier_has_its_class_prior(model):
     x = np.arange(12.0).reshape(6, 2) % 2
     assert not hasattr(model, "class_prior_")
     assert model.fit(x, [0, 0, 0, 0, 1, 1]).class_prior_ == pytest.approx([2 / 3, 1 / 3], rel=1e-12)
+
+
+def test_no_exported_classifier_was_left_out():
+    exported = [getattr(pr, name) for name in pr.__all__]
+    classifiers = {one for one in exported if isinstance(one, type) and issubclass(one, ClassifierMixin)}
+    assert classifiers - {pr.TextClassifier} <= {type(model) for model in CLASSIFIERS}
 
 
 def test_the_class_prior_of_texts():

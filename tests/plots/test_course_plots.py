@@ -10,7 +10,16 @@ import priory as pr
 from priory import plots
 from priory.errors import DataError
 from priory.estimators.learning_curve import order_rows
-from priory.families import Gamma, Gaussian, Poisson
+from priory.families import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Gamma,
+    Gaussian,
+    Multinomial,
+    MultivariateGaussian,
+    Poisson,
+)
 from priory.plots.classifiers import read_nomogram
 from priory.regression.linear_posterior import NormalInverseGamma
 from test_worked_examples import table
@@ -56,6 +65,28 @@ def test_the_bars_are_the_posteriors_of_the_lecture():
         assert heights == pytest.approx([float(p) for p in expected], abs=1e-12)
 
 
+def test_axes_have_the_names_of_the_columns():
+    petals = load_iris(as_frame=True).data[["petal length (cm)", "petal width (cm)"]]
+    model = pr.naive_bayes.GaussianBayes().fit(petals, Y)
+    axes = plots.decision_regions(model, petals, Y).axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == tuple(petals.columns)
+    one = pr.NaiveBayes.textbook().fit(petals.iloc[:, :1], Y)
+    assert plots.class_densities(one, petals.iloc[:, :1], Y).axes[0].get_xlabel() == "petal length (cm)"
+    assert plots.class_densities(one, petals.iloc[:, :1], Y, "length").axes[0].get_xlabel() == "length"
+
+
+def test_hypotheses_that_are_equally_probable_are_no_map_hypothesis():
+    panels = plots.posterior_bars(many_bags(30), ["lime"]).axes
+    assert [axes.texts[0].get_text() for axes in panels[:2]] == ["all equal", "MAP bag 29"]
+
+
+def test_combinations_need_many_more_parameters_than_columns():
+    full, naive = plots.parameter_growth(max_columns=11, classes=2).axes[0].lines
+    assert (naive.get_ydata()[-1], full.get_ydata()[-1]) == (24, 4096)  # as for eleven words
+    with pytest.raises(DataError, match="1 values, 2 classes: use at least 1, 2 and 2"):
+        plots.parameter_growth(values=1)
+
+
 @pytest.mark.parametrize("n", [30, 55])
 def test_many_hypotheses_have_few_names(n):
     observations = ["lime", "cherry", "lime"] * 5
@@ -75,6 +106,18 @@ def test_a_fitted_family_is_drawn_over_its_data(family):
     assert 0.9 < area < 1.01
     with pytest.raises(DataError, match="give two or more"):
         plots.fitted_family(family, [1.0])
+
+
+@pytest.mark.parametrize(("family", "highest"), [(Bernoulli, 1), (Binomial(trials=5), 5), (Poisson, 3)], ids=str)
+def test_a_family_of_counts_is_drawn_where_it_has_probability(family, highest):
+    outcomes, _ = plots.fitted_family(family, [0, 1, 1]).axes[0].lines[0].get_data()
+    assert outcomes.tolist() == list(range(highest + 1))
+
+
+@pytest.mark.parametrize("family", [Categorical, Multinomial, MultivariateGaussian])
+def test_a_family_that_is_not_of_single_numbers_is_not_drawn(family):
+    with pytest.raises(DataError, match="is not a family of single numbers"):
+        plots.fitted_family(family, [1.0, 2.0])
 
 
 def test_the_likelihood_of_theta_peaks_at_its_ml_value():

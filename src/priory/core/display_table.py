@@ -59,6 +59,9 @@ class DisplayTable:
         ]
         return "\n".join(line.rstrip() for line in (self.title, *lines, self.note) if line)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         return f"<style>{STYLE_SHEET}</style>{self.to_html()}"
 

@@ -84,6 +84,9 @@ class ModelSpace(ClassifierMixin, BaseComposition):
 
     def _check_estimators(self) -> tuple[list[str], list[Classifier]]:
         """Return the names and the models, or raise if they or the parameters cannot be used."""
+        for pair in self.estimators:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise DataError(f"estimators holds {pair!r}: give pairs of a name and a classifier.")
         names, models = [name for name, _ in self.estimators], [model for _, model in self.estimators]
         if len(set(names)) < len(names) or not names:
             raise DataError(f"estimators {names}: give at least one, each with a different name.")

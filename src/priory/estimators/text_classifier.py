@@ -509,11 +509,12 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         >>> model.transform(pets).toarray().astype(int).tolist()
         [[1, 0, 0], [0, 1, 0], [1, 1, 1]]
         """
+        if "statistics_" not in vars(self):
+            self._warn_of_unmatched_entries()
         model, counts = self._build_text_model(), self._sort_counts_in_use()
         documents = self._read(X, reset=False).documents
         indptr, ids, times = model.vocabulary.encode(documents, counts)
         values = np.ones(len(ids)) if model.binary else times.astype(float)
-
         return scipy.sparse.csr_array((values, ids, indptr), shape=(len(documents), len(counts)))
 
     def get_feature_names_out(self, input_features: object = None) -> Array:

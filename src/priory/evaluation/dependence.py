@@ -62,8 +62,8 @@ class Dependence:
         matters = sum(pair[2] > SMALL_COST for pair in found)
         cost = f"{matters} by more than {SMALL_COST:g} bits a row" if matters else "all by very little"
         return (
-            f"{len(found)} of {n_pairs} pairs are dependent given the class, {cost}; most of all "
-            f"{first} and {second} ({bits:.3g} bits a row)."
+            f"{len(found)} of {n_pairs} pairs {'is' if len(found) == 1 else 'are'} dependent given the class, {cost}; "
+            f"most of all {first} and {second} ({bits:.3g} bits a row)."
         )
 
     def table(self) -> DisplayTable:
@@ -73,6 +73,9 @@ class Dependence:
 
     def __str__(self) -> str:
         return str(self.table())
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()

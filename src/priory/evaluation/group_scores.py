@@ -69,6 +69,9 @@ class GroupScores:
             [*align_text_columns(rows), *([f"and {more} more groups"] if more > 0 else []), note, self.verdict]
         )
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 def score_groups(scores: Scores, groups: Sequence[str] | Array, column: str) -> GroupScores:
     """Return the scores of each group; ``groups`` has the group of each scored row.

@@ -25,7 +25,13 @@ class Interval(NamedTuple):
     high: float
 
     def widen(self, factor: float) -> Interval:
-        """The same value, with bounds that are further away by a factor."""
+        """The same value, with bounds that are further away by a factor; an infinite value has infinite bounds already.
+
+        >>> Interval(0.5, 0.25, 0.75).widen(2), Interval(math.inf, -math.inf, math.inf).widen(2)
+        (Interval(value=0.5, low=0.0, high=1.0), Interval(value=inf, low=-inf, high=inf))
+        """
+        if not math.isfinite(self.value):
+            return self
         return Interval(
             self.value, self.value - factor * (self.value - self.low), self.value + factor * (self.high - self.value)
         )

@@ -325,6 +325,9 @@ class Scores:
     def __str__(self) -> str:
         return format_scores(self)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     # -- helpers -------------------------------------------------------------------------------------------------
 
     @property

@@ -169,6 +169,9 @@ class Findings(Sequence[Finding]):
     def __str__(self) -> str:
         return "\n\n".join([*map(str, self.found), self.summary()])
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def to_html(self) -> str:
         """A section of HTML for a report, without scripts, links and styles, everything escaped; see `FINDINGS_CSS`."""
         items = "".join(

@@ -117,6 +117,9 @@ class Ledger:
     def __str__(self) -> str:
         return format_ledger(self)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         return format_ledger_html(self)
 
@@ -197,6 +200,9 @@ class Ledgers(Sequence[Ledger]):
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self._ledgers))
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         return "".join(ledger._repr_html_() for ledger in self._ledgers)

@@ -9,6 +9,7 @@ matrix, in every combination of the values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,16 @@ def count_text_parameters(text: TextModel, records: TextRecords) -> ParameterCou
     counts = text.select_counts(records)
     n_words, n_classes = len(counts), len(counts.n)
     return ParameterCount(n_classes * (n_words + 1), _count_full(n_classes, float(n_words), 0))
+
+
+def count_label_parameters(n_values: Sequence[int], n_classes: int) -> ParameterCount:
+    """The parameters of naive Bayes of columns with this many values each.
+
+    >>> print(count_label_parameters([3, 3, 2, 2], 2))  # PlayTennis
+    14 naive, 72 without the naive assumption
+    """
+    naive = sum(n_values) - len(n_values)
+    return ParameterCount(n_classes * (naive + 1), _count_full(n_classes, float(np.log2(n_values).sum()), 0))
 
 
 def _count_full(n_classes: int, log2_cells: float, n_numbers: int) -> float:

@@ -4,6 +4,7 @@ They need matplotlib: ``pip install 'priory[plots]'``.
 """
 
 from priory.plots.classifiers import class_densities, decision_regions, nomogram, word_probabilities
+from priory.plots.dimensions import parameter_growth
 from priory.plots.evaluation import (
     confusion_matrix,
     dependence_map,
@@ -47,6 +48,7 @@ __all__ = [
     "likelihood_curve",
     "next_outcome_curve",
     "nomogram",
+    "parameter_growth",
     "posterior_bars",
     "posterior_curves",
     "posterior_lines",

@@ -26,6 +26,7 @@ def create_axes(x_label: str, y_label: str, title: str = "") -> tuple[Figure, Ax
     """Return a figure with one pair of axes."""
     figure = create_figure(6, 4)
     axes = figure.add_subplot()
+    axes.set_prop_cycle(color=CLASS_COLOURS)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set(xlabel=x_label, ylabel=y_label)
     axes.set_title(title, loc="left", fontsize=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -68,7 +69,7 @@ class WordModel(Protocol):
     def word_probabilities_(self) -> Array: ...
 
 
-def class_densities(model: DensityModel, x: ArrayLike, y: ArrayLike | None = None) -> Figure:
+def class_densities(model: DensityModel, x: ArrayLike, y: ArrayLike | None = None, name: str | None = None) -> Figure:
     """Plot P(c) p(x | c) of each class of a model of one column, and the borders where the answer changes.
 
     Parameters
@@ -77,12 +78,15 @@ def class_densities(model: DensityModel, x: ArrayLike, y: ArrayLike | None = Non
     x : the values of the column
     y : their classes, optional
         Where they are given, the values are marked below the curves.
+    name : of the column, optional
+        By default the one that the model was fitted with.
     """
     values = np.ravel(np.asarray(x, dtype=float))
     _check_columns(model, 1)
     grid = _spread_grid(values, GRID_POINTS)
-    joint = np.exp(model.predict_joint_log_proba(grid[:, None]))  # (points, classes)
-    figure, axes = create_axes("x", "P(class) p(x | class)")
+    joint = np.exp(_score_points(model, grid[:, None]))  # (points, classes)
+    (x_label,) = _name_axes(model, ["x"]) if name is None else [name]
+    figure, axes = create_axes(x_label, "P(class) p(x | class)")
     winner = joint.argmax(axis=1)
     borders = grid[1:][winner[1:] != winner[:-1]]
     for c, label in enumerate(model.classes_.tolist()):
@@ -99,21 +103,22 @@ def class_densities(model: DensityModel, x: ArrayLike, y: ArrayLike | None = Non
     return figure
 
 
-def decision_regions(model: DensityModel, X: ArrayLike, y: ArrayLike, names: Sequence[str] = ("x1", "x2")) -> Figure:
+def decision_regions(model: DensityModel, X: ArrayLike, y: ArrayLike, names: Sequence[str] | None = None) -> Figure:
     """Plot the regions of a model of two columns of numbers, the densities of its classes, and the rows.
 
     Parameters
     ----------
     model : a classifier of two columns of numbers
     X, y : rows and their classes
-    names : of the two columns
+    names : of the two columns, optional
+        By default those that the model was fitted with.
     """
     rows, labels = np.asarray(X, dtype=float), np.asarray(y)
     _check_columns(model, 2)
     across, up = (_spread_grid(rows[:, j], REGION_POINTS) for j in (0, 1))
     plane = np.stack(np.meshgrid(across, up), axis=-1)  # (up, across, 2)
-    joint = model.predict_joint_log_proba(plane.reshape(-1, 2)).reshape(*plane.shape[:2], -1)
-    figure, axes = create_axes(*names)
+    joint = _score_points(model, plane.reshape(-1, 2)).reshape(*plane.shape[:2], -1)
+    figure, axes = create_axes(*(_name_axes(model, ["x1", "x2"]) if names is None else names))
     figure.set_size_inches(6, 4.6)
     classes = model.classes_.tolist()
     levels = np.arange(len(classes) + 1) - 0.5
@@ -275,6 +280,18 @@ def _draw_probability_scale(
 def _check_columns(model: DensityModel, n_columns: int) -> None:
     if model.n_features_in_ != n_columns:
         raise DataError(f"the model has {model.n_features_in_} columns; fit one on {n_columns} for this figure.")
+
+
+def _score_points(model: DensityModel, points: Array) -> Array:
+    """log p(c, x) at some points, whose columns are in the model's order."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        return model.predict_joint_log_proba(points)
+
+
+def _name_axes(model: DensityModel, default: list[str]) -> list[str]:
+    """The names of the columns that a model was fitted with, if they had any."""
+    return [str(name) for name in getattr(model, "feature_names_in_", default)]
 
 
 def _spread_grid(values: Array, points: int) -> Array:

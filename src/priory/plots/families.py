@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.core.typing import Array
 from priory.errors import DataError
-from priory.families import Bernoulli, Binomial, Poisson
+from priory.families import Bernoulli, Binomial, Categorical, Multinomial, MultivariateGaussian, Poisson, Text
 from priory.families.base import ArrayFamily
 from priory.hypotheses import Continuum
 from priory.plots.canvas import BLUE, INK_COLOUR, RED, create_axes
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CURVE_POINTS = 400
+NOT_OF_ONE_NUMBER = (Categorical, Multinomial, MultivariateGaussian, Text)
 
 
 def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x: ArrayLike) -> Figure:
@@ -28,6 +30,9 @@ def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x
         A class takes its prior from the values.
     x : the values
     """
+    kind = family if isinstance(family, type) else type(family)
+    if issubclass(kind, NOT_OF_ONE_NUMBER):
+        raise DataError(f"{kind.__name__} is not a family of single numbers; use one such as Gaussian or Poisson.")
     values = np.ravel(np.asarray(x, dtype=float))
     values = values[~np.isnan(values)]
     if len(values) < 2:
@@ -35,19 +40,21 @@ def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x
     block = (family() if isinstance(family, type) else family).observe(values[:, None], np.zeros(len(values), int), 1)
     belief = family.empirical_prior(block) if isinstance(family, type) else family
     whole = isinstance(belief, Bernoulli | Binomial | Poisson)
-    figure, axes = create_axes("x", "probability" if whole else "density", f"{type(belief).__name__} of the data")
-    grid = _spread_values(values, whole)
-    curves = {
-        "maximum likelihood": (np.exp(belief.log_likelihood(block, grid[:, None], "ml"))[:, 0, 0], RED, "-"),
-        "predictive": (np.exp(belief.log_likelihood(block, grid[:, None], "predictive"))[:, 0, 0], BLUE, "--"),
-    }
+    figure, axes = create_axes(
+        "x", "probability" if whole else "density", f"{kind.__name__}, fitted to {len(values):,} values"
+    )
+    grid = _list_outcomes(belief, values) if whole else _spread_values(values)
+    styles = ("o", "x") if whole else ("-", "--")
     if whole:
         counted = np.array([(values == k).mean() for k in grid])
         axes.bar(grid, counted, color="0.85", width=0.9, label="data")
+        axes.locator_params(axis="x", integer=True)
     else:
         axes.hist(values, bins="auto", density=True, color="0.85", label="data")
-    for name, (curve, colour, line) in curves.items():
-        axes.plot(grid, curve, color=colour, linestyle=line, marker="o" if whole else "", markersize=4, label=name)
+    names = {"ml": "maximum likelihood", "predictive": "predictive"}
+    for (estimate, name), style, colour in zip(names.items(), styles, (RED, BLUE), strict=True):
+        curve = np.exp(belief.log_likelihood(block, grid[:, None], estimate))[:, 0, 0]
+        axes.plot(grid, curve, style, color=colour, label=name)
     axes.plot(values, np.full(len(values), 0.0), "|", color=INK_COLOUR, alpha=0.4)
     axes.legend(frameon=False)
     return figure
@@ -77,10 +84,17 @@ def _count_outcomes(space: Continuum) -> tuple[float, float]:
     return float(tally.a), float(tally.b)
 
 
-def _spread_values(values: np.ndarray[Any, Any], whole: bool) -> np.ndarray[Any, Any]:
-    """The points to draw at: whole numbers, or evenly spaced ones a little beyond the data."""
+def _list_outcomes(belief: object, values: Array) -> Array:
+    """The whole numbers to draw at: all that are possible, or a few more than were observed."""
+    if isinstance(belief, Bernoulli):
+        return np.arange(2.0)
+    if isinstance(belief, Binomial):
+        return np.arange(belief.trials + 1.0)
+    return np.arange(max(values.min() - 2, 0), values.max() + 3)
+
+
+def _spread_values(values: Array) -> Array:
+    """Evenly spaced points to draw at, a little beyond the data."""
     low, high = float(values.min()), float(values.max())
-    if whole:
-        return np.arange(max(low - 2, 0), high + 3)
     reach = 0.12 * ((high - low) or 1.0)
     return np.linspace(max(low - reach, low / 2) if low > 0 else low - reach, high + reach, CURVE_POINTS)

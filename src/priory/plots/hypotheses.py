@@ -11,7 +11,7 @@ from scipy.special import betaincinv
 from priory.core.typing import Array
 from priory.hypotheses import Continuum, Hypotheses
 from priory.hypotheses.base import HypothesisSpace, NameT
-from priory.plots.canvas import CLASS_COLOURS, create_axes, create_figure
+from priory.plots.canvas import BLUE, CLASS_COLOURS, RED, create_axes, create_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,14 +41,18 @@ def posterior_curves(space: Hypotheses[NameT], observations: Sequence[object]) -
         colour = CLASS_COLOURS[k % len(CLASS_COLOURS)]
         marker = CURVE_MARKERS[k % len(CURVE_MARKERS)] if marked else ""
         axes.plot(curves[:, j], color=colour, marker=marker, markersize=5, label=f"P({space.names[j]} | D)")
-    axes.set_ylim(-0.02, 1.02 if curves.max() > 0.5 else 1.1 * curves.max())
+    top = 1.0 if curves.max() > 0.5 else 1.08 * float(curves.max())
+    axes.set_ylim(-0.02 * top, 1.02 * top)
     axes.locator_params(axis="x", integer=True)
     figure.legend(frameon=False, loc="outside right upper", fontsize=9)
     return figure
 
 
 def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max_panels: int = 12) -> Figure:
-    """Plot the posterior as bars before anything was observed and after each observation, a panel for each."""
+    """Plot the posterior as bars before anything was observed and after each observation, a panel for each.
+
+    The most probable hypothesis is orange. With many hypotheses, its name stands in the corner.
+    """
     states = [list(state.posterior.values()) for state in _replay_observations(space, observations)]
     shown = states[:max_panels]
     columns = min(len(shown), 3)
@@ -57,10 +61,10 @@ def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     few = len(space.names) <= MAX_NAMED_BARS
     top = 1.0 if np.max(shown) > 0.5 else 1.25 * float(np.max(shown))
-    best = [int(np.argmax(p)) for p in shown]
     for n, (axes, p) in enumerate(zip(panels, shown, strict=False)):
-        colours = [CLASS_COLOURS[1] if j == best[n] else CLASS_COLOURS[0] for j in range(len(p))]
-        axes.bar(range(len(p)), p, color=colours, width=0.8)
+        is_best = np.isclose(p, max(p), rtol=1e-9) & (min(p) < max(p))
+        colours = np.where(is_best, CLASS_COLOURS[1], CLASS_COLOURS[0])
+        axes.bar(range(len(p)), p, color=colours, width=0.8 if few else 1.0)
         axes.set_title("prior" if n == 0 else f"{n}: {observations[n - 1]}", fontsize=10, loc="left")
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_ylim(0, top)
@@ -68,7 +72,9 @@ def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max
             axes.set_xticks(range(len(p)), [str(name) for name in space.names], fontsize=9)
         else:
             axes.set_xticks([])
-            axes.annotate(f"MAP {space.names[best[n]]}", (0.97, 0.9), xycoords="axes fraction", ha="right", fontsize=9)
+            best = [str(name) for name, is_map in zip(space.names, is_best, strict=True) if is_map]
+            text = f"MAP {best[0]}" if len(best) == 1 else f"{len(best) or 'all'} equal"
+            axes.annotate(text, (0.97, 0.9), xycoords="axes fraction", ha="right", fontsize=9)
     for axes in panels[len(shown) :]:
         axes.set_visible(False)
     figure.supylabel("P(h | D)", fontsize=10)
@@ -80,7 +86,8 @@ def next_outcome_curve(space: HypothesisSpace[Any], observations: Sequence[objec
     """Plot the probability that the next observation is ``outcome`` against the number of observations."""
     curve = [state.predict_proba()[outcome] for state in _replay_observations(space, observations)]
     figure, axes = create_axes("number of observations", f"probability that the next one is {outcome}")
-    axes.plot(curve, marker="o", color="C0")
+    axes.plot(curve, marker="o", color=BLUE)
+    axes.locator_params(axis="x", integer=True)
     axes.set_ylim(min(0.4, *curve), 1.02)
     return figure
 
@@ -90,12 +97,12 @@ def belief(space: Continuum) -> Figure:
     figure, axes = create_axes("θ", "density")
     theta = np.linspace(0.001, 0.999, 999)
     axes.plot(theta, np.exp(space.clone_unfitted().log_density(theta)), "--", color="0.6", label="prior")
-    axes.plot(theta, np.exp(space.log_density(theta)), color="C0", label="posterior")
+    axes.plot(theta, np.exp(space.log_density(theta)), color=BLUE, label="posterior")
     marks = {"MAP": space.map(), "mean": float(space.posterior.mean())}
     if space.seen.n > 0:
         marks = {"ML": space.ml()} | marks
     for (name, at), style in zip(marks.items(), ("-", "--", ":"), strict=False):
-        axes.axvline(at, color="C3", linestyle=style, linewidth=1, label=f"{name} {at:.3f}")
+        axes.axvline(at, color=RED, linestyle=style, linewidth=1, label=f"{name} {at:.3f}")
     axes.set_xlim(0, 1)
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
@@ -110,7 +117,8 @@ def belief_curve(space: Continuum, observations: Sequence[object], mass: float =
     figure, axes = create_axes("number of observations", f"θ = P({space.outcomes[0]})")
     axes.fill_between(np.arange(len(mean)), low, high, alpha=0.2, linewidth=0, label=f"central {mass:.0%}")
     axes.plot(mean, marker="o", label="mean")
-    axes.plot(mode, marker="s", linestyle="none", color="C3", label="MAP")
+    axes.plot(mode, marker="s", linestyle="none", color=RED, label="MAP")
+    axes.locator_params(axis="x", integer=True)
     axes.set_ylim(-0.02, 1.02)
     axes.legend(frameon=False)
     return figure
@@ -135,12 +143,12 @@ def version_space(
     figure = create_figure(6, 6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     above.imshow(p * faded, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
-    above.axhline(len(possible) - 0.5, color="C3", linewidth=1)
+    above.axhline(len(possible) - 0.5, color=RED, linewidth=1)
     above.set(ylabel=f"hypotheses ({len(possible)} of {len(order)} possible)", yticks=[])
-    below.bar(np.arange(len(inputs)), [space.predict_proba(x)[outcome] for x in inputs], color="C0")
+    below.bar(np.arange(len(inputs)), [space.predict_proba(x)[outcome] for x in inputs], color=BLUE)
     below.axhline(0.5, color="0.6", linewidth=1, linestyle="--")
     for x, label in examples:
-        below.text(list(inputs).index(x), 1.07, str(label), ha="center", color="C3", weight="bold")
+        below.text(list(inputs).index(x), 1.07, str(label), ha="center", color=RED, weight="bold")
     below.set_xticks(np.arange(len(inputs)), [str(x) for x in inputs])
     below.set(ylim=(0, 1.3), ylabel=f"vote for {outcome}", xlabel="input")
     return figure

@@ -128,6 +128,9 @@ class JointTable:
     def __str__(self) -> str:
         return str(self.table())
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
