@@ -39,15 +39,6 @@ def one_thread():
         yield
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """Two processes on this machine that nobody else can reach."""
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs="ERROR"
-    ) as made:
-        yield made
-
-
 def partition(rows, n_partitions, seed=None):
     shuffled = rows if seed is None else rows.sample(frac=1, random_state=seed)
     return dd.from_pandas(shuffled, npartitions=n_partitions, sort=False)

@@ -1,16 +1,10 @@
 """Spark: any partitioning gives the bytes of one process, tasks that fail included."""
 
 import os
-import shutil
 
 import numpy as np
-import pytest
-
-pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'priory[spark]'")
-if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-    pytest.skip("Spark needs Java 17, and there is no java", allow_module_level=True)
-
 import pyarrow as pa
+import pytest
 
 import priory
 from engine_data import (
@@ -34,7 +28,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def spark(local_spark_settings):
+def spark(spark_settings):
     """Two threads on this machine that nobody else can reach; a task may fail three times."""
     from pyspark.sql import SparkSession
 
