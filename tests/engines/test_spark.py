@@ -104,6 +104,12 @@ def test_scores_are_those_of_one_process(spark):
     assert scores.log_loss == model.evaluate(rows["text"], rows["label"]).log_loss
 
 
+def test_errors_of_tasks_are_those_of_one_process(spark):
+    rows = partition(spark, make_texts().assign(weight=-1.0), 2)
+    with pytest.raises(DataError, match="weight"):
+        engine.fit(priory.TextClassifier(), rows, target="label", sample_weight="weight")
+
+
 def test_mistakes_are_explained(spark):
     rows = partition(spark, make_texts(), 1)
     with pytest.raises(DataError, match=r"the table has no column 'lable' \(did you mean 'label'\?\)"):

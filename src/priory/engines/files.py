@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from priory.engines.dask import DaskRows
-from priory.engines.partitions import PartitionedRows
+from priory.engines.partitions import PartitionedRows, sum_records
 from priory.engines.spark import SparkRows
 from priory.errors import DataError, MissingDependencyError
 from priory.sources import FileRows, RowChunk
@@ -72,14 +72,10 @@ def count_numbered_files(context: tuple[TrainingPlan, Any, tuple[str, ...]], num
     return sum_counted(_count_file(plan, openers, names, number) for number in numbers["id"].to_numpy().tolist())
 
 
+def sum_counted(counted: Iterable[CountedRows | None]) -> CountedRows | None:
+    return sum_records(counted)
+
+
 def _count_file(plan: TrainingPlan, openers: Any, names: tuple[str, ...], number: int) -> CountedRows:
     rows = FileRows([openers[number]])
     return count_rows(plan, rows, read_ahead(rows.read_chunks(names)), number)
-
-
-def sum_counted(counted: Iterable[CountedRows | None]) -> CountedRows | None:
-    total: CountedRows | None = None
-    for part in counted:
-        if part is not None:
-            total = part if total is None else total + part
-    return total

@@ -191,7 +191,7 @@ def count_batches(
     batches: Iterable[LabelledBatch], make_worker: Callable[[], CountingWorker], threads: int | None = None
 ) -> list[CountingWorker]:
     """Workers that have counted all batches between them, in one pass."""
-    workers = [make_worker() for _ in range(threads or sharding.N_THREADS)]
+    workers = [make_worker() for _ in range(threads or sharding.choose_threads())]
     usual_interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
