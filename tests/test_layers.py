@@ -58,6 +58,7 @@ ALLOWED_ONLY_IN = {
     "dask": {"engines"},
     "distributed": {"engines"},
     "pyspark": {"engines"},
+    "fsspec": {"sources"},
     "fcntl": {"storage"},
     "msvcrt": {"storage"},
     "psutil": {"core"},

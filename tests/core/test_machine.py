@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from priory.core import sharding
 from priory.core.machine import n_usable_cores, total_memory_bytes
+from priory.core.sharding import choose_threads, use_one_thread
 from priory.estimators.base import check_memory
 
 
@@ -36,3 +38,9 @@ def test_there_is_at_least_one_core(monkeypatch, has_affinity):
     if not has_affinity:
         monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert n_usable_cores() >= 1
+
+
+def test_a_task_may_have_one_core_only():
+    with use_one_thread():
+        assert choose_threads() == 1
+    assert choose_threads() == sharding.N_THREADS

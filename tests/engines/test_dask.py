@@ -29,7 +29,10 @@ from engine_data import (  # noqa: E402
 from priory.engines import dask as engine  # noqa: E402
 from priory.errors import DataError, KindError, NotLearnedError  # noqa: E402
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
+]
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import the tests
 
 
@@ -37,15 +40,6 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot im
 def one_thread():
     with dask.config.set(scheduler="synchronous"):
         yield
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Two processes on this machine that nobody else can reach."""
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs="ERROR"
-    ) as made:
-        yield made
 
 
 def partition(rows, n_partitions, seed=None):
@@ -120,6 +114,13 @@ def test_a_bag_of_dicts_is_a_table(tmp_path):
     bag = db.from_sequence(make_amounts().to_dict("records"), npartitions=3)
     model = engine.fit(priory.BayesianLinearRegression(), bag, target="y")
     assert read_bytes(model, tmp_path) == read_bytes(fit_in_one_process("regression"), tmp_path)
+
+
+def test_parquet_is_read_from_any_url(tmp_path):
+    for number, part in enumerate(np.array_split(np.arange(700), 3)):
+        make_mixed_table().iloc[part].to_parquet(f"memory://engines/{number}.parquet", index=False)
+    model = engine.fit(priory.NaiveBayes(), dd.read_parquet("memory://engines/*.parquet"), target="label")
+    assert read_bytes(model, tmp_path) == read_bytes(fit_in_one_process("mixed table"), tmp_path)
 
 
 def test_weights_are_a_column(tmp_path):

@@ -1,16 +1,10 @@
 """Spark: any partitioning gives the bytes of one process, tasks that fail included."""
 
 import os
-import shutil
 
 import numpy as np
-import pytest
-
-pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'priory[spark]'")
-if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-    pytest.skip("Spark needs Java 17, and there is no java", allow_module_level=True)
-
 import pyarrow as pa
+import pytest
 
 import priory
 from engine_data import (
@@ -34,7 +28,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def spark(local_spark_settings):
+def spark(spark_settings):
     """Two threads on this machine that nobody else can reach; a task may fail three times."""
     from pyspark.sql import SparkSession
 
@@ -108,6 +102,12 @@ def test_scores_are_those_of_one_process(spark):
     model, rows = fit_in_one_process("text"), make_texts()
     scores = engine.evaluate(model, partition(spark, rows, 4), target="label")
     assert scores.log_loss == model.evaluate(rows["text"], rows["label"]).log_loss
+
+
+def test_errors_of_tasks_are_those_of_one_process(spark):
+    rows = partition(spark, make_texts().assign(weight=-1.0), 2)
+    with pytest.raises(DataError, match="weight"):
+        engine.fit(priory.TextClassifier(), rows, target="label", sample_weight="weight")
 
 
 def test_mistakes_are_explained(spark):

@@ -94,6 +94,17 @@ def test_the_sample_does_not_depend_on_the_chunks(sizes):
     assert len(set(drawn)) == 50
 
 
+def test_samples_of_files_add_to_that_of_all():
+    batches = [pa.RecordBatch.from_pydict({"x": np.arange(100) + 100 * file}) for file in range(5)]
+    whole, parts = DrawnRows(50), [DrawnRows(50) for _ in batches]
+    for file, batch in enumerate(batches):
+        whole.add(batch, file)
+        parts[file].add(batch, file)
+    total = (parts[3] + parts[1]) + (parts[4] + parts[0] + parts[2])
+    assert total.rows == whole.rows == 500
+    assert total.batch().equals(whole.batch())
+
+
 def test_the_sample_of_long_documents_is_small(monkeypatch):
     monkeypatch.setattr(streaming, "MAX_SAMPLE_BYTES", 100_000)
     sample = DrawnRows(1000)

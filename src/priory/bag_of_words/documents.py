@@ -188,7 +188,7 @@ def map_batch(
     max_threads: int | None = None,
 ) -> list[BatchResultT]:
     """``function(shard, documents, rows)`` for each shard of the batch, in order, each on a thread of its own."""
-    edges = split_batch(batch, max_threads or sharding.N_THREADS)
+    edges = split_batch(batch, max_threads or sharding.choose_threads())
     parts = [(k, batch[a:b], slice(start + a, start + b)) for k, (a, b) in enumerate(pairwise(edges))]
 
     def run(part: tuple[int, DocumentBatch, slice]) -> BatchResultT:

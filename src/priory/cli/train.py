@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priory.cli.class_options import add_class_options, pop_class_options
+from priory.cli.engine_options import add_engine_options, pop_engine_options
 from priory.cli.options import (
     FILE_PATH_TYPE,
     add_column_options,
@@ -69,6 +70,7 @@ MAX_UNREADABLE_SHOWN = 5
 @add_class_options
 @add_learning_options
 @add_reading_options
+@add_engine_options
 def train_command(
     paths: tuple[str, ...], out: str | None, report: str | None, force: bool, json_: bool, **given: Any
 ) -> None:
@@ -77,7 +79,7 @@ def train_command(
     FILEs are CSV, TSV, JSON lines, Parquet or Arrow files, which may be compressed with gzip, zstd, bzip2 or xz; tables
     of SQLite and DuckDB databases; sheets of Excel workbooks; folders of such files; a folder of texts with one folder
     for each class; mboxes and maildirs; patterns such as 'part-*.csv'; or - for standard input. They may be larger than
-    memory.
+    memory. A URL such as 's3://bucket/mail/*.parquet' names Parquet files elsewhere.
 
     After all rows are learned, the probabilities are corrected to match how often the model is right about rows that it
     has not learned. The scores are those of cross-validation: each row is judged by a model, corrections included, that
@@ -89,6 +91,7 @@ def train_command(
     to one.
     """
     read, columns, options = pop_read_options(given), pop_column_options(given), pop_training_options(given)
+    engine, located = pop_engine_options(given, paths)
     class_prior, class_weight = pop_class_options(given)
     options = replace(options, class_prior=class_prior, class_weight=class_weight)
     model_path = check_output_path(out or _make_model_path(paths[0]), paths, force)
@@ -98,8 +101,8 @@ def train_command(
     from priory.storage import save
     from priory.workflows import TrainingResult, train
 
-    with watch_workflow(paths) as callbacks:
-        result = train(paths, options=options, columns=columns, read=read, callbacks=callbacks)
+    with watch_workflow(paths) as callbacks, engine as count:
+        result = train(located, options=options, columns=columns, read=read, callbacks=callbacks, count=count)
         with callbacks.activity("writing the model"):
             save(result.model, model_path)
         if report_path and isinstance(result, TrainingResult):

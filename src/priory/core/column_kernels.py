@@ -99,7 +99,7 @@ def sum_exactly(
 def _split_evenly(shape: tuple[int, ...]) -> list[slice]:
     """One part of the rows for each thread, if they are worth a thread, and no more rows than may be added at once."""
     rows, columns = shape
-    parts = max(min(sharding.N_THREADS, rows * columns // MIN_CELLS_PER_THREAD), -(-rows // MAX_ROWS_PER_SUM), 1)
+    parts = max(min(sharding.choose_threads(), rows * columns // MIN_CELLS_PER_THREAD), -(-rows // MAX_ROWS_PER_SUM), 1)
     ends = [rows * k // parts for k in range(parts + 1)]
     return [slice(*pair) for pair in pairwise(ends)]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import numpy as np
@@ -17,9 +19,25 @@ from priory.core.typing import Array
 
 ROWS_PER_SHARD = 1 << 15
 N_THREADS = n_usable_cores()
+_has_one_core: ContextVar[bool] = ContextVar("_has_one_core", default=False)
 
 ItemT = TypeVar("ItemT")
 ShardResultT = TypeVar("ShardResultT")
+
+
+@contextmanager
+def use_one_thread() -> Iterator[None]:
+    """Start no threads inside: whoever runs a task on every core has no core to spare."""
+    before = _has_one_core.set(True)
+    try:
+        yield
+    finally:
+        _has_one_core.reset(before)
+
+
+def choose_threads() -> int:
+    """How many threads may work at once: as many as there are cores, or one inside of `use_one_thread`."""
+    return 1 if _has_one_core.get() else N_THREADS
 
 
 def split_rows(rows: int) -> Iterator[slice]:
@@ -33,9 +51,10 @@ def split_rows(rows: int) -> Iterator[slice]:
 
 def map_threads(function: Callable[[ItemT], ShardResultT], items: Sequence[ItemT]) -> Iterable[ShardResultT]:
     """Return ``function(item)`` for every item, in order, computed on all cores."""
-    if len(items) == 1 or N_THREADS == 1:
+    threads = choose_threads()
+    if len(items) == 1 or threads == 1:
         return map(function, items)
-    with ThreadPoolExecutor(N_THREADS) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(function, items))
 
 

@@ -60,7 +60,7 @@ class DaskRows(PartitionedRows):
     def select_columns(self, names: Sequence[str]) -> DaskRows:
         return DaskRows(self.frame[list(names)])
 
-    def reduce(
+    def _run_tree(
         self,
         context: ContextT,
         count: Callable[[ContextT, Any], PartT | None],

@@ -1,13 +1,15 @@
 """What every engine does with partitioned rows: count each partition where it is, and add up the records.
 
-An engine provides `PartitionedRows.reduce`; everything else is here, once.
+An engine says how a tree of tasks is run (`PartitionedRows`); everything else is here, once.
 """
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +17,7 @@ import pyarrow as pa
 from sklearn.utils.validation import check_is_fitted
 
 from priory.core.name_suggestions import suggest_name
+from priory.core.sharding import use_one_thread
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.naive_bayes import NaiveBayes
@@ -63,7 +66,6 @@ class PartitionedRows(ABC):
     def select_columns(self, names: Sequence[str]) -> PartitionedRows:
         """The same rows with some of the columns."""
 
-    @abstractmethod
     def reduce(
         self,
         context: ContextT,
@@ -71,6 +73,31 @@ class PartitionedRows(ABC):
         add: Callable[[Iterable[PartT | None]], PartT | None],
     ) -> PartT | None:
         """The sum of the records that ``count(context, rows)`` makes of each partition, by a tree of ``add``."""
+        return self._run_tree(context, partial(count_on_one_core, count), add)
+
+    @abstractmethod
+    def _run_tree(
+        self,
+        context: ContextT,
+        count: Callable[[ContextT, Any], PartT | None],
+        add: Callable[[Iterable[PartT | None]], PartT | None],
+    ) -> PartT | None:
+        """`reduce`, as the engine does it."""
+
+
+def count_on_one_core(count: Callable[[ContextT, Any], PartT | None], context: ContextT, rows: Any) -> PartT | None:
+    """A task of an engine: its other cores have tasks of their own."""
+    with use_one_thread():
+        return count(context, rows)
+
+
+def sum_records(records: Iterable[PartT | None], add: Callable[[PartT, PartT], PartT] = operator.add) -> PartT | None:
+    """The sum of records, one after the other in memory; None if there are none."""
+    total: PartT | None = None
+    for record in records:
+        if record is not None:
+            total = record if total is None else add(total, record)
+    return total
 
 
 @dataclass(frozen=True)
@@ -150,11 +177,7 @@ def profile_rows(names: Sequence[str], rows: Any) -> Profiles | None:
 
 
 def sum_profiles(profiles: Iterable[Profiles | None]) -> Profiles | None:
-    total: Profiles | None = None
-    for profile in profiles:
-        if profile is not None:
-            total = profile if total is None else add_profiles(total, profile)
-    return total
+    return sum_records(profiles, add_profiles)
 
 
 # -- judging -----------------------------------------------------------------------------------------------------------
@@ -176,11 +199,7 @@ def sample_rows(context: tuple[Any, RowColumns], rows: Any) -> RowSample | None:
 
 
 def sum_samples(samples: Iterable[RowSample | None]) -> RowSample | None:
-    total: RowSample | None = None
-    for sample in samples:
-        if sample is not None:
-            total = sample if total is None else total + sample
-    return total
+    return sum_records(samples)
 
 
 # -- answering ---------------------------------------------------------------------------------------------------------
@@ -210,7 +229,8 @@ class Answers:
         """The answers to some rows, by the names of their columns."""
         if not len(rows):
             return {name: np.zeros(0, dtype=self.find_type()) for name in self.names}
-        answers = np.asarray(getattr(self.model, self.method)(select_features(self.model, rows, self.features)))
+        with use_one_thread():
+            answers = np.asarray(getattr(self.model, self.method)(select_features(self.model, rows, self.features)))
         columns = answers[:, None] if answers.ndim == 1 else answers
         return dict(zip(self.names, columns.T, strict=True))
 

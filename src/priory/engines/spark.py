@@ -37,6 +37,7 @@ from priory.engines.row_copies import (
     choose_audited_columns,
     make_findings,
 )
+from priory.errors import PrioryError
 from priory.estimators.parts import ModelT
 from priory.evaluation.scores import Scores
 from priory.leakage.findings import Findings
@@ -66,7 +67,7 @@ class SparkRows(PartitionedRows):
     def select_columns(self, names: Sequence[str]) -> SparkRows:
         return SparkRows(self.frame.select(*names))
 
-    def reduce(
+    def _run_tree(
         self,
         context: ContextT,
         count: Callable[[ContextT, Any], PartT | None],
@@ -78,7 +79,7 @@ class SparkRows(PartitionedRows):
         while width > 1:
             width = -(-width // FAN_IN)
             records = records.repartition(width).mapInArrow(partial(add_batches, add), RECORD_SCHEMA)
-        return add(pickle.loads(row.record) for row in records.toLocalIterator())
+        return add(_unpack_records(row.record for row in records.toLocalIterator()))
 
     def _count_partitions(self) -> int:
         from pyspark.errors import PySparkNotImplementedError
@@ -97,14 +98,14 @@ def count_partition(
 ) -> Iterator[pa.RecordBatch]:
     """One record of all batches of a partition, in a batch of one row."""
     shared = pickle.loads(context)
-    return _pack_record(add(count(shared, rows) for rows in _join_batches(batches)))
+    return _pack_sum(add, (count(shared, rows) for rows in _join_batches(batches)))
 
 
 def add_batches(
     add: Callable[[Iterable[PartT | None]], PartT | None], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """One record, the sum of those in all batches; one after the other is in memory."""
-    return _pack_record(add(pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(0)))
+    return _pack_sum(add, _unpack_records(cell.as_py() for batch in batches for cell in batch.column(0)))
 
 
 def _join_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -119,9 +120,24 @@ def _join_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(joined)
 
 
-def _pack_record(record: object) -> Iterator[pa.RecordBatch]:
-    if record is not None:
-        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(record)], pa.binary())], ["record"])
+def _pack_sum(
+    add: Callable[[Iterable[PartT | None]], PartT | None], records: Iterable[PartT | None]
+) -> Iterator[pa.RecordBatch]:
+    """The sum of records in a batch of one row, or the error in them: to repeat the task would not mend it."""
+    try:
+        total: object = add(records)
+    except PrioryError as error:
+        total = error
+    if total is not None:
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(total)], pa.binary())], ["record"])
+
+
+def _unpack_records(cells: Iterable[bytes]) -> Iterator[Any]:
+    for cell in cells:
+        record = pickle.loads(cell)
+        if isinstance(record, PrioryError):
+            raise record
+        yield record
 
 
 def fit(model: ModelT, frame: Any, target: str, sample_weight: str | None = None) -> ModelT:

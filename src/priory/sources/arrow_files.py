@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from priory.core.input_guard import list_arrow_cells
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress
 from priory.sources.chunk import MAX_CELL_BYTES, FileReader, RowChunk, check_column_names
+from priory.sources.remote_files import is_url, open_remote_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,10 +102,13 @@ class ColumnarReader(FileReader):
 
 
 class ParquetReader(ColumnarReader):
+    def _find_source(self) -> Any:
+        return open_remote_file(self.path) if is_url(self.path) else self.path
+
     def _open_schema(self) -> pa.Schema:
         from pyarrow import parquet
 
-        self.file = parquet.ParquetFile(self.path)
+        self.file = parquet.ParquetFile(self._find_source())
         for number in range(self.file.metadata.num_row_groups):
             size = self.file.metadata.row_group(number).total_byte_size
             if size > MAX_ROW_GROUP_BYTES:
@@ -117,7 +121,7 @@ class ParquetReader(ColumnarReader):
         from pyarrow import parquet, types
 
         texts = [name for name in column_names if not types.is_primitive(self.schema.field(name).type)]
-        words = parquet.ParquetFile(self.path, metadata=self.file.metadata, read_dictionary=texts)
+        words = parquet.ParquetFile(self._find_source(), metadata=self.file.metadata, read_dictionary=texts)
         for number in range(self.file.metadata.num_row_groups):
             first = next(words.iter_batches(1, row_groups=[number], columns=texts), None) if texts else None
             step = COLUMNAR_CHUNK_ROWS if first is None else _compute_batch_rows(first)

@@ -28,6 +28,7 @@ from priory.sources.csv_files import DelimitedReader
 from priory.sources.database_files import DuckDBReader, SQLiteReader
 from priory.sources.document_files import DocumentReader, is_mail, is_maildir, is_mbox, list_files_by_class
 from priory.sources.json_lines import JSONLinesReader
+from priory.sources.remote_files import find_remote_files, is_url
 from priory.sources.spreadsheets import WorkbookReader, is_workbook
 
 FILE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
@@ -46,7 +47,7 @@ INPUT_FORMAT_BY_SUFFIX = {
 }
 COMPRESSION_SUFFIXES = (".gz", ".zst", ".bz2", ".xz")
 
-FileOpener = Callable[[], FileReader]
+FileOpener = Callable[[ProgressCallback], FileReader]
 TABLE_READERS: dict[str, Callable[[str, str | None, ProgressCallback], FileReader]] = {
     "sqlite": SQLiteReader,
     "duckdb": DuckDBReader,
@@ -96,9 +97,9 @@ class FileRows:
     A file is opened when its turn comes, because there may be more files than can be open at once.
     """
 
-    def __init__(self, openers: list[FileOpener]) -> None:
-        self.openers = openers
-        self.files = [openers[0]()]
+    def __init__(self, openers: list[FileOpener], report_progress: ProgressCallback = ignore_progress) -> None:
+        self.openers, self.report_progress = openers, report_progress
+        self.files = [openers[0](report_progress)]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,7 +112,7 @@ class FileRows:
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
         for number, opener in enumerate(self.openers):
             if number:
-                self.files.append(opener())
+                self.files.append(opener(self.report_progress))
             file = self.files[-1]
             absent = [name for name in column_names if name not in file.names]
             if absent:
@@ -125,32 +126,32 @@ def open_files(
     """The rows of all files that the paths name."""
     if paths.count(STDIN_PATH) > 1:
         raise DataError("-: standard input is given twice; give it once")
-    openers = [opener for path in paths for opener in _find_openers(path, read_options, report_progress)]
+    openers = [opener for path in paths for opener in _find_openers(path, read_options)]
     if not openers:
         raise DataError(f"{', '.join(map(format_path, paths))}: matches no files; give a file, a folder or a pattern")
-    return FileRows(openers)
+    return FileRows(openers, report_progress)
 
 
-def _find_openers(path: str, read_options: ReadOptions, report_progress: ProgressCallback) -> list[FileOpener]:
+def _find_openers(path: str, read_options: ReadOptions) -> list[FileOpener]:
+    if is_url(path):
+        return [partial(ParquetReader, found) for found in find_remote_files(path)]
     if path != STDIN_PATH and not os.path.lexists(path) and glob.has_magic(path):
         return [
-            opener
-            for found in sorted(glob.glob(path, recursive=True))
-            for opener in _find_openers(found, read_options, report_progress)
+            opener for found in sorted(glob.glob(path, recursive=True)) for opener in _find_openers(found, read_options)
         ]
     if path != STDIN_PATH and Path(path).is_dir():
-        return _find_folder_openers(path, read_options, report_progress)
-    return [partial(_open_file, path, read_options, report_progress)]
+        return _find_folder_openers(path, read_options)
+    return [partial(_open_file, path, read_options)]
 
 
-def _find_folder_openers(path: str, read_options: ReadOptions, report_progress: ProgressCallback) -> list[FileOpener]:
+def _find_folder_openers(path: str, read_options: ReadOptions) -> list[FileOpener]:
     """A folder of tables, or a tree of documents by class."""
     root = Path(path)
     entries = sorted(e for e in root.iterdir() if not e.name.startswith("."))
     if read_options.format not in ("text", "mail") and entries and all(e.is_file() for e in entries):
         if read_options.text_column and all(detect_format(str(e), read_options.text_column) == "text" for e in entries):
-            return [partial(_open_documents, path, _list_unlabelled(entries), "text", read_options, report_progress)]
-        return [partial(_open_file, str(e), read_options, report_progress) for e in entries]
+            return [partial(_open_documents, path, _list_unlabelled(entries), "text", read_options)]
+        return [partial(_open_file, str(e), read_options) for e in entries]
     folders = [root, *(e for e in entries if e.is_dir())]
     kind = read_options.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
     if kind not in ("text", "mail"):
@@ -158,7 +159,7 @@ def _find_folder_openers(path: str, read_options: ReadOptions, report_progress: 
     files = list_files_by_class(root, kind)
     if read_options.text_column and kind == "text":
         files += _list_unlabelled(entries)
-    return [partial(_open_documents, path, files, kind, read_options, report_progress)]
+    return [partial(_open_documents, path, files, kind, read_options)]
 
 
 def _list_unlabelled(entries: list[Path]) -> list[tuple[str | None, Path]]:

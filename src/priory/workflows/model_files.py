@@ -46,9 +46,9 @@ def open_paths(paths: Paths, read: ReadOptions | None, callbacks: Callbacks) -> 
 
 def describe_source(rows: FileRows) -> str:
     """The name of the file for the title of a report; of several, the first and the number of the others."""
-    first, *others = [os.path.basename(str(file.path).rstrip("/")) for file in rows.files]
-    name = "standard input" if first == "-" else first
-    return f"{name} and {format_count(len(others), 'more file')}" if others else name
+    first = os.path.basename(str(rows.files[0].path).rstrip("/"))
+    name, n_others = "standard input" if first == "-" else first, len(rows.openers) - 1
+    return f"{name} and {format_count(n_others, 'more file')}" if n_others else name
 
 
 def open_paths_for_model(

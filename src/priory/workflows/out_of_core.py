@@ -191,7 +191,7 @@ def count_batches(
     batches: Iterable[LabelledBatch], make_worker: Callable[[], CountingWorker], threads: int | None = None
 ) -> list[CountingWorker]:
     """Workers that have counted all batches between them, in one pass."""
-    workers = [make_worker() for _ in range(threads or sharding.N_THREADS)]
+    workers = [make_worker() for _ in range(threads or sharding.choose_threads())]
     usual_interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
@@ -247,24 +247,41 @@ def make_worker_factory(model: NaiveBayes | TextClassifier) -> Callable[[], Coun
 
 
 class DrawnRows:
-    """A uniform sample of all rows, whatever the batches: each row draws a random number, the smallest are kept."""
+    """A uniform sample of all rows, whatever the batches: each row draws a random number, the smallest are kept.
+
+    Each file has its own stream of random numbers, so that samples of files, taken anywhere, add to that of all.
+    """
 
     def __init__(self, size: int = DEFAULT_SAMPLE_ROWS, seed: int = 0) -> None:
-        self.size, self.random, self.bound = size, np.random.default_rng(seed), 1.0
+        self.size, self.seed, self.bound = size, seed, 1.0
+        self.file, self.random = 0, np.random.default_rng(seed)
         self.keys = np.zeros(0)
+        self.files = np.zeros(0, dtype=np.int64)  # the number of the file of each row
         self.kept: list[pa.RecordBatch] = []
         self.rows, self.bytes = 0, 0
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch, file: int = 0) -> None:
+        if file != self.file:
+            self.file, self.random = file, np.random.Generator(np.random.PCG64(self.seed).jumped(file))
         keys = self.random.random(batch.num_rows)
         self.rows += batch.num_rows
         chosen = np.flatnonzero(keys < self.bound)
         if len(chosen):
             self.keys = np.concatenate([self.keys, keys[chosen]])
+            self.files = np.concatenate([self.files, np.full(len(chosen), file)])
             self.kept.append(batch.take(chosen) if len(chosen) < len(keys) else batch)
             self.bytes += self.kept[-1].nbytes
         if len(self.keys) > 2 * self.size or self.bytes > MAX_SAMPLE_BYTES:
             self._drop_rows()
+
+    def __add__(self, other: DrawnRows) -> DrawnRows:
+        total = DrawnRows(min(self.size, other.size), self.seed)
+        total.bound, total.rows = min(self.bound, other.bound), self.rows + other.rows
+        total.keys, total.files = np.append(self.keys, other.keys), np.append(self.files, other.files)
+        total.kept, total.bytes = [*self.kept, *other.kept], self.bytes + other.bytes
+        if total.kept:
+            total._drop_rows()
+        return total
 
     def _drop_rows(self) -> None:
         if self.bytes > MAX_SAMPLE_BYTES:  # fewer rows will do where they are long
@@ -273,9 +290,10 @@ class DrawnRows:
             self.bound = float(np.partition(self.keys, self.size)[self.size])
         chosen = np.flatnonzero(self.keys < self.bound)
         table = pa.Table.from_batches(self.kept).take(chosen).combine_chunks()
-        self.keys, self.kept, self.bytes = self.keys[chosen], table.to_batches(), table.nbytes
+        self.keys, self.files = self.keys[chosen], self.files[chosen]
+        self.kept, self.bytes = table.to_batches(), table.nbytes
 
     def batch(self) -> pa.RecordBatch:
-        """The rows of the sample, in the order in which they were added."""
+        """The rows of the sample, in the order of the files and of their rows."""
         self._drop_rows()
-        return self.kept[0]
+        return self.kept[0].take(np.argsort(self.files, kind="stable"))

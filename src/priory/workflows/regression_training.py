@@ -15,9 +15,10 @@ from priory.sources.byte_streams import format_path
 from priory.sources.column_inference import InferredColumns
 from priory.sources.column_types import ColumnOptions, ModelColumns
 from priory.workflows.callbacks import Callbacks, format_count, note_coerced_cells
-from priory.workflows.model_files import describe_source
+from priory.workflows.model_files import describe_source, is_regression
 from priory.workflows.out_of_core import DrawnRows
 from priory.workflows.regression import TargetReader, score_regression
+from priory.workflows.row_counting import RowCounter, TrainingPlan, count_rows
 from priory.workflows.training_results import TrainingOptions, audit_sample
 
 if TYPE_CHECKING:
@@ -99,20 +100,14 @@ def train_regression(
     callbacks: Callbacks,
     *,
     judge: bool = True,
+    count: RowCounter = count_rows,
 ) -> RegressionResult:
     """Learn a model of the target, which is a number, from chunks of rows; ``judge`` it by leave-one-out."""
-    from priory.regression.linear_regression import BayesianLinearRegression
-
     target = str(column_options.target)
     columns, texts = _leave_out_texts(rows, inferred.columns)
-    reader, sample = TargetReader(target, column_options), DrawnRows(options.sample_rows)
-    model = BayesianLinearRegression()
-    for chunk in chunks:
-        targets, labelled = reader.read(chunk)
-        if len(targets):
-            sample.add(labelled.batch)
-            model.partial_fit(columns.read_arrow_table(labelled), targets)
-    if not sample.rows:
+    counted = count(TrainingPlan(target, columns, column_options, options, is_regression=True), rows, chunks)
+    model, sample = counted.model, counted.sample
+    if not is_regression(model):
         raise DataError(f"{format_path(rows.files[0].path)}: no row has a number to predict; give rows with the target")
     model.target_, model.missing_ = target, tuple(sorted(columns.missing))
     result = RegressionResult(
@@ -120,16 +115,16 @@ def train_regression(
         sample.rows,
         dict(columns.kinds),
         [*inferred.empty, *inferred.identifiers, *texts],
-        unreadable_files=[path for file in rows.files for path in getattr(file, "unreadable", [])],
+        unreadable_files=list(counted.unreadable),
         source=describe_source(rows),
     )
     if judge and not options.plain:
         _judge_on_sample(result, sample, rows.files[0], columns, column_options, options, callbacks)
     if texts:
         callbacks.notify(f"a regression does not read texts; left out {', '.join(map(repr, texts))}")
-    if reader.n_unlabelled:
-        callbacks.notify(f"skipped {format_count(reader.n_unlabelled, 'row')} without a number to predict")
-    note_coerced_cells(columns.n_coerced, callbacks)
+    if counted.n_unlabelled:
+        callbacks.notify(f"skipped {format_count(counted.n_unlabelled, 'row')} without a number to predict")
+    note_coerced_cells(counted.n_coerced, callbacks)
     return result
 
 

@@ -1,0 +1,237 @@
+"""What is learned in one pass over the rows of files, once their columns are known: a record of each file, which adds.
+
+Texts are counted before there is a model: importing what models need takes as long as counting half a gigabyte, and
+is done on another thread at the same time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from priory.bag_of_words.tokenizer import Tokenizer
+from priory.errors import DataError
+from priory.models.row_sample import choose_text_memory
+from priory.sources import FileRows, RowChunk
+from priory.sources.column_types import ColumnOptions, ModelColumns, declare_column_families, find_declared_family
+from priory.sources.discovery import format_names
+from priory.sources.label_reading import LabelReader
+from priory.sources.prefetch import peek_first
+from priory.workflows.out_of_core import (
+    DrawnRows,
+    LabelledBatch,
+    TextWorker,
+    add_worker_statistics,
+    count_batches,
+    learn_batches,
+    set_statistics,
+)
+from priory.workflows.regression import TargetReader
+from priory.workflows.training_results import TrainingOptions
+
+if TYPE_CHECKING:
+    from priory.estimators.naive_bayes import NaiveBayes
+    from priory.regression.linear_regression import BayesianLinearRegression
+    from priory.workflows.model_files import FileModel, TableOrTextClassifier
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """What the first rows have decided, so that any file can be counted by itself, anywhere."""
+
+    target: str
+    columns: ModelColumns
+    column_options: ColumnOptions
+    options: TrainingOptions
+    is_regression: bool = False
+    binary: frozenset[str] = frozenset()  # columns of zeros and ones, where the textbook's families are chosen
+
+    def find_source_columns(self, rows: FileRows) -> tuple[str, ...]:
+        """The columns of files that are read."""
+        return tuple(dict.fromkeys([self.target, *self.columns.find_sources(rows.names)]))
+
+
+@dataclass(frozen=True)
+class CountedRows:
+    """What was learned from files, and what was met in them; the sum is that of all files, in any order."""
+
+    model: FileModel | None  # None where no row has a label
+    sample: DrawnRows
+    n_unlabelled: int = 0
+    n_skipped: int = 0
+    n_coerced: Counter[str] = field(default_factory=Counter)  # cells, by column
+    flags: Counter[str] = field(default_factory=Counter)  # messages, by what was odd about them
+    unreadable: tuple[str, ...] = ()
+
+    def __add__(self, other: CountedRows) -> CountedRows:
+        from priory.estimators.parts import add_parts
+
+        return CountedRows(
+            add_parts([self.model, other.model]),
+            self.sample + other.sample,
+            self.n_unlabelled + other.n_unlabelled,
+            self.n_skipped + other.n_skipped,
+            self.n_coerced + other.n_coerced,
+            self.flags + other.flags,
+            tuple(sorted(self.unreadable + other.unreadable)),
+        )
+
+
+RowCounter: TypeAlias = Callable[[TrainingPlan, FileRows, Iterator[RowChunk]], CountedRows]
+
+
+def count_rows(plan: TrainingPlan, rows: FileRows, chunks: Iterator[RowChunk], first_file: int = 0) -> CountedRows:
+    """Learn the chunks of some files, of which the first is number ``first_file`` of all."""
+    plan = replace(plan, columns=replace(plan.columns, n_coerced=Counter()))
+    sample = DrawnRows(plan.options.sample_rows)
+    numbered = _number_chunks(chunks, first_file)
+    reader: LabelReader | TargetReader
+    if plan.is_regression:
+        reader = TargetReader(plan.target, plan.column_options)
+        model: FileModel | None = _learn_numbers(numbered, plan.columns, reader, sample)
+    else:
+        reader = LabelReader(plan.target, plan.column_options)
+        model = _learn_classes(_read_labelled_batches(numbered, plan.columns, reader, sample), plan)
+    return CountedRows(
+        model,
+        sample,
+        reader.n_unlabelled,
+        sum(getattr(file, "skipped", 0) for file in rows.files),
+        plan.columns.n_coerced,
+        sum((Counter(getattr(file, "flags", {})) for file in rows.files), Counter()),
+        tuple(path for file in rows.files for path in getattr(file, "unreadable", [])),
+    )
+
+
+def _number_chunks(chunks: Iterator[RowChunk], number: int) -> Iterator[tuple[int, RowChunk]]:
+    """Each chunk with the number of its file."""
+    file = None
+    for chunk in chunks:
+        number += file is not None and chunk.file is not file
+        file = chunk.file
+        yield number, chunk
+
+
+def _learn_numbers(
+    chunks: Iterator[tuple[int, RowChunk]], columns: ModelColumns, reader: TargetReader, sample: DrawnRows
+) -> BayesianLinearRegression | None:
+    """A model of the target, which is a number; None where there are none."""
+    from priory.regression.linear_regression import BayesianLinearRegression
+
+    model = BayesianLinearRegression()
+    for number, chunk in chunks:
+        targets, labelled = reader.read(chunk)
+        if len(targets):
+            sample.add(labelled.batch, number)
+            model.partial_fit(columns.read_arrow_table(labelled), targets)
+    return model if sample.rows else None
+
+
+def _learn_classes(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableOrTextClassifier | None:
+    """A model of all batches; None if there are none."""
+    for first in batches:
+        batches = itertools.chain([first], batches)
+        if not plan.options.textbook:
+            return _learn_model(batches, plan)
+        model = _make_textbook_model(plan)
+        learn_batches(model, batches)
+        return model
+    return None
+
+
+def _read_labelled_batches(
+    chunks: Iterator[tuple[int, RowChunk]], columns: ModelColumns, labels: LabelReader, sample: DrawnRows
+) -> Iterator[LabelledBatch]:
+    """Chunks as batches to be learned; rows that pass by are drawn into the sample."""
+    for number, chunk in chunks:
+        group, labelled = labels.read(chunk)
+        if len(group):
+            sample.add(labelled.batch, number)
+            yield LabelledBatch(columns.read(labelled), group, labels.names)
+
+
+def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableOrTextClassifier:
+    """A model of all rows."""
+    if not plan.columns.is_one_text:
+        model = _make_model(plan)
+        learn_batches(model, batches)
+        return model
+    first, batches = peek_first(batches)
+    options = plan.options
+    tokenizer = Tokenizer(ngram_range=(1, options.ngrams), cjk=True)
+    memory = 0 if options.plain else choose_text_memory(options.memory, _choose_refinement(options))
+    make_worker = partial(TextWorker, tokenizer, _counts_words_once(options), options.max_tokens, memory)
+    importing = threading.Thread(target=import_module, args=("priory.estimators.text_classifier",))
+    importing.start()
+    try:
+        workers = count_batches(batches, make_worker)
+    finally:
+        importing.join()  # before anything else imports: two threads at once would find half-initialised modules
+    model = _make_model(plan)
+    set_statistics(model, first.rows, add_worker_statistics(workers))
+    return model
+
+
+def _choose_refinement(options: TrainingOptions) -> bool | Literal["auto"]:
+    """As declared, or as far as it helps."""
+    return "auto" if options.refine is None else options.refine
+
+
+def _counts_words_once(options: TrainingOptions) -> bool:
+    """Whether a word counts once for each text; for the default model this is known without importing the others."""
+    if options.text_model in (None, "binary"):
+        return True
+    from priory.bag_of_words.models import BAG_MODELS
+
+    return BAG_MODELS[options.text_model].binary
+
+
+def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
+    """A model for these columns, its families declared so that every chunk is read alike."""
+    from priory.estimators.naive_bayes import NaiveBayes
+    from priory.estimators.text_classifier import TextClassifier
+
+    columns, options = plan.columns, plan.options
+    if columns.is_one_text:
+        return TextClassifier(
+            options.text_model or "binary",
+            average=options.average,
+            alpha=1.0 if options.alpha is None else options.alpha,
+            ngram_range=(1, options.ngrams),
+            cjk=True,
+            max_tokens=options.max_tokens,
+            calibrate=False if options.plain else "loo",
+            refine=_choose_refinement(options),
+            memory=options.memory,
+        )
+    for name, value in (("model", options.text_model), ("max-words", options.max_tokens)):
+        if value is not None:
+            raise DataError(
+                f"--{name} is only for a single column of texts; the columns are {format_names(columns.names)}"
+            )
+    return NaiveBayes(
+        declare_column_families(columns, plan.column_options),
+        average=options.average,
+        alpha=options.alpha,
+        calibrate=False if options.plain else "loo",
+        memory=options.memory,
+        refine=_choose_refinement(options),
+        structure="naive" if options.refine is False else "auto",
+    )
+
+
+def _make_textbook_model(plan: TrainingPlan) -> NaiveBayes:
+    """Naive Bayes as the book has it, its families declared so that every chunk is read alike."""
+    from priory.estimators.naive_bayes import NaiveBayes
+    from priory.models.textbook_families import TextbookFamilies
+
+    rule = TextbookFamilies(plan.options.m)
+    families = {name: rule.choose_family(name, kind, name in plan.binary) for name, kind in plan.columns.kinds.items()}
+    declared = {name: given for name, given in plan.column_options.types.items() if find_declared_family(given)}
+    return NaiveBayes.textbook(plan.options.m).set_params(families=families | declared)
