@@ -71,7 +71,14 @@ def find_free_port() -> int:
 @contextmanager
 def run_process(*command: str, port: int, seconds: float = 90) -> Iterator[int]:
     """A server process, once it accepts connections; yields its process number."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    path = os.pathsep.join([str(Path(command[0]).parent), os.environ["PATH"]])  # MLflow looks for uvicorn there
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PATH": path},
+        start_new_session=True,
+    )
     try:
         end = time.monotonic() + seconds
         while True:

@@ -9,7 +9,7 @@ import pytest
 from priory.client import Client
 from priory.errors import DataError, ServiceError
 from priory.service.limits import Limits
-from priory.service.server import Address, check_address
+from priory.service.server import Address, check_address, open_sockets
 from priory.service.tokens import TokenList, add_token, read_token_file
 from running_service import exchange_bytes, run_service
 
@@ -195,3 +195,12 @@ def test_a_disk_that_cannot_be_read_is_said_and_predictions_go_on(tmp_path, monk
         monkeypatch.undo()
         assert client.learn("mail", ["x"], ["spam"])["rows"] == 1
         assert client.get_model("mail")["rows"] == 3
+
+
+def test_an_answer_on_a_port_is_sent_at_once_and_whole(tmp_path):
+    """Neither head nor body waits for the other's acknowledgement, which Linux may delay by 40 ms."""
+    with run_service(tmp_path, port=0) as service, socket.create_connection(("127.0.0.1", service.port), 5) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert client.recv(65536).endswith(b"}")  # one packet
+    with open_sockets(Address(port=0))[0] as listening:
+        assert listening.proto == socket.IPPROTO_TCP  # asyncio sets TCP_NODELAY on no other
