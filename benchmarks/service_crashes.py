@@ -111,7 +111,7 @@ class Attack:
         self.random = random.Random(seed)
         self.ask, self.tell = start_nursery(folder)
         self.n_acknowledged = self.n_done_kills = self.n_sent_again = 0
-        self.is_over = False
+        self.is_up, self.is_over = asyncio.Event(), False
         self.starts: list[float] = []
 
     def start_service(self) -> int:
@@ -144,6 +144,7 @@ class Attack:
         os.close(self.ask)
 
     async def kill_and_start(self, pid: int) -> int:
+        self.is_up.clear()  # clients that knock while nobody is there would only slow down the start
         os.kill(pid, signal.SIGKILL)
         self.n_done_kills += 1
         start = time.monotonic()
@@ -159,6 +160,7 @@ class Attack:
         for _ in range(6000):
             try:
                 await self.send_once("GET", "/health", None, "")
+                self.is_up.set()
                 return
             except (OSError, EOFError, asyncio.IncompleteReadError):
                 await asyncio.sleep(0.005)
@@ -178,6 +180,7 @@ class Attack:
                 except (OSError, EOFError, asyncio.IncompleteReadError):
                     connection = None
                     self.n_sent_again += 1
+                    await self.is_up.wait()
                     await asyncio.sleep(0.005)
             assert status == 200, (status, answer, path, body)
             note(answer["id"])
