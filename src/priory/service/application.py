@@ -100,7 +100,7 @@ class Service:
 
     def pack_model(self, model: ServedModel) -> bytes:
         """A model as the bytes of a model file."""
-        with tempfile.TemporaryDirectory(dir=self.store.folder, prefix=".download-") as folder:
+        with tempfile.TemporaryDirectory(dir=self.store.scratch_folder) as folder:
             path = Path(folder, "model.priory")
             save(model.estimator, path)
             return path.read_bytes()
