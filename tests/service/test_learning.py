@@ -272,6 +272,20 @@ def test_a_service_that_was_killed_leaves_neither_uploads_nor_half_written_snaps
     assert list(find_files_with(desk.folder, "secretword")) == []
 
 
+def test_a_damaged_journal_is_a_problem_that_the_check_tells(desk):
+    desk.learn([(f"row {number}", "spam") for number in range(200)])
+    desk.crash()
+    journal = desk.folder / "journal.sqlite"
+    whole = journal.read_bytes()
+    for start in range(4096, len(whole), 4096):
+        journal.write_bytes(whole[:start] + b"\xff" * 2048 + whole[start + 2048 :])
+        found = check_folder(desk.folder)
+        assert found.problems, start
+        assert any(line.startswith("problem: ") and "journal" in line for line in found.lines)
+    journal.write_bytes(whole)
+    desk.open()
+
+
 def test_a_full_disk_refuses_changes_and_nothing_else(desk):
     desk.learn([("win cash", "spam")])
     journal = desk.store.journal

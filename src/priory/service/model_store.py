@@ -11,6 +11,7 @@ File names are numbers: no name that came with a request is ever part of a path.
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -43,8 +44,10 @@ class ModelStore:
             self._readers = Journal(folder / "journal.sqlite")
             self.reader_lock = threading.Lock()
             self._recover()
-        except BaseException:
+        except BaseException as error:
             self._folder_lock.__exit__(None, None, None)
+            if isinstance(error, sqlite3.Error):
+                raise ModelFileError(f"{folder / 'journal.sqlite'}: cannot be used: {error}") from error
             raise
 
     @property
