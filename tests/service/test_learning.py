@@ -1,6 +1,7 @@
 """What the service learned survives: any history of changes and crashes gives the model of the rows that are left."""
 
 import shutil
+import sqlite3
 from collections import Counter
 
 import pytest
@@ -12,10 +13,12 @@ import priory as pr
 from priory.errors import NotLearnedError, ServiceError
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest, UndoRequest
 from priory.service.checking import check_folder, find_files_with
+from priory.service.journal import Journal
 from priory.service.model_store import ModelStore
 from priory.service.rows import RowBatch
 from priory.service.served_model import create_model, replay_events
 from priory.service.writer import Writer
+from priory.storage.files import make_temporary_name
 
 WORDS = st.sampled_from(["cash", "win", "lunch", "noon", "meeting"])
 TEXTS = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
@@ -242,6 +245,45 @@ def test_a_crash_before_the_erasing_is_made_up_for_at_the_next_start(desk, monke
     desk.open()
     assert list(find_files_with(desk.folder, "secretword")) == []
     assert desk.model.n_rows == 1
+
+
+def test_a_log_that_could_not_be_truncated_is_truncated_with_the_next_change(desk, monkeypatch):
+    desk.learn([("a very secretword", "spam"), ("lunch", "ham")])
+
+    def fail(self):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(Journal, "truncate_log", fail)
+    with pytest.raises(ServiceError, match="could not be erased"):
+        desk.forget([("a very secretword", "spam")])
+    assert list(find_files_with(desk.folder, "secretword"))
+    monkeypatch.undo()
+    desk.learn([("noon", "ham")])
+    assert list(find_files_with(desk.folder, "secretword")) == []
+
+
+def test_a_service_that_was_killed_leaves_neither_uploads_nor_half_written_snapshots(desk):
+    desk.crash()
+    upload = desk.store.scratch_folder / "upload" / "mail.csv"
+    upload.parent.mkdir()
+    for path in (upload, desk.store.snapshot_folder / make_temporary_name("1.priory")):
+        path.write_text("a very secretword")
+    desk.open()
+    assert list(find_files_with(desk.folder, "secretword")) == []
+
+
+def test_a_damaged_journal_is_a_problem_that_the_check_tells(desk):
+    desk.learn([(f"row {number}", "spam") for number in range(200)])
+    desk.crash()
+    journal = desk.folder / "journal.sqlite"
+    whole = journal.read_bytes()
+    for start in range(4096, len(whole), 4096):
+        journal.write_bytes(whole[:start] + b"\xff" * 2048 + whole[start + 2048 :])
+        found = check_folder(desk.folder)
+        assert found.problems, start
+        assert any(line.startswith("problem: ") and "journal" in line for line in found.lines)
+    journal.write_bytes(whole)
+    desk.open()
 
 
 def test_a_full_disk_refuses_changes_and_nothing_else(desk):

@@ -1,6 +1,7 @@
 """Who may do what, how much, and how slowly; and what nobody learns from an error."""
 
 import socket
+import threading
 import time
 
 import httpx
@@ -8,10 +9,11 @@ import pytest
 
 from priory.client import Client
 from priory.errors import DataError, ServiceError
+from priory.estimators.text_classifier import TextClassifier
 from priory.service.limits import Limits
-from priory.service.server import Address, check_address
+from priory.service.server import Address, check_address, open_sockets
 from priory.service.tokens import TokenList, add_token, read_token_file
-from running_service import exchange_bytes, run_service
+from running_service import connect, exchange_bytes, run_service
 
 
 @pytest.fixture
@@ -195,3 +197,25 @@ def test_a_disk_that_cannot_be_read_is_said_and_predictions_go_on(tmp_path, monk
         monkeypatch.undo()
         assert client.learn("mail", ["x"], ["spam"])["rows"] == 1
         assert client.get_model("mail")["rows"] == 3
+
+
+def test_an_answer_on_a_port_is_sent_at_once_and_whole(tmp_path):
+    """Neither head nor body waits for the other's acknowledgement, which Linux may delay by 40 ms."""
+    with run_service(tmp_path, port=0) as service, socket.create_connection(("127.0.0.1", service.port), 5) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert client.recv(65536).endswith(b"}")  # one packet
+    with open_sockets(Address(port=0))[0] as listening:
+        assert listening.proto == socket.IPPROTO_TCP  # asyncio sets TCP_NODELAY on no other
+
+
+def test_a_request_that_takes_too_long_is_given_up(tmp_path, monkeypatch):
+    with connect(tmp_path, limits=Limits(request_seconds=1.0)) as client:
+        client.create("mail", calibrate=False)
+        client.learn("mail", ["win cash", "lunch"], ["spam", "ham"])
+        is_over = threading.Event()
+        monkeypatch.setattr(TextClassifier, "evaluate", lambda self: is_over.wait(10))
+        with pytest.raises(ServiceError, match="too long") as caught:
+            client.evaluate("mail")
+        is_over.set()
+        assert caught.value.status == 503
+        assert client.predict("mail", ["cash"])["predictions"][0]["label"] == "spam"

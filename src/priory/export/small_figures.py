@@ -17,10 +17,10 @@ N_COLOURS = 7  # classes beyond these share the last colour
 
 def draw_bar(share: float, kind: str) -> str:
     """A bar of a share of the width; ``kind`` is "for" or "against". The number stands beside it, so it has no name."""
-    width = 100 * min(max(share, 0.0), 1.0)
+    width = max(100 * min(share, 1.0), 0.4) if share > 0 else 0.0  # nothing is not a little
     return (
         '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        f'<rect class="{kind}" width="{max(width, 0.4):.1f}" height="8" rx="1"/></svg>'
+        f'<rect class="{kind}" width="{width:.1f}" height="8" rx="1"/></svg>'
     )
 
 

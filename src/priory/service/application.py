@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -55,9 +56,13 @@ class Service:
         self._slow_threads = ThreadPoolExecutor(2, "priory-slow")
         self._n_slow_calls = 0
         self.batcher = PredictionBatcher(self.store, self._prediction_threads, self.metrics)
-        self.openapi = msgspec.json.encode(describe_api(ROUTES))
         self.metrics.watch("priory_models", lambda: len(self.store.models))
         self.metrics.watch("priory_changes_waiting", self.writer.count_waiting)
+
+    @cached_property
+    def openapi(self) -> bytes:
+        """The description of the API, made when somebody asks for it."""
+        return msgspec.json.encode(describe_api(ROUTES))
 
     def close(self) -> None:
         self._prediction_threads.shutdown()
@@ -95,7 +100,7 @@ class Service:
 
     def pack_model(self, model: ServedModel) -> bytes:
         """A model as the bytes of a model file."""
-        with tempfile.TemporaryDirectory(dir=self.store.folder, prefix=".download-") as folder:
+        with tempfile.TemporaryDirectory(dir=self.store.scratch_folder) as folder:
             path = Path(folder, "model.priory")
             save(model.estimator, path)
             return path.read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,8 @@ def check_folder(folder: Path, search: Sequence[str] = ()) -> CheckResult:
         _check_journal(store.journal, result)
         for name, model in sorted(store.models.items()):
             result.note(f"{name}: {model.n_rows:,.0f} rows, version {model.version}")
+    except sqlite3.Error as error:
+        result.note(f"journal: {error}", True)
     finally:
         store.close()
     for text in search:

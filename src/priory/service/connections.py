@@ -8,6 +8,34 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
+class JoiningTransport(asyncio.Transport):
+    """A transport that sends what is written in one turn of the event loop at once.
+
+    uvicorn writes the head of an answer and its body by themselves; each takes a system call and a packet.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._parts = transport, loop, list[bytes]()
+        for name in ("abort", "get_extra_info", "is_closing", "pause_reading", "resume_reading", "set_protocol"):
+            setattr(self, name, getattr(transport, name))
+
+    def write(self, data: bytes) -> None:  # type: ignore[override]  # uvicorn writes nothing but bytes
+        if not data:
+            return
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts:
+            self._transport.write(b"".join(parts))
+
+
 def make_protocol(receive_seconds: float) -> type[H11Protocol]:
     """uvicorn's protocol with a deadline for each request to arrive, from its first byte (or the connection) on."""
 
@@ -15,7 +43,7 @@ def make_protocol(receive_seconds: float) -> type[H11Protocol]:
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
+            super().connection_made(JoiningTransport(transport, self.loop))
             self._start_deadline()
 
         def data_received(self, data: bytes) -> None:

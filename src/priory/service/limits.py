@@ -7,9 +7,9 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,12 +21,12 @@ from priory.service.problems import find_status, make_problem_response
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 MAX_HTTP_HEADER_BYTES = 16384
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-SECURITY_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
+SECURITY_HEADERS = (
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
 logger = logging.getLogger("priory.service")
 
 
@@ -71,21 +71,18 @@ class RequestGuard:
             self._metrics.observe("priory_request_seconds", time.perf_counter() - start, route=route)
 
     def _check_request(self, scope: Scope) -> None:
-        headers = Headers(scope=scope)
-        if sum(len(name) + len(value) for name, value in headers.raw) > MAX_HTTP_HEADER_BYTES:
+        if sum(map(len, chain.from_iterable(scope["headers"]))) > MAX_HTTP_HEADER_BYTES:
             raise ServiceError(431, f"headers may have {MAX_HTTP_HEADER_BYTES:,} bytes")
-        host = headers.get("host", "")
+        headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # of one that is given twice the first counts
+        host = headers.get(b"host", b"").decode("latin-1").lower()
         if _read_host_name(host) not in self._allowed_hosts:
             raise ServiceError(421, "this host name is not served here; see --allow-host")
-        origin = headers.get("origin")
-        if origin is not None and scope["method"] not in SAFE_METHODS and urlsplit_host(origin) != host.lower():
-            raise ServiceError(403, "requests from pages of other sites are refused")
-        if headers.get("sec-fetch-site", "none") == "cross-site" and scope["method"] not in SAFE_METHODS:
+        if scope["method"] not in SAFE_METHODS and _comes_from_another_site(headers, host):
             raise ServiceError(403, "requests from pages of other sites are refused")
         if self._n_requests > self._limits.n_requests:
             raise ServiceError(503, "too many requests are under way; try again later")
-        length = headers.get("content-length", "0")
-        if length.isascii() and length.isdigit() and int(length[:20]) > self._limits.body_bytes:
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length[:20]) > self._limits.body_bytes:
             raise ServiceError(413, f"a body may have {self._limits.body_bytes:,} bytes")
 
     async def _answer_error(self, error: Exception, scope: Scope, exchange: _Exchange) -> None:
@@ -117,10 +114,19 @@ class _Exchange:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            for name, value in SECURITY_HEADERS.items():
-                headers.setdefault(name, value)
+            given = dict(message["headers"])
+            message["headers"] = [
+                *message["headers"],
+                *(header for header in SECURITY_HEADERS if header[0] not in given),
+            ]
         await self._send(message)
+
+
+def _comes_from_another_site(headers: dict[bytes, bytes], host: str) -> bool:
+    """Whether a browser says that the page which sends this was not served by this host."""
+    origin = headers.get(b"origin")
+    is_foreign = origin is not None and urlsplit_host(origin.decode("latin-1")) != host
+    return is_foreign or headers.get(b"sec-fetch-site") == b"cross-site"
 
 
 def urlsplit_host(origin: str) -> str:

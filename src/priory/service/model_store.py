@@ -2,6 +2,7 @@
 
     FOLDER/journal.sqlite         every change since each model was created
     FOLDER/models/17.priory       a snapshot of the model that event 17 created
+    FOLDER/scratch                files of requests that are under way; emptied on start
 
 A snapshot is a model file with the note `version`. On start a model is its snapshot and the events after it.
 File names are numbers: no name that came with a request is ever part of a path.
@@ -9,6 +10,8 @@ File names are numbers: no name that came with a request is ever part of a path.
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -36,17 +39,25 @@ class ModelStore:
         self._folder_lock = lock_file(folder / "service", LOCK_TIMEOUT_SECONDS_AT_START)
         self._folder_lock.__enter__()  # held until `close`: two services would not see each other's changes
         try:
+            self._empty_scratch_folder()
             self.journal = Journal(folder / "journal.sqlite")
             self._readers = Journal(folder / "journal.sqlite")
             self.reader_lock = threading.Lock()
             self._recover()
-        except BaseException:
+        except BaseException as error:
             self._folder_lock.__exit__(None, None, None)
+            if isinstance(error, sqlite3.Error):
+                raise ModelFileError(f"{folder / 'journal.sqlite'}: cannot be used: {error}") from error
             raise
 
     @property
     def snapshot_folder(self) -> Path:
         return self.folder / "models"
+
+    @property
+    def scratch_folder(self) -> Path:
+        """Where requests put files while they last."""
+        return self.folder / "scratch"
 
     @property
     def reader(self) -> Journal:
@@ -106,10 +117,17 @@ class ModelStore:
             if self.count_events_since_snapshot(model) >= EVENTS_PER_SNAPSHOT_AT_START:
                 with suppress(OSError):  # the journal has everything; it only takes longer next time
                     self.save_snapshot(model)
-        numbers = {entry.number for entry in entries}
-        for path in self.snapshot_folder.glob("*.priory"):
-            if path.stem.isdigit() and int(path.stem) not in numbers:  # its model was deleted, or never acknowledged
+        names = {self.find_snapshot(entry).name for entry in entries}
+        for path in self.snapshot_folder.iterdir():
+            is_orphan = path.suffix == ".priory" and path.stem.isdigit() and path.name not in names
+            if is_orphan or path.suffix == ".new":  # of a model that was deleted, or of a service that was killed
                 path.unlink()
+
+    def _empty_scratch_folder(self) -> None:
+        """Remove what a service that was killed has left: it may hold rows that are forgotten later."""
+        if self.scratch_folder.exists():
+            shutil.rmtree(self.scratch_folder)
+        self.scratch_folder.mkdir(mode=0o700)
 
     def _load_snapshot(self, entry: ModelEntry) -> ServedModel:
         path = self.find_snapshot(entry)

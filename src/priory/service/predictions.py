@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from itertools import accumulate
 
 from priory.core.typing import Array
 from priory.errors import ServiceError
@@ -37,30 +38,51 @@ class _Waiting:
     arrived: float
 
 
+class _Queue:
+    """What waits for one model."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+        self.n_rows = 0
+
+    def add(self, waiting: _Waiting) -> None:
+        self._waiting.append(waiting)
+        self.n_rows += len(waiting.rows)
+
+    def take_batch(self) -> list[_Waiting]:
+        """The first of those that wait: at least one, and no more rows than a batch may have."""
+        totals = accumulate(len(waiting.rows) for waiting in self._waiting)
+        n_taken = max(1, sum(total <= MAX_BATCH_ROWS for total in totals))
+        batch, self._waiting = self._waiting[:n_taken], self._waiting[n_taken:]
+        self.n_rows -= sum(len(waiting.rows) for waiting in batch)
+        return batch
+
+
 class PredictionBatcher:
     """Answers the rows that wait for one model, a batch at a time; lives in the event loop."""
 
     def __init__(self, store: ModelStore, executor: Executor, metrics: Metrics) -> None:
         self._store, self._executor, self._metrics = store, executor, metrics
-        self._waiting: dict[str, list[_Waiting]] = {}
+        self._queues: dict[str, _Queue] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def predict(self, name: str, rows: RowBatch) -> Answered:
         model = self._store.get(name)
         model.check_fitted()
-        if sum(len(waiting.rows) for waiting in self._waiting.get(name, ())) > MAX_WAITING_ROWS:
+        queue = self._queues.setdefault(name, _Queue())
+        if queue.n_rows > MAX_WAITING_ROWS:
             raise ServiceError(503, "too many rows are waiting; try again later")
         future: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(name, []).append(_Waiting(rows, future, time.perf_counter()))
+        queue.add(_Waiting(rows, future, time.perf_counter()))
         if name not in self._running:
-            self._running[name] = asyncio.create_task(self._answer_all(name))
+            self._running[name] = asyncio.create_task(self._answer_all(name, queue))
         return await future
 
-    async def _answer_all(self, name: str) -> None:
+    async def _answer_all(self, name: str, queue: _Queue) -> None:
         """Answer batch after batch, until nobody waits."""
         loop = asyncio.get_running_loop()
         try:
-            while batch := self._take_batch(name):
+            while batch := queue.take_batch():
                 start = time.perf_counter()
                 for waiting in batch:
                     self._metrics.observe_stage("queue", start - waiting.arrived)
@@ -71,18 +93,7 @@ class PredictionBatcher:
                     if not waiting.future.done():
                         _resolve(waiting.future, outcome)
         finally:
-            del self._running[name]
-            self._waiting.pop(name, None)
-
-    def _take_batch(self, name: str) -> list[_Waiting]:
-        queue, n_rows = self._waiting.get(name, []), 0
-        for place, waiting in enumerate(queue):
-            n_rows += len(waiting.rows)
-            if n_rows > MAX_BATCH_ROWS and place:
-                batch, self._waiting[name] = queue[:place], queue[place:]
-                return batch
-        self._waiting[name] = []
-        return queue
+            del self._running[name], self._queues[name]
 
     def _predict_batch(self, name: str, batch: Sequence[_Waiting]) -> list[Answered | Exception]:
         """Predict all rows together; if that fails, those of each request for itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -48,7 +49,7 @@ class Call:
     def model(self) -> ServedModel:
         return self.service.store.get(self.name)
 
-    @property
+    @cached_property
     def content_type(self) -> str:
         return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
@@ -65,9 +66,11 @@ class Call:
         return key
 
     async def hash_request(self) -> bytes:
-        """What tells this request from others with the same key."""
-        body = await self.request.body()
-        heading = f"{self.request.method} {self.request.url.path}?{self.request.url.query}\n{self.content_type}\n"
+        """What tells this request from others with the same key; nothing if it has none."""
+        if self.key is None:
+            return b""
+        body, query = await self.request.body(), self.request.scope["query_string"].decode("latin-1")
+        heading = f"{self.request.method} {self.request.scope['path']}?{query}\n{self.content_type}\n"
         return hashlib.blake2b(heading.encode() + body, digest_size=32, key=self.service.store.journal.secret).digest()
 
     def read_query_number(self, name: str, default: int, largest: int) -> int:

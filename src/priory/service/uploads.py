@@ -71,7 +71,7 @@ def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
     from priory.workflows.training import train_on_rows
     from priory.workflows.training_results import TrainingOptions
 
-    with tempfile.TemporaryDirectory(dir=call.service.store.folder, prefix=".upload-") as folder:
+    with tempfile.TemporaryDirectory(dir=call.service.store.scratch_folder) as folder:
         path = Path(folder, "upload" + SUFFIX_BY_TYPE.get(content_type, ".priory"))
         path.write_bytes(body)
         try:

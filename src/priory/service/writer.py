@@ -55,7 +55,9 @@ class Writer:
         self._store, self._observe = store, observe
         self._tickets: queue.Queue[_Ticket | None] = queue.Queue(MAX_WAITING_REQUESTS)
         self._next_number = store.journal.find_last_number() + 1
-        self._erase_due_rows()
+        self._may_log_hold_erased_rows = True  # of a service that was killed while it erased
+        with suppress(OSError, sqlite3.Error):  # tried again with the next change
+            self._erase_due_rows()
         self._thread = threading.Thread(target=self._run, name="priory-writer", daemon=True)
         self._thread.start()
 
@@ -136,8 +138,7 @@ class Writer:
         for plan in plans:
             self._publish(plan)
         try:
-            if any(isinstance(plan.request, DeleteRequest) for plan in plans):
-                self._store.journal.truncate_log()
+            self._may_log_hold_erased_rows |= any(isinstance(plan.request, DeleteRequest) for plan in plans)
             self._erase_due_rows()
         except Exception:
             for ticket in group:
@@ -215,15 +216,16 @@ class Writer:
     def _erase_due_rows(self) -> None:
         """Erase forgotten rows: first a snapshot without them, so that no replay needs them, then their content."""
         journal = self._store.journal
-        due = set(journal.list_models_to_erase())
-        if not due:
-            return
-        for model in self._store.models.values():
-            if model.entry.number in due:
-                self._store.save_snapshot(model)
-        with journal.transaction():
-            journal.erase_due_rows()
-        journal.truncate_log()
+        if due := set(journal.list_models_to_erase()):
+            self._may_log_hold_erased_rows = True
+            for model in self._store.models.values():
+                if model.entry.number in due:
+                    self._store.save_snapshot(model)
+            with journal.transaction():
+                journal.erase_due_rows()
+        if self._may_log_hold_erased_rows:
+            journal.truncate_log()
+            self._may_log_hold_erased_rows = False
 
     def _save_late_snapshots(self, group: Sequence[_Ticket]) -> None:
         """Write the snapshots of models that have changed much, so that a start has little to replay."""

@@ -125,7 +125,7 @@ def write_upload(service: Service, body: bytes, file_name: str) -> Iterator[Path
     suffix = Path(file_name).suffix.lower()
     if suffix not in UPLOAD_SUFFIXES:
         raise DataError(f"files of the kind {suffix!r} cannot be read; give one of {', '.join(UPLOAD_SUFFIXES)}")
-    with tempfile.TemporaryDirectory(dir=service.store.folder, prefix=".upload-") as folder:
+    with tempfile.TemporaryDirectory(dir=service.store.scratch_folder) as folder:
         path = Path(folder, f"upload{suffix}")
         path.write_bytes(body)
         try:
