@@ -27,18 +27,22 @@ COMMANDS = {
     "predict, texts": ["-m", "priory", "predict", "texts.priory", "text.csv"],
     "explain, texts": ["-m", "priory", "explain", "texts.priory", "claim your prize now"],
     "learn, texts": ["-m", "priory", "learn", "texts.priory", "labelled.csv"],
+    "forget, texts": ["-m", "priory", "forget", "texts.priory", "labelled.csv"],
     "predict, table": ["-m", "priory", "predict", "table.priory", "row.csv"],
+    "predict, plain table": ["-m", "priory", "predict", "plain.priory", "row.csv"],
     "inspect, table": ["-m", "priory", "inspect", "table.priory"],
+    "priory --help": ["-m", "priory", "--help"],
     "import scikit-learn": ["-c", "import sklearn.base"],
 }
 
 
 def write_examples(folder: Path) -> None:
-    """Two models, and rows for them."""
+    """Three models, and rows for them."""
     rows, labels = inbox()
     table = [{name: row[name] for name in ("sender", "hour", "links")} for row in rows]
     pr.save(pr.TextClassifier().fit([row["text"] for row in rows], labels), folder / "texts.priory")
     pr.save(pr.NaiveBayes().fit(table, labels), folder / "table.priory")
+    pr.save(pr.NaiveBayes(calibrate=False).fit(table, labels), folder / "plain.priory")
     (folder / "text.csv").write_text("text\nclaim your prize now\n")
     (folder / "labelled.csv").write_text("text,label\nclaim your prize now,spam\n")
     (folder / "row.csv").write_text("sender,hour,links\nmother,7,0\n")

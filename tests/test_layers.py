@@ -113,6 +113,7 @@ def test_few_modules_own_each_kernel():
     assert users == {
         ("sparse", "core/sparse_rows.py"),
         ("products", "core/exact_products.py"),
+        ("gamma", "core/special_functions.py"),
         ("exact", "core/column_kernels.py"),
         ("exact", "core/exact_sums.py"),
         ("tables", "core/column_kernels.py"),

@@ -33,33 +33,53 @@ def test_help_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-HEAVY = {"sklearn", "pandas", "matplotlib", "scipy.optimize", "narwhals", "jinja2"}
+HEAVY = {"sklearn", "pandas", "matplotlib", "narwhals", "jinja2", "pyarrow.compute", "sqlite3", "priory.cli.train"}
+HEAVIER = HEAVY | {"scipy", "numpy.random"}
 ANSWERS = [
-    (["predict", "mail.priory", "new.csv"], "claim"),
-    (["explain", "mail.priory", "claim your prize"], "spam"),
-    (["inspect", "mail.priory"], "TextClassifier"),
-    (["learn", "mail.priory", "mail.csv"], "6 rows learned"),
+    (["predict", "mail.priory", "new.csv"], "claim", HEAVIER),
+    (["predict", "inbox.priory", "inbox.csv"], "work", HEAVIER),
+    (["explain", "mail.priory", "claim your prize"], "spam", HEAVIER),
+    (["inspect", "mail.priory"], "TextClassifier", HEAVIER),
+    (["learn", "mail.priory", "mail.csv"], "6 rows learned", HEAVY),
 ]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "answer"), ANSWERS, ids=lambda value: value[0] if isinstance(value, list) else ""
+    ("arguments", "answer", "heavy"), ANSWERS, ids=[" ".join(arguments) for arguments, *_ in ANSWERS]
 )
-def test_answers_and_updates_import_nothing_heavy(arguments, answer, mail):
+def test_answers_and_updates_import_nothing_heavy(arguments, answer, heavy, mail, table):
     code = f"""
-import sys
+import os, sys
+os._exit = lambda code: sys.exit(code or str(sorted(
+    name for name in {heavy!r} & set(sys.modules) if type(sys.modules[name]).__name__ != "LateModule"
+)))
 sys.argv = ["priory", *{arguments!r}]
 import priory.cli.entry_point
-try:
-    priory.cli.entry_point.entry()
-finally:
-    print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)
+priory.cli.entry_point.entry()
 """
     write("new.csv", ["text"], [["claim your prize"]])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
     assert answer in done.stdout
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_what_is_imported_late_is_there_when_it_is_used():
+    code = """
+import sys
+from priory.core.avoided_imports import LateModule
+for name in ("scipy", "pyarrow.compute"):
+    LateModule(name).install()
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy
+assert "scipy.sparse" not in sys.modules
+assert scipy.sparse.eye_array(2).shape == (2, 2) and pc.sum(pa.array([1, 2])).as_py() == 3
+assert pa.array(["1"]).cast(pa.int64()).to_pylist() == [1]
+from scipy.special import gammaln
+import scipy.optimize
+assert gammaln(1.0) == 0 and scipy.optimize.minimize_scalar
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_shell_completes_commands_options_and_files(run):

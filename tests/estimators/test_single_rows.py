@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priory import NaiveBayes, TextClassifier
+from priory import NaiveBayes, TextClassifier, naive_bayes
 from priory.core.atomic_state import find_guard
 from priory.core.content_hash import hash_content
 from priory.data import inbox
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning, StaleModelError
 from priory.estimators import row_stream
-from priory.naive_bayes import BernoulliNB, CategoricalNB, GammaNB, GaussianNB, MultinomialNB, PoissonNB
 
 SUBJECTS = ["win cash now", "lunch at noon?", "cash prize, win win", "see you at lunch", "été à Rome", "now or never"]
 
@@ -243,7 +242,7 @@ def test_families_answer_one_row_as_they_answer_many(families):
 
 
 def test_nothing_learned_has_no_answer():
-    for model in (TextClassifier(), NaiveBayes(), GaussianNB()):
+    for model in (TextClassifier(), NaiveBayes(), naive_bayes.GaussianNB()):
         assert model.predict_one({}) is None
         assert model.predict_proba_one({}) == {}
 
@@ -497,7 +496,10 @@ def test_threads_see_a_model_before_a_row_or_after_it():
 # -- every classifier ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [GaussianNB, MultinomialNB, BernoulliNB, CategoricalNB, PoissonNB, GammaNB])
+DROP_INS = [getattr(naive_bayes, name) for name in naive_bayes.__all__]
+
+
+@pytest.mark.parametrize("kind", DROP_INS)
 def test_drop_ins_learn_dicts(kind):
     rng = np.random.default_rng(0)
     x, y = rng.integers(1, 5, (40, 3)), rng.integers(0, 3, 40)
@@ -508,6 +510,14 @@ def test_drop_ins_learn_dicts(kind):
     assert hash_content(model.statistics_.parts) == hash_content(whole.statistics_.parts)
     answer = model.predict_proba_one(dict(zip("cba", x[0].tolist()[::-1], strict=True)))  # by name, in any order
     assert list(answer.values()) == pytest.approx(whole.predict_proba(x[:1])[0].tolist())
+    assert model.predict_one(dict(zip("abc", x[0].tolist(), strict=True))) == whole.predict(x[:1])[0]
+    model.forget_one(dict(zip("abc", x[0].tolist(), strict=True)), int(y[0]))
+    left = kind().fit(x[1:], y[1:])
+    assert list(model.predict_proba_one(dict(zip("abc", x[0].tolist(), strict=True))).values()) == pytest.approx(
+        left.predict_proba(x[:1])[0].tolist()
+    )
+    if kind is not naive_bayes.DocumentAverageNB:  # it sums shares of documents, which are rounded
+        assert hash_content(model.statistics_.parts) == hash_content(left.statistics_.parts)
     with pytest.raises(DataError, match="the row lacks column 'a'; the model knows"):
         model.learn_one({"b": 1, "c": 2}, 1)
     with pytest.raises(KindError, match="x is a list; give one row as a dict"):
@@ -526,15 +536,19 @@ def test_the_inbox_as_a_stream_is_the_inbox():
     assert hash_content(model.statistics_) == hash_content(whole.statistics_)
 
 
-def test_river_evaluates_a_classifier():
+def test_river_evaluates_every_classifier():
     pytest.importorskip("river")
     from river import base, evaluate, metrics
 
     texts, labels = make_texts(300)
     rows, answers = make_rows(300)
-    for classifier in (TextClassifier, NaiveBayes, GaussianNB):
+    counts = [{"a": 1 + i % 3, "b": 1 + i % 2} for i in range(60)]
+    for classifier in (TextClassifier, NaiveBayes, *DROP_INS):
         base.Classifier.register(classifier)
     accuracy = evaluate.progressive_val_score(zip(texts, labels, strict=True), TextClassifier(), metrics.Accuracy())
     assert accuracy.get() > 0.8
     loss = evaluate.progressive_val_score(zip(rows, answers, strict=True), NaiveBayes(), metrics.CrossEntropy())
     assert loss.get() < 0.7
+    for kind in DROP_INS:
+        stream = ((row, row["b"]) for row in counts)
+        assert evaluate.progressive_val_score(stream, kind(), metrics.Accuracy()).get() > 0.4, kind  # some see no more

@@ -94,7 +94,7 @@ def test_limits_on_tokens_hold_in_a_table(model):
     family = Text(model, max_features=7)
     rows = family.encode_features(family.choose_features(seen), TEXTS)
     expected = text_model({"model": model, "max_features": 7, "cjk": True}).fit(TEXTS, ["a"] * len(TEXTS))
-    assert rows.shape == (len(TEXTS), len(expected.vocabulary_))
+    assert (rows.n_rows, rows.width) == (len(TEXTS), len(expected.vocabulary_))
 
 
 def test_tokens_that_matter_are_named_and_buckets_numbered():

@@ -79,9 +79,10 @@ def test_some_of_the_columns():
 
 
 def test_columns_side_by_side_and_transposed():
-    left, right = make_rows(3), make_rows(4, width=5)
-    both = join_columns([left, right])
-    assert np.allclose(both.csr.toarray(), np.hstack([left.csr.toarray(), right.csr.toarray()]))
+    left, ones, right = make_rows(3), make_rows(5, ones=True), make_rows(4, width=5)
+    both = join_columns([left, ones, right])
+    assert np.array_equal(both.csr.toarray(), np.hstack([part.csr.toarray() for part in (left, ones, right)]))
+    assert join_columns([ones, ones]).data is None
     assert np.allclose(both.transposed.csr.toarray(), both.csr.toarray().T)
 
 

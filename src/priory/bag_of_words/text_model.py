@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words.averaged_models import get_averaged_bag
 from priory.bag_of_words.bag_counts import BagCounts
@@ -150,7 +149,7 @@ class TextModel:
         """The tokens in use that at least two documents show."""
         return self.select_counts(records).derive("features", TokenFeatures.of)
 
-    def encode_features(self, features: TokenFeatures, documents: AnyDocuments) -> scipy.sparse.csr_array:
+    def encode_features(self, features: TokenFeatures, documents: AnyDocuments) -> SparseRows:
         """The documents as sparse rows of unit length over some tokens."""
         return features.encode(documents, self.vocabulary)
 

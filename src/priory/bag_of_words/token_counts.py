@@ -218,6 +218,8 @@ def count_tokens(
 
 def count_bags(bags: TokenBags, group: Array, groups: int, weight: Array | None, *, binary: bool = True) -> TokenCounts:
     """The statistics of labelled texts that were read already."""
+    if not len(bags):
+        return make_empty_token_counts(groups)
     n = np.bincount(group, weight, groups).astype(float)
     counts = bags.count_by_class(group, groups, weight, binary, len(bags.ends))
     return TokenCounts(n, bags.arena, bags.ends, counts).drop_absent_tokens()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
@@ -15,6 +14,7 @@ from priory.bag_of_words.tokenizer import TokenIndex
 from priory.bag_of_words.vocabulary import Vocabulary
 from priory.bag_of_words.word_pairs import take_word_pairs
 from priory.core.registration import register_record
+from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 
 MIN_PAIRS_FOR_A_TABLE = 1 << 17  # with fewer, bisection is quicker than a table of all buckets
@@ -70,7 +70,7 @@ class TokenFeatures:
         """The number of tokens that are not pairs."""
         return len(self.ends) + len(self.buckets)
 
-    def encode(self, documents: AnyDocuments, vocabulary: Vocabulary) -> scipy.sparse.csr_array:
+    def encode(self, documents: AnyDocuments, vocabulary: Vocabulary) -> SparseRows:
         """(documents, features): sparse rows of unit length, with equal weights for all that a document shows."""
         indptr, columns = self._find_tokens(documents, vocabulary)
         if len(self.pairs):
@@ -78,9 +78,9 @@ class TokenFeatures:
             indptr, columns = _join_rows(indptr, columns, bags.indptr, self.find_pairs(bags.ids))
         kept = columns >= 0
         sizes = np.diff(np.append(0, np.cumsum(kept))[indptr])  # (documents,): features of each
-        values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes)
+        values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes).astype(np.float32)
         ends = np.append(0, np.cumsum(sizes))
-        return scipy.sparse.csr_array((values, columns[kept], ends), shape=(len(documents), len(self)))
+        return SparseRows(ends, columns[kept].astype(np.int32), values, len(self))
 
     def _find_tokens(self, documents: AnyDocuments, vocabulary: Vocabulary) -> tuple[Array, Array]:
         """Sparse rows of the columns of all tokens, -1 where one has no weight."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.code_counts import CodeCounts
@@ -28,6 +27,7 @@ from priory.calibration.text_terms import collect_text_terms
 from priory.core.blas_threads import limit_blas_threads
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
+from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 from priory.models.cells import Cells, take_rows
 from priory.models.evidence_terms import EvidenceTerms
@@ -102,7 +102,7 @@ class CalibratableModel(Protocol):
     def choose_token_features(self) -> tuple[TokenFeatures, ...]:
         """For each text the tokens that can have a weight of their own."""
 
-    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[scipy.sparse.csr_array]:
+    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
         """Texts as sparse rows of these tokens."""
 
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.members import (
@@ -25,6 +24,7 @@ from priory.calibration.pooling import MemberPool
 from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding
 from priory.calibration.tempering import Tempering
 from priory.core.registration import register_record
+from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 from priory.models.cells import Cells
 
@@ -109,7 +109,7 @@ class Corrections:
         return ("tempering", *(["structure"] if together else []), *(["refinement"] if refined else []))
 
     def make_rows(
-        self, cells: Sequence[Cells], text_logits: Array, tokens: Callable[[], list[scipy.sparse.csr_array]]
+        self, cells: Sequence[Cells], text_logits: Array, tokens: Callable[[], list[SparseRows]]
     ) -> CorrectionRows:
         """Cells as members see them."""
         codes = self.encoding.encode(cells)

@@ -102,7 +102,7 @@ def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Arra
     starts = np.concatenate([[0], np.cumsum(np.diff(encoding.starts)[chosen])]).astype(np.int64)
     parts = [make_constant(len(given.group)), make_one_hot(given.rows.codes[:, chosen], starts)]
     if plan.refine:
-        parts += [SparseRows.from_csr(tokens) for tokens in given.rows.tokens()]
+        parts += given.rows.tokens()
     features = join_columns(parts)
     problem = _make_problem(given, features, centre.logits)
     solution = solve_lockstep(problem, STRENGTHS if plan.refine else (), _make_penalty(features.width))

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from priory.calibration.gaussian_member import ScoreGaussian
 from priory.calibration.interactions import encode_cells
@@ -33,7 +32,7 @@ class CorrectionRows(NamedTuple):
     triple_levels: Array  # (rows, columns): coarser, as triples see them
     scores: Array  # (rows, columns of numbers): normal scores
     text_logits: Array  # (rows, classes): the tempered evidence of texts
-    tokens: Callable[[], list[scipy.sparse.csr_array]]  # the tokens of texts, as sparse rows
+    tokens: Callable[[], list[SparseRows]]  # the tokens of texts, as sparse rows
 
 
 def make_constant(rows: int) -> SparseRows:
@@ -45,7 +44,7 @@ def make_features(rows: CorrectionRows, starts: Array, pairs: Array, triples: Ar
     """(rows, features): a one for every row, codes of columns, tokens of texts, cells of pairs and of triples."""
     parts = [make_constant(len(rows.codes)), make_one_hot(rows.codes, starts)]
     if with_tokens:
-        parts += [SparseRows.from_csr(tokens) for tokens in rows.tokens()]
+        parts += rows.tokens()
     if len(pairs):
         parts.append(encode_cells(rows.levels, pairs, N_LEVELS))
     if len(triples):

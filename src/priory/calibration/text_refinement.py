@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words.token_bags import TokenBags
 from priory.bag_of_words.token_features import TokenFeatures
@@ -54,7 +53,7 @@ class RefinableModel(TextTermsModel, Protocol):
     def choose_token_features(self) -> tuple[TokenFeatures, ...]:
         """For each text the tokens that can have a weight of their own."""
 
-    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[scipy.sparse.csr_array]:
+    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
         """Texts as sparse rows of these tokens."""
 
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
@@ -171,8 +170,7 @@ class RefinedTexts:
     def of(
         cls, texts: LeftOutTexts, model: RefinableModel, cells: Sequence[Cells], features: TokenFeatures
     ) -> RefinedTexts:
-        [encoded] = model.encode_tokens((features,), cells)
-        rows = SparseRows.from_csr(encoded)
+        [rows] = model.encode_tokens((features,), cells)
         *folds, everything = texts.list_learned()
         centre = TextCentre.of(rows, texts, texts.terms[-1], everything, len(features.pairs) > 0, None)
         of_folds = [

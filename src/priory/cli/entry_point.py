@@ -6,6 +6,7 @@ pipe.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -14,34 +15,41 @@ from typing import NoReturn
 import click
 
 from priory import __version__
-from priory.cli.audit import audit_command
-from priory.cli.completion import completion_command
-from priory.cli.demo import demo_command
-from priory.cli.doctor import doctor_command
-from priory.cli.evaluate import evaluate_command
-from priory.cli.explain import explain_command
-from priory.cli.filter_mail import filter_command, learn_mail_command
-from priory.cli.forget import forget_command
-from priory.cli.inspect import inspect_command
-from priory.cli.learn import learn_command
-from priory.cli.merge import merge_command
-from priory.cli.predict import predict_command
-from priory.cli.report import report_command
-from priory.cli.sections import OrderedGroup
-from priory.cli.serve import serve_command
-from priory.cli.sign import sign_command
+from priory.cli.sections import LateGroup
 from priory.cli.terminal import format_one_line, invoke_command, print_note
-from priory.cli.train import train_command
-from priory.core.avoided_imports import ImportBlocker, avoid_import
+from priory.core.avoided_imports import ImportBlocker, LateModule, avoid_import
 from priory.errors import MissingDependencyError, ModelFileError, ModelTooLargeError, PrioryError, PrioryWarning
 
 EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
 
+OBJECTS_BETWEEN_COLLECTIONS = 100_000  # what is imported stays: looking for garbage in it is in vain
 QUICK_COMMANDS = {"predict", "explain", "learn", "forget", "inspect"}  # they do without what takes long to import
 
 
+HOMES = {
+    "train": "train:train_command",
+    "predict": "predict:predict_command",
+    "explain": "explain:explain_command",
+    "evaluate": "evaluate:evaluate_command",
+    "audit": "audit:audit_command",
+    "report": "report:report_command",
+    "learn": "learn:learn_command",
+    "forget": "forget:forget_command",
+    "merge": "merge:merge_command",
+    "inspect": "inspect:inspect_command",
+    "sign": "sign:sign_command",
+    "serve": "serve:serve_command",
+    "filter": "filter_mail:filter_command",
+    "learn-mail": "filter_mail:learn_mail_command",
+    "demo": "demo:demo_command",
+    "doctor": "doctor:doctor_command",
+    "completion": "completion:completion_command",
+}  # where each command is; only the one that is asked for is imported
+
+
 @click.group(
-    cls=OrderedGroup,
+    cls=LateGroup,
+    homes=HOMES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="priory COMMAND --help shows the options of a command and an example.",
 )
@@ -58,28 +66,6 @@ def app(require_signature: str | None) -> None:
     priory predict mail.priory new.csv -o out.csv
     priory explain mail.priory "Free entry, text WIN now"
     """
-
-
-for command in (
-    train_command,
-    predict_command,
-    explain_command,
-    evaluate_command,
-    audit_command,
-    report_command,
-    learn_command,
-    forget_command,
-    merge_command,
-    inspect_command,
-    sign_command,
-    serve_command,
-    filter_command,
-    learn_mail_command,
-    demo_command,
-    doctor_command,
-    completion_command,
-):
-    app.add_command(command)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -147,7 +133,13 @@ def format_error_message(error: Exception) -> str:
 def entry() -> NoReturn:
     """What the ``priory`` program runs: a process of its own, in which nobody else uses the models."""
     command = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
-    if command in QUICK_COMMANDS:
-        avoid_import("sklearn")
-        ImportBlocker("pandas").install()
-    sys.exit(main())
+    if command not in QUICK_COMMANDS:
+        sys.exit(main())
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    avoid_import("sklearn")
+    ImportBlocker("pandas").install()
+    for library in ("scipy", "pyarrow.compute"):
+        LateModule(library).install()
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # all files are closed; taking the modules apart would take as long as the answer

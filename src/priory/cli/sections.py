@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial, reduce
+from importlib import import_module
 from typing import Any, TypeVar
 
 import click
@@ -68,11 +69,22 @@ class SectionedCommand(click.Command):
                 formatter.write_dl(records)
 
 
-class OrderedGroup(click.Group):
-    """A group that lists its commands in the order in which they were added."""
+class LateGroup(click.Group):
+    """A group whose commands are imported when they are asked for; ``homes`` says where they are, in order."""
+
+    def __init__(self, *given: Any, homes: Mapping[str, str], **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.homes = homes
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return list(self.homes)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.homes:
+            return None
+        module, command = self.homes[cmd_name].split(":")
+        found: click.Command = getattr(import_module(f"priory.cli.{module}"), command)
+        return found
 
 
 sectioned_command = partial(click.command, cls=SectionedCommand)

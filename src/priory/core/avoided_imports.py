@@ -1,4 +1,4 @@
-"""Libraries that this process does without, because importing them takes longer than what it was started for.
+"""Libraries that this process does without, or imports late: importing them takes longer than what it was started for.
 
 Only the command line avoids any: it knows that nobody else uses its process.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from threading import RLock
 from types import ModuleType
+from typing import Any
 
 _avoided: set[str] = set()
 
@@ -36,3 +39,19 @@ class ImportBlocker:
         """Refuse to find the library; what Python asks before it looks for a module."""
         if name == self.library:
             raise ModuleNotFoundError(f"{name} is not needed here", name=name)
+
+
+class LateModule(ModuleType):
+    """Stands for a library until something in it is used; many answers to a row use none of it."""
+
+    _lock = RLock()  # a thread that comes second waits for the one that imports
+
+    def install(self) -> None:
+        """Stand for the library, if it is not imported already."""
+        sys.modules.setdefault(self.__name__, self)
+
+    def __getattr__(self, name: str) -> Any:
+        with self._lock:
+            if sys.modules.get(self.__name__) is self:
+                del sys.modules[self.__name__]
+            return getattr(import_module(self.__name__), name)

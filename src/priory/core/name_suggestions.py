@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 MIN_LIKENESS = 0.6  # of difflib: 1 for equal names
 
@@ -14,6 +13,8 @@ def suggest_name(name: str, known_names: Iterable[str]) -> str:
     >>> suggest_name("clas", ["class", "x"]), suggest_name("price", ["class", "x"])
     (" (did you mean 'class'?)", '')
     """
+    from difflib import get_close_matches
+
     spelt = {known.strip().casefold(): known for known in known_names}
     close = get_close_matches(name.strip().casefold(), spelt, 1, MIN_LIKENESS)
     return f" (did you mean {spelt[close[0]]!r}?)" if close else ""

@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 
 from priory._kernel import sparse as kernel
 from priory.core.sharding import N_THREADS, map_threads
 from priory.core.typing import Array
+
+if TYPE_CHECKING:
+    import scipy
 
 LANE = 8  # the width of a dense table is a multiple of this
 MAX_LOGITS = 1024  # of one row, in dual ascent
@@ -52,7 +55,9 @@ class SparseRows:
 
     @cached_property
     def csr(self) -> scipy.sparse.csr_array:
-        """The same rows for SciPy."""
+        """The same rows for SciPy, which an answer to a row can do without."""
+        import scipy
+
         data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
         return scipy.sparse.csr_array((data, self.indices, self.ends), shape=(self.n_rows, self.width))
 
@@ -210,4 +215,15 @@ def join_columns(parts: list[SparseRows]) -> SparseRows:
     """The columns of several tables with the same rows, side by side."""
     if len(parts) == 1:
         return parts[0]
-    return SparseRows.from_csr(scipy.sparse.hstack([part.csr for part in parts], format="csr"))
+    sizes = np.array([np.diff(part.ends) for part in parts])  # (parts, rows)
+    ends = np.append(0, np.cumsum(sizes.sum(axis=0)))
+    indices = np.empty(ends[-1], dtype=np.int32)
+    data = None if all(part.data is None for part in parts) else np.empty(ends[-1], dtype=np.float32)
+    left, starts = 0, ends[:-1].copy()  # the columns to the left of a part, and where it begins in each row
+    for part, size in zip(parts, sizes, strict=True):
+        place = np.repeat(starts - part.ends[:-1], size) + np.arange(len(part.indices))
+        indices[place] = part.indices + left
+        if data is not None:
+            data[place] = part.values
+        left, starts = left + part.width, starts + size
+    return SparseRows(ends, indices, data, left)

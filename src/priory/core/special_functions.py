@@ -1,11 +1,16 @@
-"""SciPy's special functions, imported when the first of them is called: many answers need none."""
+"""Special functions. What answers need is computed here; the others are SciPy's, imported when one is first called."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import scipy
+from numpy.typing import ArrayLike
+
+from priory._kernel import gamma as kernel
+from priory.core.typing import Array
 
 
 def _call_later(name: str) -> Callable[..., Any]:
@@ -15,12 +20,53 @@ def _call_later(name: str) -> Callable[..., Any]:
     return call
 
 
-betaln = _call_later("betaln")
-expit = _call_later("expit")
-gammaln = _call_later("gammaln")
 multigammaln = _call_later("multigammaln")
 ndtr = _call_later("ndtr")
 ndtri = _call_later("ndtri")
-polygamma = _call_later("polygamma")
-psi = _call_later("psi")
 softmax = _call_later("softmax")
+
+
+def _call_kernel(function: Callable[[Array], Array], x: ArrayLike) -> Any:
+    values = np.asarray(x, dtype=float)
+    return function(np.ravel(values)).reshape(values.shape)[()]
+
+
+def gammaln(x: ArrayLike) -> Any:
+    """log Γ(x).
+
+    >>> float(gammaln(5.0)) == np.log(24)
+    True
+    """
+    return _call_kernel(kernel.log_gamma, x)
+
+
+def log_factorial(counts: ArrayLike) -> Any:
+    """log x! as records sum it: by SciPy, to the last bit, so that what was learned can be forgotten."""
+    values = np.asarray(counts, dtype=float)
+    return scipy.special.gammaln(values + 1) if values.size else values
+
+
+def psi(x: ArrayLike) -> Any:
+    """The derivative of log Γ(x), for x from zero."""
+    return _call_kernel(kernel.digamma, x)
+
+
+def psi_prime(x: ArrayLike) -> Any:
+    """The second derivative of log Γ(x), for x from zero."""
+    return _call_kernel(kernel.trigamma, x)
+
+
+def betaln(a: ArrayLike, b: ArrayLike) -> Any:
+    """log B(a, b)."""
+    return gammaln(a) + gammaln(b) - gammaln(np.add(a, b))
+
+
+def expit(x: ArrayLike) -> Any:
+    """1 / (1 + e^-x), without overflow.
+
+    >>> expit(np.array([-1000.0, 0.0, 1000.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    values = np.asarray(x, dtype=float)
+    small = np.exp(-np.abs(values))
+    return np.where(values >= 0, 1.0, small) / (1.0 + small)

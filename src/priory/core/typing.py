@@ -18,8 +18,8 @@ ClassT = TypeVar("ClassT", bound=type)  # a class that is decorated
 Array = NDArray[Any]
 ColumnKind = Literal["number", "label", "text", "empty"]  # what the cells of a column are read as
 Label = str | int | float | bool  # the name of a class
-Seed = int | np.random.Generator | None  # accepted by numpy.random.default_rng
-RandomState = int | np.random.RandomState | None  # accepted by scikit-learn's check_random_state
+Seed: TypeAlias = "int | np.random.Generator | None"  # accepted by numpy.random.default_rng
+RandomState: TypeAlias = "int | np.random.RandomState | None"  # accepted by scikit-learn's check_random_state
 
 
 class DataFrameLike(Protocol):

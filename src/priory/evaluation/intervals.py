@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
 from priory.core.typing import Array
 
-Z_95 = NormalDist().inv_cdf(0.975)  # 95 % of a normal distribution is within this many standard deviations of its mean
+Z_95 = 1.959963984540054  # 95 % of a normal distribution is within this many standard deviations of its mean
 
 
 class Interval(NamedTuple):

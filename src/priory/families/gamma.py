@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
@@ -13,15 +13,20 @@ from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums, upgrade_float_sums
 from priory.core.logspace import log_sum_exp
 from priory.core.registration import register_record
-from priory.core.special_functions import gammaln, polygamma, psi
+from priory.core.special_functions import gammaln, psi, psi_prime
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
 from priory.families.registry import register_family
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # sums of anything beyond would overflow
-SHAPE_NODES, SHAPE_NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 LOG_SHAPE_SD = 2.0  # of log k: the shape is believed to lie within a factor e^2 of 1
+
+
+@cache
+def find_shape_nodes() -> tuple[Array, Array]:
+    """Where the integral over log shapes is evaluated, in standard deviations, and the weights."""
+    return np.polynomial.hermite_e.hermegauss(31)
 
 
 class GammaSums(NamedTuple):
@@ -149,7 +154,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
             after, share = a + k * n, total / (1 + k * total)
             first = statistics.log_total - n * (np.log(self.b) - s - 1 + np.log1p(k * total))
             first = first + n * (psi(after) - psi(k)) - after * share
-            second = n * (1 / k - polygamma(1, k) + n * polygamma(1, after) - 2 * share) + after * share**2
+            second = n * (1 / k - psi_prime(k) + n * psi_prime(after) - 2 * share) + after * share**2
             bend = np.maximum(ease, ease - k * first - k**2 * second)
             step = np.clip((k * first - s * ease) / bend, -1.0, 1.0)
             s = np.clip(s + step, -12.0, 25.0)
@@ -161,7 +166,8 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         """Quadrature nodes for the shape, and the log of each one's share of the evidence: last axis."""
         sums = statistics.sums()
         s, width = (v[..., None] for v in self._find_shape_mode(sums))
-        nodes = s + width * SHAPE_NODES
+        at, share = find_shape_nodes()
+        nodes = s + width * at
         prior = -0.5 * (nodes / LOG_SHAPE_SD) ** 2 - np.log(LOG_SHAPE_SD * np.sqrt(2 * np.pi))
         wide = GammaSums(*(np.asarray(f)[..., None] for f in sums))
         k = np.exp(nodes)
@@ -169,7 +175,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         with np.errstate(over="ignore", invalid="ignore"):
             given = self._log_evidence_given_shape(k, wide, np.asarray(self.b)[..., None] / k)
         given = np.nan_to_num(given, nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
-        return k, np.asarray(given + prior + np.log(SHAPE_NODE_WEIGHTS) + SHAPE_NODES**2 / 2 + np.log(width))
+        return k, np.asarray(given + prior + np.log(share) + at**2 / 2 + np.log(width))
 
     @cached_property
     def _shape_evidence(self) -> tuple[GammaStatistics, Array, Array]:
@@ -196,7 +202,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         excess = _log_mean_excess(statistics.sums())
         k = _approximate_ml_shape(excess)
         for _ in range(20):
-            k = k - (np.log(k) - psi(k) - excess) / (1 / k - polygamma(1, k))
+            k = k - (np.log(k) - psi(k) - excess) / (1 / k - psi_prime(k))
         return GammaParameters(k, k / mean)
 
     def mode(self) -> GammaParameters:

@@ -12,7 +12,7 @@ from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums, upgrade_float_sums
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
-from priory.core.special_functions import gammaln
+from priory.core.special_functions import gammaln, log_factorial
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
@@ -87,7 +87,7 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
     ) -> PoissonStatistics:
         rows = GroupedRows(x, group, groups)
         counted = sum_exactly(rows.x, rows.group, weight, rows.groups, _keep_counts)
-        logged = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: gammaln(_keep_counts(v) + 1))
+        logged = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: log_factorial(_keep_counts(v)))
         outside = sum_by_class(rows.x, rows.group, weight, rows.groups, lambda v: ~_is_count(v) & (v == v))
         shape = rows.reshape_sums
         return PoissonStatistics(shape(counted.n), shape(counted.first), shape(logged.first), shape(outside))

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self, final
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.languages import load_stop_words
@@ -17,6 +16,7 @@ from priory.bag_of_words.token_features import TokenFeatures
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import build_vocabulary
 from priory.core.deprecation import rename_parameters
+from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families.base import ColumnFamily
@@ -184,7 +184,7 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         """The tokens in use that at least two texts show."""
         return self.build_model().choose_features(split_record(statistics))
 
-    def encode_features(self, features: TokenFeatures, x: AnyDocuments) -> scipy.sparse.csr_array:
+    def encode_features(self, features: TokenFeatures, x: AnyDocuments) -> SparseRows:
         """The texts as sparse rows of unit length over some tokens."""
         return self.build_model().encode_features(features, x)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.token_bags import AnyDocuments
 from priory.bag_of_words.token_features import TokenFeatures
+from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import log_class_prior
@@ -118,7 +118,7 @@ class DocumentModel:
         """The tokens of the documents that can have a weight of their own."""
         return (self.text.choose_features(self.records),)
 
-    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[scipy.sparse.csr_array]:
+    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
         """The documents as sparse rows of these tokens."""
         return [self.text.encode_features(chosen, _read_documents(cells)) for chosen in features]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words.token_features import TokenFeatures
+from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 from priory.families import Histogram, Text
 from priory.families.base import AnyFamily
@@ -231,7 +231,7 @@ class Model:
         """For each column of texts the tokens that can have a weight of their own."""
         return tuple(family.choose_features(record) for family, record, _ in self._list_texts())
 
-    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[scipy.sparse.csr_array]:
+    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
         """For each column of texts its documents as sparse rows of these tokens."""
         texts = [(family, cells[b]) for family, _, b in self._list_texts()]
         return [

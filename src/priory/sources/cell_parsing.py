@@ -7,10 +7,10 @@ import shlex
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from priory.bag_of_words.documents import PackedDocuments
 from priory.core.typing import Array
+from priory.sources import arrow_functions as arrow
 from priory.sources.chunk import RowChunk
 
 NUMBER_PATTERN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -34,31 +34,28 @@ def mask_missing_cells(column: pa.Array, missing: frozenset[str]) -> pa.Array:
     """The column with null where a cell is blank or one of ``missing``."""
     if not is_text_column(column):
         return column
-    trimmed = pc.utf8_trim_whitespace(column)
-    is_missing = pc.is_in(trimmed, value_set=pa.array(["", *sorted(missing)], pa.string()))
-    # not if_else: before Arrow 24 it breaks a column that begins inside another one (a slice)
-    return pc.replace_with_mask(column, is_missing, pa.scalar(None, pa.string()))
+    # not `choose`: before Arrow 24 it breaks a column that begins inside another one (a slice)
+    return arrow.blank(column, arrow.is_one_of(arrow.trim(column), ["", *sorted(missing)]))
 
 
 def looks_numeric(column: pa.Array) -> pa.BooleanArray:
-    return pc.match_substring_regex(pc.utf8_trim_whitespace(column), NUMBER_PATTERN)
+    return arrow.match_pattern(arrow.trim(column), NUMBER_PATTERN)
 
 
 def looks_like_date(column: pa.Array) -> pa.BooleanArray:
     """Whether each cell is a date, with or without a time of day, in one of the common notations."""
-    return pc.match_substring_regex(pc.utf8_trim_whitespace(column), DATE_PATTERN)
+    return arrow.match_pattern(arrow.trim(column), DATE_PATTERN)
 
 
 def blank_non_numbers(column: pa.Array, missing: frozenset[str]) -> tuple[pa.Array, int]:
     """The column with null for every cell that is not a finite number, and the number of such cells."""
     there = numbers = mask_missing_cells(column, missing)
-    nothing = pa.scalar(None, there.type)
     if is_text_column(there):
-        is_text = pc.invert(looks_numeric(there).fill_null(True))
-        numbers = pc.utf8_trim_whitespace(pc.replace_with_mask(there, is_text, nothing))
-    is_number = pc.is_finite(numbers.cast(pa.float64())).fill_null(False)
-    is_bad = pc.and_not(there.is_valid(), is_number)
-    return pc.replace_with_mask(there, is_bad, nothing), int(pc.sum(is_bad).as_py() or 0)
+        is_text = arrow.invert(arrow.fill_missing(looks_numeric(there), True))
+        numbers = arrow.trim(arrow.blank(there, is_text))
+    is_number = np.isfinite(arrow.unpack_column(arrow.cast(numbers, pa.float64())))
+    is_bad = arrow.find_present(there) & ~is_number
+    return arrow.blank(there, pa.array(is_bad)), int(is_bad.sum())
 
 
 def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str], is_open: bool = True) -> Array:
@@ -68,17 +65,17 @@ def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str], is_o
     """
     column = chunk.batch.column(name)
     if not is_text_column(column):
-        values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=float)
+        values = arrow.unpack_column(arrow.cast(column, pa.float64())).astype(float)
         if np.isinf(values).any():
             raise chunk.make_cell_error(int(np.isinf(values).argmax()), name, "is infinite", "leave the cell empty")
         return values
     there = mask_missing_cells(column, missing)
     try:
-        values = pc.utf8_trim_whitespace(there).cast(pa.float64()).to_numpy(zero_copy_only=False).astype(float)
+        values = arrow.unpack_column(arrow.cast(arrow.trim(there), pa.float64())).astype(float)
     except pa.ArrowInvalid:
-        good = looks_numeric(there).fill_null(True).to_numpy(zero_copy_only=False)
+        good = arrow.unpack_column(arrow.fill_missing(looks_numeric(there), True))
         raise _make_number_error(chunk, int(np.argmin(good)), name, is_open) from None
-    odd = ~np.isfinite(values) & there.is_valid().to_numpy(zero_copy_only=False)
+    odd = ~np.isfinite(values) & arrow.find_present(there)
     if odd.any():
         raise _make_number_error(chunk, int(odd.argmax()), name, is_open)
     if (np.abs(values) >= INT64_BOUND).any():
@@ -106,24 +103,23 @@ def _make_number_error(chunk: RowChunk, row: int, name: str, is_open: bool) -> E
 
 def encode_label_column(column: pa.Array) -> tuple[Array, Array]:
     """A code for each cell, -1 where it is missing, and the labels that the codes stand for, sorted."""
-    text = column if is_text_column(column) else cast_to_text(column)
-    coded = text.dictionary_encode()
-    values = np.empty(len(coded.dictionary), dtype=object)
-    values[:] = coded.dictionary.to_pylist()
+    codes, found = arrow.number_texts(cast_to_text(column))
+    values = np.empty(len(found), dtype=object)
+    values[:] = found
     order = np.argsort(values)
     rank = np.empty(len(order) + 1, dtype=np.int32)
     rank[order], rank[-1] = np.arange(len(order)), -1
-    return rank[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)], values[order]
+    return rank[codes], values[order]
 
 
 def cast_to_text(column: pa.Array) -> pa.StringArray:
     """Cells as a CSV would have them: 3 rather than 3.0, true rather than True."""
-    return column.cast(pa.string())
+    return arrow.cast(column, pa.string())
 
 
 def read_text_column(column: pa.Array) -> PackedDocuments:
     """The texts in UTF-8, in Arrow's own memory; a missing one is empty."""
-    text = (column if is_text_column(column) else cast_to_text(column)).fill_null("")
+    text = arrow.fill_missing(cast_to_text(column), "")
     _, ends, data = text.buffers()
     edges = np.frombuffer(ends, dtype=np.int32)[text.offset : text.offset + len(text) + 1]
     return PackedDocuments(np.frombuffer(b"" if data is None else data, dtype=np.uint8), edges)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.sources import arrow_functions as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowChunk
@@ -149,7 +149,7 @@ class ModelColumns:
     def read_input_rows(self, chunk: RowChunk) -> InputRows:
         """A chunk as a user of the library would give it: texts, or an Arrow table of numbers and strings."""
         if self.is_one_text:
-            return cells.cast_to_text(chunk.batch.column(self.names[0])).fill_null("").to_pylist()
+            return arrow.fill_missing(cells.cast_to_text(chunk.batch.column(self.names[0])), "").to_pylist()
         return self.read_arrow_table(chunk)
 
     def read_arrow_table(self, chunk: RowChunk) -> pa.Table:
@@ -204,7 +204,7 @@ def declare_column_families(columns: ModelColumns, column_options: ColumnOptions
 def find_binary_columns(chunk: RowChunk, columns: ModelColumns) -> set[str]:
     """The columns of numbers that hold only 0 and 1, as far as the first rows show."""
     names = [name for name, kind in columns.kinds.items() if kind == "number"]
-    values = {name: pc.unique(columns.get_cells(chunk, name)).drop_null().to_pylist() for name in names}
+    values = {name: columns.get_cells(chunk, name).unique().drop_null().to_pylist() for name in names}
     return {name for name in names if {str(value) for value in values[name]} <= {"0", "1", "0.0", "1.0"}}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +15,8 @@ from priory.sources.byte_streams import ProgressCallback, format_path, ignore_pr
 from priory.sources.record_files import RecordReader
 
 if TYPE_CHECKING:
+    import sqlite3
+
     import pyarrow as pa
 
 
@@ -39,6 +40,8 @@ class SQLiteReader(RecordReader):
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
+        import sqlite3
+
         connection = sqlite3.connect(f"file:{quote(self.path)}?mode=ro", uri=True, check_same_thread=False)
         try:
             yield connection

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.sources import arrow_functions as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowChunk
@@ -43,16 +44,16 @@ class LabelReader:
     def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
         """For each labelled row the index of its class in ``names``, and the chunk with only these rows."""
         column = chunk.batch.column(self.target)
-        coded = (column if cells.is_text_column(column) else cells.cast_to_text(column)).dictionary_encode()
-        found, missing = coded.dictionary.to_pylist(), {"", *self.column_options.missing}
+        place, found = arrow.number_texts(cells.cast_to_text(column))
+        missing = {"", *self.column_options.missing}
         labels = [label for label in found if label.strip() not in missing]
         n_before, self.n_rows = len(self.class_codes), self.n_rows + len(column)
         for label in labels:
             self.class_codes.setdefault(label, len(self.class_codes))
         if n_before <= MAX_NUMERIC_LABELS and not self.column_options.labels_as_text:
             self._check_not_numeric(chunk)
-        codes = np.array([self.class_codes.get(label, -1) for label in [*found, None]], dtype=np.int32)  # -1: no label
-        group = codes[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)]
+        codes = np.array([*(self.class_codes.get(label, -1) for label in found), -1], dtype=np.int32)  # -1: no label
+        group = codes[place]
         labelled = group >= 0
         if not labelled.all():
             if not self.column_options.skip_unlabelled:

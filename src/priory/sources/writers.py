@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from priory.errors import DataError
+from priory.sources import arrow_functions as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.prefetch import peek_first
 
@@ -48,11 +48,9 @@ def replace_text_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array])
 
 def escape_formulas(column: pa.Array) -> pa.Array:
     """Text without formulas; a number with a sign remains as it is."""
-    risky = pc.and_(
-        pc.match_substring_regex(column, FORMULA_PATTERN),
-        pc.invert(pc.match_substring_regex(column, cells.NUMBER_PATTERN)),
-    )
-    return pc.if_else(risky, pc.binary_join_element_wise("'", column, ""), column)
+    is_number = arrow.match_pattern(column, cells.NUMBER_PATTERN)
+    risky = arrow.are_both(arrow.match_pattern(column, FORMULA_PATTERN), arrow.invert(is_number))
+    return arrow.choose(risky, arrow.join_texts(["'", column]), column)
 
 
 def unescape_formula(cell: str) -> str:
@@ -137,23 +135,23 @@ def _write_delimited(batches: Iterator[pa.RecordBatch], file: BinaryIO, delimite
     """Write a header and rows. Arrow would quote every text; here only those that need it are quoted."""
     for number, batch in enumerate(batches):
         if number == 0:
-            file.write(_format_lines([pa.array([name]) for name in batch.schema.names], delimiter, safe))
+            file.write(_format_lines([pa.array([name], pa.string()) for name in batch.schema.names], delimiter, safe))
         if batch.num_rows:
             file.write(_format_lines(batch.columns, delimiter, safe))
 
 
 def _format_lines(columns: list[pa.Array], delimiter: str, safe: bool) -> bytes:
     fields = [_quote_cells(escape_formulas(c) if safe and cells.is_text_column(c) else c, delimiter) for c in columns]
-    return "".join(f"{row}\n" for row in pc.binary_join_element_wise(*fields, delimiter).to_pylist()).encode()
+    return "".join(f"{row}\n" for row in arrow.join_texts(fields, delimiter).to_pylist()).encode()
 
 
 def _quote_cells(column: pa.Array, delimiter: str) -> pa.StringArray:
     """The cells as text, quoted where necessary; a missing cell is empty."""
     if not cells.is_text_column(column):
-        return cells.cast_to_text(column).fill_null("")
-    special = pc.match_substring_regex(column, f'["\r\n{re.escape(delimiter)}]')
-    doubled = pc.binary_join_element_wise('"', pc.replace_substring(column, '"', '""'), '"', "")
-    return pc.if_else(special, doubled, column).fill_null("")
+        return arrow.fill_missing(cells.cast_to_text(column), "")
+    special = arrow.match_pattern(column, f'["\r\n{re.escape(delimiter)}]')
+    doubled = arrow.join_texts(['"', arrow.replace_text(column, '"', '""'), '"'])
+    return arrow.fill_missing(arrow.choose(special, doubled, column), "")
 
 
 def _write_columnar(batches: Iterator[pa.RecordBatch], file: BinaryIO, file_format: str) -> None:

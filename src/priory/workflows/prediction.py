@@ -17,6 +17,7 @@ from priory.evaluation.decision_rules import NO_ANSWER, DecisionRule, LeastCost,
 from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from priory.models.table import Table
 from priory.sources import FileRows, ReadOptions, RowChunk
+from priory.sources.arrow_functions import make_column, take
 from priory.sources.discovery import format_names
 from priory.sources.prefetch import read_ahead
 from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, replace_text_columns, write_batches
@@ -138,16 +139,16 @@ class Predictions:
         shown = np.where(answers == NO_ANSWER, log_proba.argmax(axis=1), answers)
         added = {
             LABEL: self._name_classes(answers),
-            PROBABILITY: pa.array(probabilities[np.arange(len(shown)), shown].round(6)),
-            CERTAINTY: pa.array(compute_certainty(log_proba, shown).round(1)),
+            PROBABILITY: make_column(probabilities[np.arange(len(shown)), shown].round(6)),
+            CERTAINTY: make_column(compute_certainty(log_proba, shown).round(1)),
         }
         if cost is not None:
-            added[EXPECTED_COST] = pa.array(cost.round(6))
+            added[EXPECTED_COST] = make_column(cost.round(6))
         if self._options.n_best > 1:
             added |= self._rank_other_classes(probabilities, shown)
         if self._options.probabilities:
             for label, column in zip(self._classes, probabilities.T, strict=True):
-                added[find_free_name(f"{PROBABILITY}_{label}", tuple(added))] = pa.array(column.round(6))
+                added[find_free_name(f"{PROBABILITY}_{label}", tuple(added))] = make_column(column.round(6))
         return added
 
     def _rank_other_classes(self, probabilities: Array, shown: Array) -> dict[str, pa.Array]:
@@ -158,13 +159,13 @@ class Predictions:
         added = {}
         for place, classes in enumerate(ranked.T, start=2):
             added[f"{LABEL}_{place}"] = self._name_classes(classes)
-            added[f"{PROBABILITY}_{place}"] = pa.array(probabilities[np.arange(len(classes)), classes].round(6))
+            added[f"{PROBABILITY}_{place}"] = make_column(probabilities[np.arange(len(classes)), classes].round(6))
         return added
 
     def _name_classes(self, answers: Array) -> pa.StringArray:
         """The names of classes, null for `NO_ANSWER`."""
         names = pa.array([*self._classes, None], pa.string())
-        return names.take(pa.array(np.where(answers == NO_ANSWER, len(self._classes), answers)))
+        return take(names, make_column(np.where(answers == NO_ANSWER, len(self._classes), answers)))
 
 
 def predict(
