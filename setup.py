@@ -10,7 +10,7 @@ from setuptools.errors import CCompilerError, CompileError, ExecError, PlatformE
 OPTIONS = {
     "priory._kernel.exact": ["-O3"],
     "priory._kernel.tables": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
-    "priory._kernel.sparse": ["-O3"],
+    "priory._kernel.sparse": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
     "priory._kernel.products": ["-O3"],
     "priory._kernel.text": ["-O3"],
 }
