@@ -11,7 +11,7 @@ OPTIONS = {
     "priory._kernel.exact": ["-O3"],
     "priory._kernel.gamma": ["-O3", "-fno-math-errno"],
     "priory._kernel.tables": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
-    "priory._kernel.sparse": ["-O3"],
+    "priory._kernel.sparse": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
     "priory._kernel.products": ["-O3"],
     "priory._kernel.text": ["-O3"],
 }

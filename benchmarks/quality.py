@@ -107,7 +107,8 @@ class Boosted:
         elif self.library == "XGBoost":
             self.model = xgboost.XGBClassifier(enable_categorical=True, random_state=0, n_jobs=1).fit(x, codes)
         else:
-            model = catboost.CatBoostClassifier(verbose=False, random_seed=0, thread_count=1, allow_writing_files=False)
+            quiet = {"verbose": False, "allow_writing_files": False}
+            model = catboost.CatBoostClassifier(one_hot_max_size=255, random_seed=0, thread_count=1, **quiet)
             self.model = model.fit(x, codes, cat_features=labels)
         return self
 

@@ -1,8 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
 """The loops of a regression on sparse rows. `sparse_reference` says what each means; `priory.core.sparse_rows` checks what comes in."""
 
-from libc.math cimport expf, fabsf, log, log1pf, logf
+from libc.math cimport expf, fabsf, log
 from libc.stdint cimport int32_t, int64_t
+
+cdef extern from "float_logs.h" nogil:
+    float exp_of_negative(float x)
+    float log_of_large(float x)
 
 DEF LANE = 8  # columns that are summed in registers
 DEF MAX_LOGITS = 1024  # of one row
@@ -40,33 +44,44 @@ def judge_logits(const float[:, ::1] logits, const int32_t[::1] group, const flo
                  Py_ssize_t n_logits, float[:, ::1] wrong, float[:, ::1] losses):
     cdef Py_ssize_t n = logits.shape[0], models = weight.shape[1], i, m, c, own
     cdef const float* z
+    cdef const float* w
     cdef float* out
-    cdef float top, total, w
+    cdef float* loss
+    cdef float top, total, sign
     with nogil:
         for i in range(n):
             own = group[i]
+            w, loss = &weight[i, 0], &losses[i, 0]
+            if n_logits == 1:
+                z, out = &logits[i, 0], &wrong[i, 0]
+                sign = 1.0 if own == 1 else -1.0
+                for m in range(models):
+                    top = sign * z[m]  # the logit of the row's own class
+                    total = exp_of_negative(-fabsf(top))
+                    loss[m] = log_of_large(1.0 + total) + (0.0 if top > 0 else -top)
+                    out[m] = -sign * w[m] * (total if top > 0 else <float>1.0) / (1.0 + total)
+                continue
             for m in range(models):
-                z = &logits[i, m * n_logits]
+                z, out = &logits[i, m * n_logits], &wrong[i, m * n_logits]
+                top = z[0]
+                for c in range(1, n_logits):
+                    top = z[c] if z[c] > top else top
+                loss[m] = top - z[own]
+                for c in range(n_logits):
+                    out[c] = z[c] - top
+            out = &wrong[i, 0]
+            for c in range(models * n_logits):
+                out[c] = exp_of_negative(out[c])
+            for m in range(models):
                 out = &wrong[i, m * n_logits]
-                w = weight[i, m]
-                if n_logits == 1:
-                    top = z[0] if own == 1 else -z[0]  # the logit of the row's own class
-                    total = expf(-fabsf(top))
-                    losses[i, m] = log1pf(total) + (0.0 if top > 0 else -top)
-                    total = (total if top > 0 else 1.0) / (1.0 + total)  # the probability of the other class
-                    out[0] = -w * total if own == 1 else w * total
-                else:
-                    top = z[0]
-                    for c in range(1, n_logits):
-                        top = z[c] if z[c] > top else top
-                    total = 0.0
-                    for c in range(n_logits):
-                        out[c] = expf(z[c] - top)
-                        total += out[c]
-                    losses[i, m] = logf(total) + top - z[own]
-                    for c in range(n_logits):
-                        out[c] *= w / total
-                    out[own] -= w
+                total = 0.0
+                for c in range(n_logits):
+                    total += out[c]
+                loss[m] += log_of_large(total)
+                total = w[m] / total
+                for c in range(n_logits):
+                    out[c] *= total
+                out[own] -= w[m]
 
 
 def score_cells(const int32_t[:, ::1] levels, const int32_t[:, ::1] sets, Py_ssize_t n_levels,

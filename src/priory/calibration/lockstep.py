@@ -5,7 +5,8 @@ side by side, and one pass over the rows gives the gradients of all of them and 
 
     log p(c | x)  =  offset(x)  +  x W  -  log Z,      W ~ N(0, 1 / strength)
 
-Strengths go from strong to weak, each starting where the last one ended, until the rows left out are judged worse.
+Strengths go from strong to weak, until the rows left out are judged worse. Each starts where the last one ended, and
+with what was found about the curvature: a penalty adds to it what is known.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from priory.core.typing import Array
 
 STEPS_PER_STRENGTH = 8
 HISTORY = 6  # pairs of steps and changes of the gradient that L-BFGS remembers
+CONVERGED = 3e-4  # of the losses, that the next step would save
 SUFFICIENT_DECREASE = 1e-4
 TOLERATED_RISE = 1.001  # of the loss on rows left out, before the search for a strength ends
 
@@ -173,6 +175,7 @@ class LockstepSearch:
         self.penalty = pad_columns(np.where(np.isfinite(wide), wide, 0.0))
         self.at: Array = np.zeros(self.free.shape, dtype=np.float32)
         self.now = problem.evaluate(self.at)
+        self.history: list[tuple[Array, Array]] = []  # steps, and the changes of the losses' gradient along them
 
     @property
     def weights(self) -> Array:
@@ -184,7 +187,6 @@ class LockstepSearch:
         _, models, n_logits = self.problem.shape
         width = models * n_logits
         scale = self.free / (self.problem.curvature + strength * self.penalty + 1e-6)
-        history: list[tuple[Array, Array, Array]] = []  # steps, changes of the gradient, 1 / (step . change)
         length = np.ones(models, dtype=np.float32)
 
         ones = np.ones(len(self.at), dtype=np.float32)
@@ -201,10 +203,19 @@ class LockstepSearch:
             pull = strength * self.penalty * at
             return given.losses + 0.5 * per_model(pull * at), given.gradient + pull
 
+        def remember(step: Array, bend: Array) -> tuple[Array, Array, Array]:
+            """A step, the change of the penalised gradient along it, and 1 / (step . change)."""
+            change = bend + strength * self.penalty * step
+            product = per_model(step * change)
+            return step, change, np.where(product > 1e-12, 1 / np.maximum(product, 1e-12), 0).astype(np.float32)
+
+        history = [remember(*pair) for pair in self.history]
         cost, gradient = penalised(self.at, self.now)
         for _ in range(STEPS_PER_STRENGTH):
             direction = -_multiply_inverse_hessian(gradient, history, scale, per_model, per_column)
             slope = per_model(direction * gradient)
+            if -slope.sum() < CONVERGED * cost.sum():
+                break
             trial = self.at + per_column(length) * direction
             then = self.problem.evaluate(trial)
             new_cost, new_gradient = penalised(trial, then)
@@ -219,10 +230,9 @@ class LockstepSearch:
                     np.where(good, then.losses, self.now.losses),
                     np.where(column, then.gradient, self.now.gradient),
                 )
-            step, change = trial - self.at, new_gradient - gradient
-            product = per_model(step * change)
-            inverse = np.where(product > 1e-12, 1 / np.maximum(product, 1e-12), 0).astype(np.float32)
-            history = [*history[1 - HISTORY :], (step, change, inverse)]
+            pair = trial - self.at, then.gradient - self.now.gradient
+            self.history = [*self.history[1 - HISTORY :], pair]
+            history = [*history[1 - HISTORY :], remember(*pair)]
             self.at, self.now, cost, gradient = trial, then, new_cost, new_gradient
             length = np.where(good, 1, length * 0.25).astype(np.float32)
 

@@ -162,7 +162,7 @@ class PartEvidence(NamedTuple):
             value, slope = cost(z * unit)
             return value, slope * unit
 
-        options = {"maxcor": 8, "maxiter": MAX_TEMPERING_STEPS} | ({"ftol": 1e-12} if parts <= 3 else {})
+        options = {"maxcor": 8, "maxiter": MAX_TEMPERING_STEPS} | {"ftol": 1e-12 if parts <= 3 else 1e-6}
         found = scipy.optimize.minimize(  # type: ignore[call-overload]  # the stubs know no options of a method
             scaled_cost,
             start / unit,

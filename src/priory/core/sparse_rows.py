@@ -118,6 +118,8 @@ class SparseRows:
     def _split_rows(self, columns: int) -> list[tuple[int, int]]:
         """The first and the last row, plus one, for each thread: about the same number of entries for all."""
         parts = min(N_THREADS, 1 + len(self.indices) * columns // MIN_PRODUCTS_PER_THREAD)
+        if parts == 1:
+            return [(0, self.n_rows)]
         bounds = np.searchsorted(self.ends, np.linspace(0, len(self.indices), parts + 1))
         bounds[0], bounds[-1] = 0, self.n_rows
         return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
