@@ -55,6 +55,8 @@ ALLOWED_ONLY_IN = {
     "h11": {"service"},
     "msgspec": {"service"},
     "httpx": {"client"},
+    "mlflow": {"workflows"},
+    "shap": {"models"},
     "dask": {"engines"},
     "distributed": {"engines"},
     "pyspark": {"engines"},

@@ -4,12 +4,15 @@ import json
 import subprocess
 from datetime import datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.sources.date_columns import HOUR, KIND_BY_DATE_PART, MONTH, WEEKDAY, compute_date_part, parse_dates
+from priory.models.date_parsing import parse_dates
+from priory.models.date_parts import HOUR, KIND_BY_DATE_PART, MONTH, WEEKDAY
+from priory.sources.date_columns import compute_date_part
 from shell import PRIORY, rows_of, write
 
 
@@ -74,9 +77,19 @@ def test_dates_can_be_declared(run):
 
 @given(st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)))
 def test_parts_are_those_of_the_calendar(moment):
-    days, hours = parse_dates(pa.array([moment.isoformat()]))
-    found = {part: compute_date_part(days, hours, part)[0].as_py() for part in KIND_BY_DATE_PART}
+    dates = parse_dates(pa.array([moment.isoformat()]))
+    found = {part: compute_date_part(dates, part)[0].as_py() for part in KIND_BY_DATE_PART}
     assert found[WEEKDAY] == moment.strftime("%A")
     assert found[MONTH] == moment.strftime("%B")
     assert found[HOUR].startswith(f"{moment.hour:02d}:00")
     assert found["days since 2000"] == (moment.date() - datetime(2000, 1, 1).date()).days
+
+
+@pytest.mark.parametrize("other", ["1.2.2024", " 2024-02-01", "2024-02-01 05:00:00.25", "1 Feb 2024 5:00"])
+def test_a_date_is_the_same_whatever_notation_stands_beside_it(other):
+    plain = ["2024-05-31 23:59:59", "1969-12-31 00:30", "2024-02-29", None]
+    alone, mixed = parse_dates(pa.array(plain)), parse_dates(pa.array([*plain, other]))
+    for quick, thorough in zip(alone, mixed, strict=True):
+        assert np.array_equal(quick, thorough[:-1], equal_nan=True)
+    assert alone[0].tolist()[:3] == [19874, -1, 19782]
+    assert mixed[0][-1] == 19754

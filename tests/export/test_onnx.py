@@ -73,7 +73,7 @@ def test_a_cell_that_no_class_can_hold_answers_with_the_prior():
     [
         (
             pr.TextClassifier().fit(["a b c"], ["x"]),
-            "a TextClassifier cannot be exported to ONNX; these can: NaiveBayes, ",
+            "a TextClassifier cannot be exported to ONNX, which has no operator that splits texts as it does; use its",
         ),
         (NaiveBayes("gamma").fit(np.abs(NUMBERS), LABELS), "Gamma cannot be exported to ONNX; declare another family"),
         (NaiveBayes("poisson").fit(COUNTS, LABELS), "integrated out cannot be exported to ONNX: set_params"),
@@ -90,5 +90,12 @@ def test_what_onnx_cannot_say_is_refused(model, message):
 def test_what_changes_the_answers_is_not_left_out_silently():
     model = nb.GaussianNB().fit(NUMBERS, LABELS)
     model.corrections_ = np.ones(3)
-    with pytest.raises(DataError, match="corrections_ changes the model's answers"):
+    with pytest.raises(DataError, match="corrections cannot be exported to ONNX"):
         pr.to_onnx(model)
+
+
+def test_corrections_that_are_derived_when_they_are_needed_are_not_left_out_either():
+    model = pr.NaiveBayes().fit(NUMBERS, LABELS).forget(NUMBERS[:2], LABELS[:2])
+    with pytest.raises(DataError, match=r"corrections cannot be exported to ONNX; export model\.without_corrections"):
+        pr.to_onnx(model)
+    assert pr.to_onnx(pr.NaiveBayes("gaussian").fit(NUMBERS, LABELS).without_corrections())

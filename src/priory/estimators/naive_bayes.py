@@ -31,6 +31,7 @@ from priory.models.cells import Cells
 from priory.models.class_prior import ClassPrior, check_class_prior
 from priory.models.explanation import Ledgers, check_unit
 from priory.models.family_choice import argmax_evidence
+from priory.models.known_dates import add_known_parts, split_row
 from priory.models.model_statistics import (
     ModelStatistics,
     make_empty_statistics,
@@ -72,8 +73,9 @@ class ColumnReport:
 class NaiveBayes(SelfCalibratingClassifier[Table]):
     """Naive Bayes for tables of mixed columns.
 
-    Takes a pandas, polars or pyarrow table, an array, or a list of dicts, with numbers, labels, booleans and texts side
-    by side. Columns are found by name, in any order. A missing cell contributes nothing.
+    Takes a pandas, polars or pyarrow table, an array, or a list of dicts, with numbers, labels, booleans, dates and
+    texts side by side. Of dates the hour, the weekday, the month and the day are learned, as columns of their own such
+    as "when (weekday)". Columns are found by name, in any order. A missing cell contributes nothing.
 
     Parameters
     ----------
@@ -278,7 +280,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     def _read(self, X: object, reset: bool) -> Table:
         self._check_parameters()
-        table = read_table(X)
+        table = read_table(X) if reset else self._read_known(X)
         if reset:
             _check_not_empty(table)
         elif table.has_names and hasattr(self, "feature_names_in_"):
@@ -295,10 +297,14 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             self._schema = Schema.of(table, self.families, self._effective_alpha())
         return table
 
+    def _read_known(self, X: object) -> Table:
+        """A table; dates that are strings, or all missing, as the parts of them that the model has learned."""
+        return add_known_parts(read_table(X), self._schema.names)
+
     def _read_more(self, X: object, learns: bool) -> Table:
         """More rows: a column that they lack is missing in all of them, and a new one is learned as declared."""
         self._check_parameters()
-        table = read_table(X)
+        table = self._read_known(X)
         if self.new_columns == "error" or not (table.has_names and hasattr(self, "feature_names_in_")):
             if learns:
                 self._check_no_new_columns(table)
@@ -384,7 +390,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         if not isinstance(x, Mapping):
             raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
         if hasattr(self, "statistics_"):
-            return [x if learns else {name: x.get(name) for name in self._schema.names}]
+            row = split_row(x, self._schema.names)
+            return [row if learns else {name: row.get(name) for name in self._schema.names}]
         declared = self.families if isinstance(self.families, Mapping) else {}
         return [{**x, **{name: None for name in declared if name not in x}}]
 

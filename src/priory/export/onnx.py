@@ -17,6 +17,7 @@ import priory
 from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError
 from priory.estimators.naive_bayes import NaiveBayes
+from priory.estimators.text_classifier import TextClassifier
 from priory.families import Bernoulli, Gaussian, Histogram, Poisson
 from priory.families.base import ArrayFamily
 from priory.families.bernoulli import BernoulliStatistics
@@ -80,9 +81,16 @@ def to_onnx(fitted: Any) -> Any:
     except ImportError:
         raise MissingDependencyError("to_onnx needs onnx: pip install 'priory[onnx]'.") from None
     export_scores = MODEL_EXPORTERS.get(type(fitted))
+    if isinstance(fitted, TextClassifier):
+        raise DataError(
+            "a TextClassifier cannot be exported to ONNX, which has no operator that splits texts as it does; use its "
+            "model file, or export a MultinomialNB of counts."
+        )
     if export_scores is None:
         exportable = ", ".join(cls.__name__ for cls in MODEL_EXPORTERS)
         raise DataError(f"a {type(fitted).__name__} cannot be exported to ONNX; these can: {exportable}.")
+    if "corrections_" in vars(fitted) or getattr(fitted, "_corrections", None) is not None:
+        raise DataError("corrections cannot be exported to ONNX; export model.without_corrections().")
     unknown = sorted(vars(fitted).keys() - fitted.get_params(deep=False).keys() - EXPORTABLE_ATTRIBUTES)
     if unknown:
         raise DataError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, time, timedelta
+from datetime import date, datetime, time, timedelta
 from numbers import Real
 from typing import SupportsFloat
 
@@ -12,7 +12,28 @@ import numpy as np
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.families.value_counts import encode_values, find_missing
+from priory.models.date_parts import read_date_objects, read_moments, split_dates
 from priory.models.table import Column, check_exact_integer, check_exact_integers
+
+SUBDAY_UNITS = ("h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")  # of NumPy's dates that have a time of day
+
+
+def read_named_column(cells: Array, name: str) -> dict[str, Column]:
+    """The column that some cells are, by its name; of dates, a column for each part."""
+    if cells.dtype.kind == "M":
+        return split_dates(name, read_moments(cells), has_hours=np.datetime_data(cells.dtype)[0] in SUBDAY_UNITS)
+    if cells.dtype.kind == "O":
+        missing = find_missing(cells)
+        present = cells[~missing].tolist()
+        if present and all(isinstance(cell, date | np.datetime64) for cell in present):
+            objects = [None if gap else convert_moment(cell) for cell, gap in zip(cells.tolist(), missing, strict=True)]
+            return split_dates(name, read_date_objects(objects), any(isinstance(cell, datetime) for cell in objects))
+    return {name: read_array_column(cells, name)}
+
+
+def convert_moment(cell: object) -> object:
+    """A NumPy date as Python's; anything else as it is."""
+    return cell.astype("datetime64[us]").item() if isinstance(cell, np.datetime64) else cell
 
 
 def read_array_column(cells: Array, name: str) -> Column:
@@ -64,10 +85,10 @@ def _check_cell_kind(value: object, row: int, name: str) -> str:
 
 
 def make_date_error(name: str, held: str) -> KindError:
-    """The error for a column of dates, times or durations, which no family explains."""
+    """The error for dates where there are no names to call their parts by, and for times of day and durations."""
     return KindError(
-        f"column {name!r} holds dates ({held}); turn it into a number or a string, or leave it out: its year, its "
-        "month or the days since an event can be columns of numbers."
+        f"column {name!r} holds dates or times ({held}); dates are learned from tables with names; turn others into a "
+        "number, such as hours, or leave them out."
     )
 
 

@@ -24,6 +24,7 @@ from priory.models.ledger_formatting import (
     format_ledger_html,
     mark_text,
 )
+from priory.models.shapley_values import ShapleyValues, compute_shapley_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,6 +207,14 @@ class Ledgers(Sequence[Ledger]):
 
     def _repr_html_(self) -> str:
         return "".join(ledger._repr_html_() for ledger in self._ledgers)
+
+    def shapley_values(self) -> ShapleyValues:
+        """The evidence as Shapley values: exact, and their sum with the base value is the log-odds."""
+        if not self._ledgers:
+            raise DataError("there is no row to explain; give at least one.")
+        first = self._ledgers[0]
+        rows = [[(line.name, line.value, np.array(line.log_likelihood)) for line in ledger.lines] for ledger in self]
+        return compute_shapley_values(first.classes, np.array(first.prior.log_likelihood), rows)
 
     def to_frame(self) -> pd.DataFrame:
         """All entries in one data frame, with the number of the row they explain."""

@@ -10,10 +10,11 @@ import numpy as np
 from priory.core.input_guard import list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.models.column_reading import make_date_error, make_object_array, read_array_column
-from priory.models.table import MAX_EXACT_INTEGER, Column, Table, check_exact_integer
+from priory.models.column_reading import make_date_error, make_object_array, read_named_column
+from priory.models.date_parts import read_moments, split_dates
+from priory.models.table import MAX_EXACT_INTEGER, Column, Table, check_exact_integer, make_named_table
 
-DATE_TYPES = (nw.Date, nw.Datetime, nw.Duration, nw.Time)
+TIME_TYPES = (nw.Duration, nw.Time)
 
 
 def find_frame(X: object) -> nw.DataFrame[Any] | None:
@@ -31,11 +32,25 @@ def read_frame(frame: nw.DataFrame[Any]) -> Table:
         raise DataError(f"the column at position {blank[0]} has no name; name it, or leave it out.")
     named = all(isinstance(name, str) for name in frame.columns)
     columns = zip(frame.iter_columns(), names, strict=True)  # by position: frame[0] is a row, not the column called 0
-    return Table(len(frame), names, named, tuple(_column_from_series(series, name) for series, name in columns))
+    return make_named_table(len(frame), named, [_read_series(series, name) for series, name in columns])
+
+
+def _read_series(series: nw.Series[Any], name: str) -> dict[str, Column]:
+    """The column that a series is, by its name; of dates, a column for each part."""
+    series = _decode_series(series)
+    if series.dtype == nw.Object:
+        cells = make_object_array(series.to_list())
+        cells[series.is_null().to_numpy()] = None
+        return read_named_column(cells, name)
+    if series.dtype in (nw.Date, nw.Datetime):
+        has_hours = series.dtype == nw.Datetime
+        # without its time zone a moment is the time of day there
+        moments = series.dt.replace_time_zone(None) if has_hours else series.cast(nw.Datetime("us"))
+        return split_dates(name, read_moments(np.asarray(moments.to_numpy(), dtype="datetime64[us]")), has_hours)
+    return {name: _column_from_series(series, name)}
 
 
 def _column_from_series(series: nw.Series[Any], name: str) -> Column:
-    series = _decode_series(series)
     kind = series.dtype
     if kind.is_integer():
         _check_exact(series, name)
@@ -45,11 +60,7 @@ def _column_from_series(series: nw.Series[Any], name: str) -> Column:
         return Column("empty")
     if kind in (nw.String, nw.Categorical, nw.Enum):
         return Column("label", labels=_encode_series(series, name))
-    if kind == nw.Object:
-        cells = make_object_array(series.to_list())
-        cells[series.is_null().to_numpy()] = None
-        return read_array_column(cells, name)
-    if kind in DATE_TYPES:
+    if kind in TIME_TYPES:
         raise make_date_error(name, str(kind))
     held = series.to_native().dtype if kind == nw.Unknown and hasattr(series.to_native(), "dtype") else kind
     held = series.to_native().type if kind == nw.Unknown and hasattr(series.to_native(), "type") else held
@@ -57,12 +68,17 @@ def _column_from_series(series: nw.Series[Any], name: str) -> Column:
 
 
 def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
-    """The series without an encoding that only saves space: pandas' sparse and Arrow's run-end encoding."""
+    """The series without an encoding that only saves space: pandas' sparse and Arrow's run-end encoding.
+
+    Dates of a time zone that narwhals does not know by name, such as America/New_York, become the time of day there.
+    """
     native = series.to_native()
     if series.dtype != nw.Unknown:
         return series
     if hasattr(native, "sparse") and hasattr(native.sparse, "to_dense"):
         return nw.from_native(native.sparse.to_dense(), series_only=True)
+    if str(getattr(native, "dtype", "")).startswith("datetime64"):
+        return nw.from_native(native.dt.tz_localize(None), series_only=True)
     if "run_end_encoded" in str(getattr(native, "type", "")):
         import pyarrow as pa
         import pyarrow.compute

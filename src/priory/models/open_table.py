@@ -23,6 +23,7 @@ from priory.families.text import split_record
 from priory.families.value_counts import CategoricalCells, encode_values
 from priory.models.cells import ZERO_HASH, Cells, LabelCells, NumberCells, TextCells, hash_bytes, hash_value
 from priory.models.evidence_terms import measure_text_length
+from priory.models.known_dates import split_row
 from priory.models.naive_bayes import Model
 from priory.models.open_model import OpenPrior, RowEvidence
 from priory.models.row_sample import hash_column_name
@@ -106,8 +107,12 @@ class OpenTable:
             if cell is _UNREADABLE or (self.missing_is_error and _is_missing(cell)):
                 return None
             cells.append(cell)  # type: ignore[arg-type]  # not unreadable
-        if n_found < len(x) and not self._ignores_other_columns(x, learns):
-            return None
+        if n_found < len(x):
+            split = split_row(x, self.known_names)
+            if split is not x:
+                return self.read_row(split, learns)
+            if not self._ignores_other_columns(x, learns):
+                return None
         if learns and self.new_columns == "error" and not x.keys() >= self.known_names:
             return None
         return tuple(cells)

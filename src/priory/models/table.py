@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from priory.bag_of_words.documents import Document
 from priory.bag_of_words.tokenizer import estimate_word_count
+from priory.core.input_guard import check_unique_names
 from priory.core.name_suggestions import suggest_name
 from priory.core.sharding import map_shards
 from priory.core.typing import Array, ColumnKind
@@ -181,6 +182,13 @@ class Table:
             if missing.any():
                 row = int(np.argmax(missing))
                 raise DataError(f"row {row}, column {name!r} is missing (NaN); fill it, or set missing='ignore'.")
+
+
+def make_named_table(rows: int, has_names: bool, parts: Sequence[Mapping[str, Column]]) -> Table:
+    """A table of columns by name, whose names must differ."""
+    names = tuple(name for part in parts for name in part)
+    check_unique_names(names)
+    return Table(rows, names, has_names, tuple(column for part in parts for column in part.values()))
 
 
 def check_exact_integers(block: Array, names: Sequence[str]) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 from priory.core.input_guard import check_frame, check_unique_names, guard_input, is_masked_array
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.models.column_reading import make_object_array, read_array_column
-from priory.models.table import Table
+from priory.models.column_reading import make_object_array, read_array_column, read_named_column
+from priory.models.table import Table, make_named_table
 
 MAX_NAMES_SHOWN = 10
 
@@ -23,7 +23,8 @@ MAX_NAMES_SHOWN = 10
 def read_table(X: object) -> Table:
     """A table from a pandas, polars or pyarrow table, a dict of columns, a list of dicts, or an array.
 
-    Columns without names are called x0, x1, …
+    A column of dates becomes a column for each of its parts (`priory.models.date_parts`). Columns without names are
+    called x0, x1, …
     """
     if isinstance(X, Table):
         return X
@@ -116,7 +117,7 @@ def _table_from_columns(columns: dict[str, Array]) -> Table:
     if len(set(lengths.values())) > 1:
         raise DataError(f"the columns differ in length: {lengths}.")
     rows = next(iter(lengths.values()), 0)
-    return Table(rows, tuple(columns), True, tuple(read_array_column(column, name) for name, column in columns.items()))
+    return make_named_table(rows, True, [read_named_column(column, name) for name, column in columns.items()])
 
 
 def _array_from_rows(rows: list[object]) -> Array:

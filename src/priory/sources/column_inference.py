@@ -6,16 +6,19 @@ import re
 import shlex
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from priory.bag_of_words.tokenizer import estimate_word_count
 from priory.errors import DataError
+from priory.models.date_parsing import parse_dates
+from priory.models.date_parts import KIND_BY_DATE_PART, name_date_part
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowChunk
 from priory.sources.column_types import ColumnOptions, ModelColumns, look_up_kind
-from priory.sources.date_columns import KIND_BY_DATE_PART, choose_date_parts, name_date_part, parse_dates
+from priory.sources.date_columns import choose_date_parts
 
 MISSING_MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
 NEAR_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
@@ -129,9 +132,9 @@ def _holds_dates(chunk: RowChunk, name: str, column: pa.Array, n_valid: int) -> 
     is_date = cells.looks_like_date(column).fill_null(False)
     if int(pc.sum(is_date).as_py() or 0) < MIN_SHARE_OF_KIND * n_valid:
         return False
-    ambiguous = pc.and_(is_date, parse_dates(column)[0].is_null())
-    row = int(pc.index(ambiguous, True).as_py())
-    if row >= 0:
+    ambiguous = np.asarray(is_date) & np.isnan(parse_dates(column)[0])
+    if ambiguous.any():
+        row = int(ambiguous.argmax())
         quoted = shlex.quote(name)
         raise chunk.make_cell_error(
             row,

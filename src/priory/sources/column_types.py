@@ -16,7 +16,7 @@ from priory.sources import arrow_functions as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowChunk
-from priory.sources.date_columns import DATE_PART_ENDINGS, find_date_column, find_source_column, read_date_part
+from priory.sources.date_columns import add_date_parts, find_source_column
 from priory.sources.discovery import FileRows, format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 
@@ -122,14 +122,6 @@ class ModelColumns:
         """The columns of a file that these columns are read from."""
         return tuple(dict.fromkeys(find_source_column(name, file_columns) for name in self.names))
 
-    def get_cells(self, chunk: RowChunk, name: str) -> pa.Array:
-        """The cells of a column as they are in the chunk, or the part of a date that the column is."""
-        if name.endswith(DATE_PART_ENDINGS):  # first: a table may have many columns, and few of them are dates
-            found = find_date_column(name, chunk.batch.schema.names)
-            if found is not None:
-                return read_date_part(chunk, *found, self.missing)
-        return chunk.batch.column(name)
-
     @property
     def is_one_text(self) -> bool:
         return list(self.kinds.values()) == ["text"]
@@ -144,6 +136,7 @@ class ModelColumns:
 
     def read_columns(self, chunk: RowChunk) -> dict[str, Column]:
         """The columns of a chunk by name."""
+        chunk = add_date_parts(chunk, self.names, self.missing)
         return {name: self._read_column(chunk, name, kind) for name, kind in self.kinds.items()}
 
     def read_input_rows(self, chunk: RowChunk) -> InputRows:
@@ -154,16 +147,17 @@ class ModelColumns:
 
     def read_arrow_table(self, chunk: RowChunk) -> pa.Table:
         """A chunk as an Arrow table of numbers and strings."""
+        chunk = add_date_parts(chunk, self.names, self.missing)
         return pa.table({name: self._read_arrow_column(chunk, name, kind) for name, kind in self.kinds.items()})
 
     def _read_arrow_column(self, chunk: RowChunk, name: str, kind: str) -> pa.Array:
         if kind == "number":
             return pa.array(self._read_numbers(chunk, name), from_pandas=True)
-        return cells.cast_to_text(cells.mask_missing_cells(self.get_cells(chunk, name), self.missing))
+        return cells.cast_to_text(cells.mask_missing_cells(chunk.batch.column(name), self.missing))
 
     def _read_numbers(self, chunk: RowChunk, name: str) -> Array:
         """A column of numbers, checked to be possible under the declared family."""
-        column = self.get_cells(chunk, name)
+        column = chunk.batch.column(name)
         if self.coerce:
             column, n_blanked = cells.blank_non_numbers(column, self.missing)
             self.n_coerced[name] += n_blanked
@@ -184,7 +178,7 @@ class ModelColumns:
 
         if kind == "number":
             return Column("number", numbers=self._read_numbers(chunk, name))
-        column = cells.mask_missing_cells(self.get_cells(chunk, name), self.missing)
+        column = cells.mask_missing_cells(chunk.batch.column(name), self.missing)
         if kind == "text":
             return Column("text", texts=list(cells.read_text_column(column)))
         return Column("label", labels=cells.encode_label_column(column))
@@ -204,7 +198,8 @@ def declare_column_families(columns: ModelColumns, column_options: ColumnOptions
 def find_binary_columns(chunk: RowChunk, columns: ModelColumns) -> set[str]:
     """The columns of numbers that hold only 0 and 1, as far as the first rows show."""
     names = [name for name, kind in columns.kinds.items() if kind == "number"]
-    values = {name: columns.get_cells(chunk, name).unique().drop_null().to_pylist() for name in names}
+    batch = add_date_parts(chunk, names, columns.missing).batch
+    values = {name: batch.column(name).unique().drop_null().to_pylist() for name in names}
     return {name for name in names if {str(value) for value in values[name]} <= {"0", "1", "0.0", "1.0"}}
 
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 
 from priory.errors import DataError
@@ -25,6 +26,7 @@ from priory.sources import cell_parsing as cells
 from priory.sources.prefetch import peek_first
 
 FORMULA_PATTERN = r"^'*[=+\-@\t\r]"
+FORMULA_MARKS = "=+-@\t\r"
 ESCAPED_FORMULA_PATTERN = re.compile(r"^''*[=+\-@\t\r]")
 OUTPUT_FORMAT_BY_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".arrow": "arrow"}
 
@@ -48,9 +50,27 @@ def replace_text_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array])
 
 def escape_formulas(column: pa.Array) -> pa.Array:
     """Text without formulas; a number with a sign remains as it is."""
+    if not has_any_mark(column, FORMULA_MARKS):
+        return column
     is_number = arrow.match_pattern(column, cells.NUMBER_PATTERN)
     risky = arrow.are_both(arrow.match_pattern(column, FORMULA_PATTERN), arrow.invert(is_number))
     return arrow.choose(risky, arrow.join_texts(["'", column]), column)
+
+
+def has_any_mark(column: pa.Array, marks: str) -> bool:
+    """Whether a column of text has any of these ASCII characters in any cell; as fast as reading its bytes."""
+    content = get_text_bytes(column)
+    return any(mark.encode() in content for mark in marks)
+
+
+def get_text_bytes(column: pa.Array) -> bytes:
+    """The cells of a column of text, one after the other."""
+    offsets, content = column.buffers()[1:]
+    if content is None or not len(column):
+        return b""
+    width = np.int64 if pa.types.is_large_string(column.type) else np.int32
+    ends = np.frombuffer(offsets, dtype=width)[column.offset : column.offset + len(column) + 1]
+    return content.slice(int(ends[0]), int(ends[-1] - ends[0])).to_pybytes()
 
 
 def unescape_formula(cell: str) -> str:
@@ -142,13 +162,15 @@ def _write_delimited(batches: Iterator[pa.RecordBatch], file: BinaryIO, delimite
 
 def _format_lines(columns: list[pa.Array], delimiter: str, safe: bool) -> bytes:
     fields = [_quote_cells(escape_formulas(c) if safe and cells.is_text_column(c) else c, delimiter) for c in columns]
-    return "".join(f"{row}\n" for row in arrow.join_texts(fields, delimiter).to_pylist()).encode()
+    return get_text_bytes(arrow.join_texts([arrow.join_texts(fields, delimiter), "\n"]))
 
 
 def _quote_cells(column: pa.Array, delimiter: str) -> pa.StringArray:
     """The cells as text, quoted where necessary; a missing cell is empty."""
     if not cells.is_text_column(column):
         return arrow.fill_missing(cells.cast_to_text(column), "")
+    if not has_any_mark(column, f'"\r\n{delimiter}'):
+        return arrow.fill_missing(column, "")
     special = arrow.match_pattern(column, f'["\r\n{re.escape(delimiter)}]')
     doubled = arrow.join_texts(['"', arrow.replace_text(column, '"', '""'), '"'])
     return arrow.fill_missing(arrow.choose(special, doubled, column), "")

@@ -1,0 +1,73 @@
+"""Ledgers as Shapley values, in the arrays that ``shap.plots`` draws.
+
+The players of the game are the columns, and the value of a coalition is the log-odds that a model gives where only its
+columns are known. In naive Bayes that is a sum: the prior plus the evidence of each column. So the Shapley value of a
+column is its line in the ledger, exactly, and the base value is the prior: nothing is sampled, and there is no
+background to choose. What corrections that look at several columns together add is a column of its own, "(together)".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from priory.core.typing import Array, Label
+from priory.errors import DataError, MissingDependencyError
+
+
+@dataclass(frozen=True)
+class ShapleyValues:
+    """What each column adds to the log-odds, in nats; the fields are those of ``shap.Explanation``.
+
+    Of two classes, ``values`` is (rows, columns), and ``base_values + values.sum(axis=1)`` are the log-odds of the
+    second. Of more, it is (rows, columns, classes), and the softmax of that sum are the probabilities. Of texts, the
+    columns are the tokens of all rows, and a token that a row does not have adds zero.
+    """
+
+    values: Array
+    base_values: Array
+    data: Array  # (rows, columns): the cells, None where a row has no such line
+    feature_names: tuple[str, ...]
+    output_names: tuple[Label, ...] | Label
+
+    def to_shap(self) -> Any:
+        """The same as a ``shap.Explanation``, for ``shap.plots``."""
+        try:
+            import shap
+        except ImportError:
+            raise MissingDependencyError("to_shap needs shap: pip install shap.", name="shap") from None
+        return shap.Explanation(
+            self.values,
+            base_values=self.base_values,
+            data=self.data,
+            feature_names=list(self.feature_names),
+            output_names=list(self.output_names) if isinstance(self.output_names, tuple) else self.output_names,
+        )
+
+
+def compute_shapley_values(
+    classes: tuple[Label, ...], prior: Array, rows: Sequence[Sequence[tuple[str, object, Array]]]
+) -> ShapleyValues:
+    """Shapley values of rows of lines: a name, the value found, and (classes,) log probabilities, as ``prior`` is."""
+    names = tuple(dict.fromkeys(name for lines in rows for name, _, _ in lines))
+    place = {name: j for j, name in enumerate(names)}
+    terms = np.zeros((len(rows), len(names), len(classes)))
+    data = np.full((len(rows), len(names)), None, dtype=object)
+    for row, lines in enumerate(rows):
+        for name, value, logs in lines:
+            terms[row, place[name]] = logs
+            data[row, place[name]] = value
+    if not (np.isfinite(terms).all() and np.isfinite(prior).all()):
+        raise DataError("a cell rules a class out, and what is infinite has no share; use an alpha above 0.")
+    base = np.tile(prior, (len(rows), 1))
+    if len(classes) == 2:
+        return ShapleyValues(terms[..., 1] - terms[..., 0], base[:, 1] - base[:, 0], data, names, classes[1])
+    return ShapleyValues(_centre(terms), _centre(base), data, names, classes)
+
+
+def _centre(logs: Array) -> Array:
+    """Logs up to a constant that is the same for all classes, which no probability depends on."""
+    return np.asarray(logs - logs.mean(axis=-1, keepdims=True))
