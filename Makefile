@@ -83,8 +83,10 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/quality.py
 	$(PYTHON) benchmarks/quality_texts.py
 	$(PYTHON) benchmarks/service.py --write
+	$(PYTHON) benchmarks/service.py --soak --write
 	$(PYTHON) benchmarks/service_crashes.py --write
 	$(PYTHON) benchmarks/service_fuzz.py --write
+	$(PYTHON) benchmarks/service_fuzz.py schemathesis
 
 clean: ## remove what was built
 	rm -rf $(VENV) .venv-docs .venv-engines .venv-lower-bounds build dist src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so

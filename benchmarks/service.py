@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,8 @@ from service_load import LoadResult, make_post, run_load
 
 RESULT = Path(__file__).parent / "results" / "service.md"
 MEMORY_RESULT = RESULT.with_name("service_memory.md")
-N_ROUNDS, N_REQUESTS, N_CLIENTS = 2, 3000, 64
+N_ROUNDS, N_REQUESTS, N_CLIENTS = 4, 3000, 64
+PREDICT = "Priory, predict one text"
 N_SOAK_PARTS = 20
 WORDS = [f"word{i}" for i in range(3000)]
 BARE = """
@@ -173,49 +174,46 @@ def main(arguments: list[str]) -> None:
         numbers = [int(argument) for argument in arguments if argument.isdigit()]
         measure_memory(numbers[0] if numbers else 1_000_000, "--write" in arguments)
         return
-    mlflow = arguments[arguments.index("--mlflow") + 1] if "--mlflow" in arguments else None
     rows = make_rows(2000)
     asked = [json.dumps({"texts": [text]}).encode() for text, _ in rows[:500]]
-    scored = [json.dumps({"inputs": [text]}).encode() for text, _ in rows[:500]]
-    with tempfile.TemporaryDirectory() as folder, run_priory(folder + "/data") as (port, pid):
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        port, pid = stack.enter_context(run_priory(folder + "/data"))
         prepare_priory(port, rows)
         bare = find_free_port()
+        bare_pid = stack.enter_context(run_process(sys.executable, "-c", BARE, str(bare), port=bare))
+        ask = make_asking("/v1/models/mail/predict", asked)
         servers = {
-            "Priory, predict one text": (
-                port,
-                pid,
-                lambda n: make_post("/v1/models/mail/predict", asked[n % 500]),
-                N_REQUESTS,
-            ),
+            PREDICT: (port, pid, ask, N_REQUESTS),
             "Priory, durable learn, plain model": (port, pid, make_learn("plain", rows), N_REQUESTS),
             "Priory, durable learn, calibrated model": (port, pid, make_learn("honest", rows), N_REQUESTS // 2),
+            "bare Starlette route": (bare, bare_pid, make_asking("/predict", asked), N_REQUESTS),
         }
-        with run_process(sys.executable, "-c", BARE, str(bare), port=bare) as bare_pid:
-            servers["bare Starlette route"] = (
-                bare,
-                bare_pid,
-                lambda n: make_post("/predict", asked[n % 500]),
-                N_REQUESTS,
-            )
-            results = measure(servers)
-            half = results["Priory, predict one text"]
-            rate = max(result.rate for result, _ in half) / 2
-            calm = run_load(servers["Priory, predict one text"][2], port, int(min(5 * rate, 5000)), 16, rate)
-        if mlflow is not None:
-            results["MLflow scoring server"] = measure_mlflow(mlflow, folder, rows, scored)
+        if "--mlflow" in arguments:
+            python = arguments[arguments.index("--mlflow") + 1]
+            scored = [json.dumps({"inputs": [text]}).encode() for text, _ in rows[:500]]
+            mlflow = stack.enter_context(run_mlflow(python, folder, rows))
+            servers["MLflow scoring server"] = (*mlflow, make_asking("/invocations", scored), N_REQUESTS // 6)
+        for asked_port, _, make, _ in servers.values():
+            run_load(make, asked_port, 50, 4)
+        results = measure(servers)
+        rate = max(result.rate for result, _ in results[PREDICT]) / 2
+        calm = run_load(ask, port, int(min(5 * rate, 5000)), 16, rate)
     write_results(results, calm, rate, "--write" in arguments)
 
 
-def measure_mlflow(
-    python: str, folder: str, rows: list[tuple[str, str]], scored: list[bytes]
-) -> list[tuple[LoadResult, float]]:
+def make_asking(path: str, bodies: list[bytes]) -> Callable[[int], bytes]:
+    return lambda number: make_post(path, bodies[number % len(bodies)])
+
+
+@contextmanager
+def run_mlflow(python: str, folder: str, rows: list[tuple[str, str]]) -> Iterator[tuple[int, int]]:
+    """MLflow's scoring server with a pipeline of scikit-learn that has learned the rows."""
     data, model, port = f"{folder}/rows.json", f"{folder}/mlflow", find_free_port()
     Path(data).write_text(json.dumps(rows))
     subprocess.run([python, "-c", MLFLOW_MODEL, model, data], check=True, capture_output=True)
     command = [python, "-m", "mlflow", "models", "serve", "-m", model, "-p", str(port), "--env-manager", "local"]
     with run_process(*command, port=port) as pid:
-        run_load(lambda n: make_post("/invocations", scored[n % 500]), port, 50, 4)
-        return measure({"m": (port, pid, lambda n: make_post("/invocations", scored[n % 500]), 500)})["m"]
+        yield port, pid
 
 
 def write_results(
@@ -225,7 +223,7 @@ def write_results(
     for name, measured in results.items():
         line, rates[name] = summarise(name, measured)
         lines.append(line)
-    own, cost = rates["Priory, predict one text"], find_cost(results["Priory, predict one text"])
+    own, cost = rates[PREDICT], find_cost(results[PREDICT])
     ratios = [
         f"one-text predict has {own / rates[name]:.2f} times the rate of the {name} "
         f"({find_cost(results[name]) / cost:.2f} by processor time)"
@@ -236,8 +234,8 @@ def write_results(
         [
             "# The service under load",
             "",
-            f"`python benchmarks/service.py --write`: texts of 1 kB, {N_CLIENTS} clients, one process each, h11; the "
-            f"best of {N_ROUNDS} rounds on two shared cores.",
+            f"`python benchmarks/service.py --write --mlflow PYTHON`: texts of 1 kB, {N_CLIENTS} clients, one process "
+            f"each, h11; the best of {N_ROUNDS} rounds on two shared cores.",
             "",
             "| server | requests/s | processor µs a request | median ms | p99 ms | failed |",
             "|---|---|---|---|---|---|",
