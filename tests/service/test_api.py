@@ -231,6 +231,15 @@ def test_metrics_split_latency_into_queue_model_and_journal(raw):
     assert 'priory_requests_total{route="/v1/models/{name}/predict",status="200"} 1' in text
 
 
+def test_a_request_that_is_sent_again_is_counted_once_in_the_metrics(raw):
+    before = raw.get("/metrics").text
+    body = {"texts": ["cash", "noon"], "labels": ["spam", "ham"]}
+    for _ in range(2):
+        raw.post("/v1/models/mail/learn", json=body, headers={"Idempotency-Key": "once"})
+    assert 'priory_rows_total{operation="learn"} 4' in before
+    assert 'priory_rows_total{operation="learn"} 6' in raw.get("/metrics").text
+
+
 def test_a_new_model_says_that_it_knows_nothing(client):
     client.create("mail")
     with pytest.raises(ServiceError, match="knows no rows yet") as refused:

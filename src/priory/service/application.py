@@ -51,7 +51,7 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.store = ModelStore(settings.folder)
-        self.writer = Writer(self.store, self.metrics.observe_stage)
+        self.writer = Writer(self.store, self.metrics)
         self._prediction_threads = ThreadPoolExecutor(2, "priory-predict")
         self._slow_threads = ThreadPoolExecutor(2, "priory-slow")
         self._n_slow_calls = 0
@@ -84,9 +84,7 @@ class Service:
 
     async def change(self, request: ChangeRequest) -> ChangeAnswer:
         """Carry out a change; whoever hangs up does not stop it."""
-        answer = await asyncio.shield(asyncio.wrap_future(self.writer.submit(request)))
-        self.metrics.count("priory_rows_total", answer.rows, operation=answer.operation)
-        return answer
+        return await asyncio.shield(asyncio.wrap_future(self.writer.submit(request)))
 
     async def run_slowly(self, function: Callable[..., ReturnT], *arguments: object) -> ReturnT:
         """Run a function that takes long in a thread; only so many may wait."""

@@ -10,7 +10,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,6 +28,7 @@ from priory.service.changes import (
     plan_change,
     plan_learning,
 )
+from priory.service.metrics import Metrics
 from priory.service.model_store import ModelStore
 from priory.service.served_model import ServedModel
 
@@ -35,7 +36,6 @@ MAX_GROUP_SIZE = 512  # requests
 MAX_GROUP_ROWS = 4096
 MAX_WAITING_REQUESTS = 4096
 EVENTS_PER_SNAPSHOT = 2000
-Observer = Callable[[str, float], None]  # called with the name of a stage and the seconds it took
 
 
 @dataclass
@@ -51,8 +51,8 @@ class _Ticket:
 class Writer:
     """A thread that carries out all changes of all models, in the order in which they arrive."""
 
-    def __init__(self, store: ModelStore, observe: Observer = lambda stage, seconds: None) -> None:
-        self._store, self._observe = store, observe
+    def __init__(self, store: ModelStore, metrics: Metrics) -> None:
+        self._store, self._metrics = store, metrics
         self._tickets: queue.Queue[_Ticket | None] = queue.Queue(MAX_WAITING_REQUESTS)
         self._next_number = store.journal.find_last_number() + 1
         self._may_log_hold_erased_rows = True  # of a service that was killed while it erased
@@ -89,7 +89,7 @@ class Writer:
             start = time.perf_counter()
             group = [ticket for ticket in group if ticket.future.set_running_or_notify_cancel()]
             for ticket in group:
-                self._observe("queue", start - ticket.arrived)
+                self._metrics.observe_stage("queue", start - ticket.arrived)
             self._carry_out(group)
             for ticket in group:
                 if isinstance(ticket.outcome, ChangeAnswer):
@@ -127,8 +127,8 @@ class Writer:
                 drafts = dict(self._store.models)
                 for run in _split_runs(group):
                     plans += self._plan_run(run, drafts, model_seconds)
-            self._observe("model", model_seconds[0])
-            self._observe("journal", time.perf_counter() - start - model_seconds[0])
+            self._metrics.observe_stage("model", model_seconds[0])
+            self._metrics.observe_stage("journal", time.perf_counter() - start - model_seconds[0])
         except Exception as error:
             self._next_number = number
             self._discard(plans)
@@ -202,6 +202,7 @@ class Writer:
     # -- afterwards ----------------------------------------------------------------------------------------------
 
     def _publish(self, plan: Plan) -> None:
+        self._metrics.count("priory_rows_total", plan.answer.rows, operation=plan.answer.operation)
         if isinstance(plan.request, DeleteRequest):
             self._store.remove(plan.model)
         else:
