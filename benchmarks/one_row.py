@@ -61,6 +61,16 @@ def format_row(name: str, times: dict[str, float]) -> str:
     return f"| {name} | {' | '.join(cells)} | {anew} |"
 
 
+def describe_ratios(found: dict[str, dict[str, float]]) -> Iterable[str]:
+    """How many times as long the others take as Priory's models: the smallest and the largest ratio of each method."""
+    ours = [times for name, times in found.items() if name.startswith("Priory")]
+    for name, theirs in found.items():
+        if not name.startswith("Priory"):
+            ratios = {key: sorted(theirs[key] / times[key] for times in ours) for key in ("learn", "predict")}
+            told = ", ".join(f"{key} {values[0]:.1f} to {values[-1]:.1f}" for key, values in ratios.items())
+            yield f"{name}: its time divided by Priory's, {told}."
+
+
 HEADER = ["| | learn | forget | predict | once after forgetting, ms |", "|---|---|---|---|---|"]
 
 
@@ -138,9 +148,11 @@ def measure_messages() -> Iterable[str]:
     yield f"## One message of {LETTERS} letters"
     yield ""
     yield from HEADER
+    ratios: list[str] = []
     for vocabulary in VOCABULARIES:
         history = make_history(vocabulary)
         texts, labels = make_messages(vocabulary, MESSAGES, seed=2)
+        found = {}
         for name, make in list_text_models().items():
             model = make()
             if hasattr(model, "fit"):
@@ -148,7 +160,10 @@ def measure_messages() -> Iterable[str]:
             else:
                 list(starmap(model.learn_one, zip(*history, strict=True)))
             times = run_rounds(model, list(zip(texts, labels, strict=True)), [(text,) for text in texts])
+            found[f"{name}, {vocabulary:,} tokens known"] = times
             yield format_row(f"{name}, {vocabulary:,} tokens known", times)
+        ratios += describe_ratios(found)
+    yield from ["", *(f"- {line}" for line in ratios)]
 
 
 # -- dicts -----------------------------------------------------------------------------------------------------------
@@ -203,18 +218,24 @@ def measure_dicts() -> Iterable[str]:
     asked = [(row,) for row, _ in calls]
     histories = [(f"{rows:,} rows before", make_table(rows)) for rows in ROWS_BEFORE]
     histories += [(f"{n:,} labels in a column", make_table(n, categories=n)) for n in CATEGORIES]
+    found = {}
     for described, history in histories:
         assert history is not None
         for name, calibrate in (("plain", False), ("corrected", "loo")):
             model = pr.NaiveBayes(calibrate=calibrate).fit(*history)  # type: ignore[arg-type]  # a str of two
-            yield format_row(f"Priory, {name}, {described}", run_rounds(model, calls, asked))
+            title = f"Priory, {name}, {described}"
+            found[title] = run_rounds(model, calls, asked)
+            yield format_row(title, found[title])
     for classifier in ("GaussianNB", "LogisticRegression"):
         try:
             beside = RiverTable(classifier)
         except ImportError:
             return
         list(starmap(beside.learn_one, zip(drop_missing(small[0]), small[1].tolist(), strict=True)))
-        yield format_row(f"river, {classifier}, {ROWS_BEFORE[0]:,} rows before", run_rounds(beside, calls, asked))
+        title = f"river, {classifier}, {ROWS_BEFORE[0]:,} rows before"
+        found[title] = run_rounds(beside, calls, asked)
+        yield format_row(title, found[title])
+    yield from ["", *(f"- {line}" for line in describe_ratios(found))]
 
 
 def main() -> None:

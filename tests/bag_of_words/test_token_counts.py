@@ -1,10 +1,13 @@
 """The record of texts: learning adds, forgetting subtracts, bit for bit; vocabularies align by themselves."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from priory import TextClassifier
 from priory.bag_of_words.token_counts import count_tokens, make_empty_token_counts
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.errors import NotLearnedError
@@ -92,3 +95,16 @@ def test_selected_tokens_keep_their_counts():
     some = words.take_tokens(words.counts.sum(axis=1) > 1)
     assert some.tokens() == ["bb"]
     assert some.counts.tolist() == [[1.0, 1.0]]
+
+
+def test_many_classes_take_a_few_tables_of_memory():
+    classes, tokens = 5_000, 300
+    texts = [f"w{i % tokens} w{(7 * i) % tokens}" for i in range(classes)]
+    tracemalloc.start()
+    try:
+        model = TextClassifier(calibrate=False).fit(texts, [f"class {i}" for i in range(classes)])
+        assert model.predict_proba(texts[:3]).shape == (3, classes)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 6 * 8 * classes * tokens

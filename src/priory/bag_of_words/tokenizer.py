@@ -150,9 +150,11 @@ class Tokenizer:
         stems: dict[str, str | None] = dict(zip(words, load_stemmer(self.stem).stemWords(words), strict=True))
         return _build_rule(self, wide, {word: stem for word, stem in stems.items() if stem != word})
 
-    def build_reference_rule(self, rewrites: Mapping[str, str | None] | None = None) -> reference.Rule:
+    def build_reference_rule(
+        self, rewrites: Mapping[str, str | None] | None = None, wide: bool = True
+    ) -> reference.Rule:
         """The rule of the readable twin of the kernel, for what is done token by token in Python."""
-        kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.cjk, True)
+        kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.cjk, wide)
         return reference.Rule(self.analyzer, self.min_token_length, self.ngram_range, kinds, lowered, rewrites)
 
 
@@ -356,7 +358,7 @@ def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str
         rewrites = tokenizer.build_rule([ready]).rewrites
         text = reference.decode_document(ready)
     whole = reference.decode_document(document)
-    rule = tokenizer.build_reference_rule(rewrites)
+    rule = tokenizer.build_reference_rule(rewrites, wide=not text.isascii())
     found = reference.iter_token_spans(reference.lowercase_text(text, rule), rule)
     if len(text) == len(whole):
         return list(found)
