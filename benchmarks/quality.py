@@ -247,9 +247,9 @@ def costs() -> list[str]:
         "",
         "## Costs",
         "",
-        f"Processor seconds of a default fit, the best of {ROUNDS} rounds in which each model has its turn; boosting on",
-        "one thread. Plain is `NaiveBayes(calibrate=False)`. The limit for `NaiveBayes()` is HistGradientBoosting's time",
-        "or one second, whichever is larger, unless the size has one of its own.",
+        f"Processor seconds of a default fit, the best of {ROUNDS} rounds in which each model has its turn; boosting",
+        "on one thread. Plain is `NaiveBayes(calibrate=False)`. The limit for `NaiveBayes()` is the time of",
+        "HistGradientBoosting or one second, whichever is larger, unless the size has one of its own.",
     ]
     lines += ["", f"| set | rows x columns | {' | '.join(names)} | limit | within |", "|---" * (len(names) + 4) + "|"]
     simulated = {f"numbers {rows:,} x {columns:,}": (rows, columns) for rows, columns in SIZES}

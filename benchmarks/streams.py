@@ -3,8 +3,9 @@
     pip install river                                       # a peer; it is left out where it is not installed
     python benchmarks/streams.py [adult|imdb|spamassassin ...]     # writes results/streams.md
 
-Needs the data sets (see datasets.py); takes about five minutes on a quiet core. Log loss and calibration error are those of all answers but the ones to the first
-batch. Mails come in the order of their dates, reviews in a random one. No probability counts as less than 1e-15.
+Needs the data sets (see datasets.py); takes about five minutes on a quiet core. Log loss and calibration error are
+those of all answers but the ones to the first batch. Mails come in the order of their dates, reviews in a random
+order. No probability counts as less than 1e-15.
 """
 
 from __future__ import annotations
