@@ -44,10 +44,10 @@ def read_page(text):
 
 
 def is_close(number, shown):
-    """Whether two numbers differ by rounding: whole ones may not, others by one in the last digit or by 1 in 1,000."""
+    """Whether two numbers differ by rounding: by one in the last digit, or by 1 in 1,000 if they have decimals."""
     _, _, decimals = shown.partition(".")
-    last_digit = 1.01 * 10.0 ** -len(decimals) if decimals else 0.0
-    return abs(float(number) - float(shown)) <= max(last_digit, 1e-3 * float(shown) * bool(decimals))
+    relative = 1e-3 * float(shown) if decimals else 0.0
+    return abs(float(number) - float(shown)) <= max(1.01 * 10.0 ** -len(decimals), relative)
 
 
 @pytest.mark.slow

@@ -122,8 +122,8 @@ def test_the_solver_finds_what_scikit_learn_finds_for_every_fold(n_classes, monk
     n_logits = 1 if n_classes == 2 else n_classes
     problem = LockstepProblem(rows, group, np.ones(400), fold, n_classes, 3, pad_columns(np.zeros((400, 4 * n_logits))))
     search = LockstepSearch(problem, np.ones((20, 1)))
-    for _ in range(10):
-        search.descend(np.float32(1.0))
+    for strength in (100.0, 10.0, *[1.0] * 8):  # what was found about the curvature is kept
+        search.descend(np.float32(strength))
     for m in range(4):
         train = fold != m
         peer = LogisticRegression(C=1.0, fit_intercept=False, max_iter=1000, tol=1e-8)

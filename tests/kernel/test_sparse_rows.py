@@ -31,10 +31,11 @@ def test_a_product_is_that_of_scipy(kernel, ones):
     assert (rows.data is None) == ones
 
 
+@pytest.mark.parametrize("scale", [0.1, 30, 1000])
 @pytest.mark.parametrize("n_logits", [1, 3])
-def test_losses_and_slopes_are_those_of_the_twin(n_logits):
+def test_losses_and_slopes_are_those_of_the_twin(n_logits, scale):
     rng = np.random.default_rng(2)
-    logits = (30 * rng.normal(size=(50, 16))).astype(np.float32)
+    logits = (scale * rng.normal(size=(50, 16))).astype(np.float32)
     group = rng.integers(0, max(2, n_logits), 50).astype(np.int32)
     weight = rng.uniform(0, 2, (50, 5)).astype(np.float32)
     losses, wrong = compute_log_losses(logits, group, weight, n_logits)
