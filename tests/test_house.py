@@ -7,8 +7,8 @@ import pytest
 import house_figures
 
 # The names that may be defined twice: `find`, which every finder of the audit has, the two functions that `priory`
-# offers for data in memory and `priory.workflows` for files, what both engines offer for partitioned rows, and what every
-# flavour of MLflow has.
+# offers for data in memory and `priory.workflows` for files, what both engines offer for partitioned rows, and what
+# every flavour of MLflow has.
 ENGINE_FUNCTIONS = {"fit", "forget", "predict", "predict_proba", "evaluate", "audit"}
 EXPECTED = {"find", "audit", "report", "load_model"} | ENGINE_FUNCTIONS
 
