@@ -360,3 +360,12 @@ def test_too_few_rows_have_a_page_that_says_so():
     assert list_headings(html)[-1] == "How to reproduce this"
     assert 'class="card"' not in html
     assert "reliability diagram" not in html
+
+
+def test_a_column_of_texts_is_described_by_its_length_and_not_by_its_values():
+    rows = [{"note": f"the parcel number {i} came {'late' if i % 2 else 'today'}", "n": i % 3} for i in range(40)]
+    labels = ["bad" if i % 2 else "good" for i in range(40)]
+    model = NaiveBayes({"note": "text"}, calibrate=False).fit(rows, labels)
+    page = report(model, rows, labels).html
+    assert " characters on average" in page
+    assert "parcel number 1 came" not in page.split('id="columns"')[1].split("<h2")[0]

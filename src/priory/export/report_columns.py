@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -24,7 +24,8 @@ def describe_columns(
 ) -> list[dict[str, str]]:
     """For the page: a row for each column; ``group`` is the class of each row of ``X``."""
     schema = getattr(model, "schema_", {})
-    columns = _read_columns(X) if schema else {}
+    texts = {name for name, report in schema.items() if report.kind == "text"}
+    columns = _read_columns(X, texts) if schema else {}
     rows = []
     for report in list(schema.values())[:MAX_REPORT_COLUMNS]:
         (best, bits), (other, less) = [*sorted(report.bits.items(), key=lambda e: -e[1]), ("", None), ("", None)][:2]
@@ -39,14 +40,16 @@ def describe_columns(
     return rows
 
 
-def _read_columns(X: object) -> dict[str, Column]:
+def _read_columns(X: object, text_names: Collection[str]) -> dict[str, Column]:
+    """The columns by name; those that the model reads as texts hold texts."""
     try:
         table = read_table(X)
     except PrioryError:  # what a model can read in another way, such as a matrix of counts
         return {}
     if table.matrix is not None:
         return {name: Column("number", numbers=table.matrix[:, j]) for j, name in enumerate(table.names)}
-    return dict(zip(table.names, table.columns, strict=True))
+    texts = {name: Column("text", texts=table.texts(j)) for j, name in enumerate(table.names) if name in text_names}
+    return dict(zip(table.names, table.columns, strict=True)) | texts
 
 
 def _describe_cells(

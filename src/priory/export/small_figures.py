@@ -12,6 +12,7 @@ from priory.evaluation.reliability import ReliabilityBin
 
 WIDTH, HEIGHT = 160, 44
 SQUARE = 72
+MIN_DOT, MAX_DOT = 1.5, 6.5  # the radius of a dot
 N_COLOURS = 7  # classes beyond these share the last colour
 
 
@@ -46,14 +47,17 @@ def draw_reliability(bins: Sequence[ReliabilityBin], title: str) -> str:
     total = sum(one.rows for one in bins) or 1.0
     dots = "".join(
         f'<circle class="class-0" cx="{SQUARE * one.certainty:.1f}" cy="{SQUARE * (1 - one.accuracy.value):.1f}" '
-        f'r="{1.5 + 5 * float(np.sqrt(one.rows / total)):.1f}"/>'
+        f'r="{MIN_DOT + (MAX_DOT - MIN_DOT) * float(np.sqrt(one.rows / total)):.1f}"/>'
         for one in bins
     )
-    return _make_svg(SQUARE, SQUARE, title, f'<path class="diagonal" d="M0 {SQUARE}L{SQUARE} 0"/>{dots}')
+    return _make_svg(SQUARE, SQUARE, title, f'<path class="diagonal" d="M0 {SQUARE}L{SQUARE} 0"/>{dots}', MAX_DOT)
 
 
-def _make_svg(width: int, height: int, title: str, shapes: str) -> str:
+def _make_svg(width: int, height: int, title: str, shapes: str, margin: float = 0.0) -> str:
+    """Shapes in a frame of this size, and as much margin as dots at its edges need."""
+    full_width, full_height = f"{width + 2 * margin:g}", f"{height + 2 * margin:g}"
+    frame = f"{0 - margin:g} {0 - margin:g} {full_width} {full_height}"
     return (
-        f'<svg class="small" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
+        f'<svg class="small" width="{full_width}" height="{full_height}" viewBox="{frame}" role="img" '
         f'aria-label="{escape(title)}">{shapes}</svg>'
     )

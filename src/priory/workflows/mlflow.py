@@ -95,7 +95,5 @@ def import_mlflow() -> ModuleType:
         mlflow = import_module("mlflow")
         import_module("mlflow.pyfunc")
     except ImportError:
-        raise MissingDependencyError(
-            "priory.workflows.mlflow needs mlflow: pip install mlflow.", name="mlflow"
-        ) from None
+        raise MissingDependencyError("an MLflow model needs mlflow: pip install mlflow.", name="mlflow") from None
     return mlflow
