@@ -82,6 +82,8 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/streams.py
 	$(PYTHON) benchmarks/quality.py
 	$(PYTHON) benchmarks/quality_texts.py
+	$(PYTHON) benchmarks/jobs.py --write
+	$(PYTHON) benchmarks/streaming_mixed.py --write
 	$(PYTHON) benchmarks/service.py --write
 	$(PYTHON) benchmarks/service.py --soak --write
 	$(PYTHON) benchmarks/service_crashes.py --write

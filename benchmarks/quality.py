@@ -9,7 +9,7 @@ in the folder for temporary files, because they take most of an hour and do not 
 minutes on two quiet cores. Texts are in quality_texts.py.
 
 What corrections are made of, and their few constants, was chosen on half of the tables (``TUNED_ON``, with other folds
-than those here) and on simulated ones. The results on all tables were looked at three times before, and
+than those here) and on simulated ones. The results on all tables were looked at four times before, and
 one change (exponents that add up to one) was made because of them.
 """
 

@@ -30,6 +30,8 @@ def list_named(text):
         ("explain", "inbox.priory --from inbox.csv --overall"),
         ("explain", "inbox.priory --from inbox.csv --what-if"),
         ("audit", "inbox.csv --target label"),
+        ("merge", "inbox.priory inbox.priory -o both.priory"),
+        ("inspect", "inbox.priory"),
         ("forget", "inbox.priory inbox.csv"),
         ("doctor", ""),
     ],
