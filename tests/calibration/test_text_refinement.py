@@ -114,3 +114,18 @@ def test_texts_that_were_learned_several_times_are_left_out_as_a_whole(reviews):
 def test_options_that_are_not_there(name):
     with pytest.raises(DataError, match=f"{name} is 'yes'; use 'auto', True or False."):
         pr.TextClassifier(**{name: "yes"}).fit(["a b", "c d"], ["x", "y"])
+
+
+def test_a_shift_of_all_texts_alike_is_held_back_unless_refinement_was_asked_for():
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["ham", "spam"], 600)
+    said = {"ham": ["offer"] * 3 + ["lunch"] * 2, "spam": ["offer"] * 4 + ["prize"]}
+    texts = [f"from to subject {' '.join(rng.choice(said[label], 3))} {rng.integers(200)}" for label in labels]
+
+    def measure_shift(model):
+        [rows] = model._model().encode_tokens(model.corrections_.tokens, model._read_cells(model._read(texts, False)))
+        added = np.asarray(rows.mean(axis=0)) @ model.corrections_.members[-1].weights[1:]
+        return abs(added[1] - added[0])
+
+    careful, asked = (pr.TextClassifier(refine=refine).fit(texts, labels) for refine in ("auto", True))
+    assert measure_shift(careful) < 0.5 * measure_shift(asked)

@@ -156,9 +156,9 @@ def score_left_out(const int64_t[::1] ends, const int32_t[::1] indices, const in
 
 
 def ascend_rows(const int64_t[::1] ends, const int32_t[::1] indices, const float[::1] data, const float[::1] squares,
-                const float[:, ::1] offset, const int32_t[::1] group, const float[::1] weight, float strength,
+                const float[::1] common, const float[:, ::1] offset, const int32_t[::1] group, const float[::1] weight, float strength,
                 const int32_t[::1] order, Py_ssize_t n_logits, float[:, ::1] answers, float[:, ::1] weights,
-                float[::1] moved):
+                float[::1] shift, float[::1] moved):
     cdef Py_ssize_t width = weights.shape[1], i, j, k, c, w, own
     cdef float curvature, top, total, along, below, step, change, value
     cdef float z[MAX_LOGITS]
@@ -173,7 +173,7 @@ def ascend_rows(const int64_t[::1] ends, const int32_t[::1] indices, const float
             q = &answers[i, 0]
             curvature = weight[i] * squares[i] / strength  # how much the row's own answer moves its own logits
             if n_logits == 1:
-                total = offset[i, 0]
+                total = offset[i, 0] - common[i] * shift[0]
                 for k in range(ends[i], ends[i + 1]):
                     total += data[k] * weights[indices[k], 0]
                 total = 1.0 / (1.0 + expf(-total)) if total > 0 else 1.0 - 1.0 / (1.0 + expf(total))
@@ -182,11 +182,12 @@ def ascend_rows(const int64_t[::1] ends, const int32_t[::1] indices, const float
                 moved[i] = fabsf(step)
                 q[0] += step
                 step *= -weight[i] / strength
+                shift[0] += step * common[i]
                 for k in range(ends[i], ends[i + 1]):
                     weights[indices[k], 0] += step * data[k]
                 continue
             for c in range(width):
-                z[c] = 0.0
+                z[c] = -common[i] * shift[c]
             for k in range(ends[i], ends[i + 1]):
                 row = &weights[indices[k], 0]
                 value = data[k]
@@ -218,6 +219,7 @@ def ascend_rows(const int64_t[::1] ends, const int32_t[::1] indices, const float
                 change += fabsf(z[c])
                 q[c] += z[c]
                 z[c] *= -weight[i] / strength
+                shift[c] += common[i] * z[c]
             moved[i] = change
             for k in range(ends[i], ends[i + 1]):
                 row = &weights[indices[k], 0]

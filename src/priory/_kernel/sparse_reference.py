@@ -117,6 +117,7 @@ def ascend_rows(
     indices: np.ndarray,
     data: np.ndarray,
     squares: np.ndarray,
+    common: np.ndarray,
     offset: np.ndarray,
     group: np.ndarray,
     weight: np.ndarray,
@@ -125,17 +126,20 @@ def ascend_rows(
     n_logits: int,
     answers: np.ndarray,
     weights: np.ndarray,
+    shift: np.ndarray,
     moved: np.ndarray,
 ) -> None:
     """Dual coordinate ascent: for each row in ``order``, a Newton step towards the answer that agrees with its logits.
 
     The weights (features, at least ``n_logits``) are ``Σ_i weight_i x_i (own class - answers_i) / strength`` before and
-    after each step. ``squares`` are the squared lengths of the rows, and ``moved`` is how far each answer moved.
+    after each step. What a row has in ``common`` with all others does not count: ``shift`` (at least ``n_logits``) is
+    the same sum over ``common``, and is taken back. ``squares`` are the squared lengths of the rows without it, and
+    ``moved`` is how far each answer moved.
     """
     for i in order:
         entries = slice(ends[i], ends[i + 1])
         features, x = indices[entries], data[entries]
-        z = offset[i, :n_logits] + x @ weights[features, :n_logits]
+        z = offset[i, :n_logits] + x @ weights[features, :n_logits] - common[i] * shift[:n_logits]
         if n_logits == 1:
             z = np.append(0.0, z)
         p = np.exp(z - z.max())
@@ -146,4 +150,6 @@ def ascend_rows(
         step = np.linalg.solve(np.eye(n_logits) + curvature * slope, p - answers[i])
         answers[i] += step
         moved[i] = np.abs(step).sum()
-        np.add.at(weights[:, :n_logits], features, -weight[i] / strength * np.outer(x, step))
+        pull = -weight[i] / strength * step
+        shift[:n_logits] += common[i] * pull
+        np.add.at(weights[:, :n_logits], features, np.outer(x, pull))

@@ -72,7 +72,10 @@ class TokenBags:
         return len(self.letters)
 
     def __getitem__(self, rows: Array | slice) -> TokenBags:
-        chosen = np.arange(len(self))[rows]
+        every = np.arange(len(self))
+        chosen = every[rows]
+        if np.array_equal(chosen, every):
+            return self
         sizes = np.diff(self.indptr)[chosen]
         indptr = np.append(0, np.cumsum(sizes))
         entries = np.repeat(self.indptr[chosen] - indptr[:-1], sizes) + np.arange(indptr[-1])
@@ -140,6 +143,8 @@ class TokenBags:
     def place_tokens(self, place: Array) -> tuple[Array, Array, Array]:
         """Sparse rows ``(indptr, columns, occurrences)``, given the column of each token; negative to leave it out."""
         columns = place[self.ids]
+        if place.min(initial=0) >= 0:
+            return self.indptr, columns, self.occurrences
         kept = columns >= 0
         return np.append(0, np.cumsum(kept))[self.indptr], columns[kept], self.occurrences[kept]
 

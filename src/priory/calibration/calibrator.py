@@ -22,7 +22,7 @@ from priory.calibration.members import CorrectionRows
 from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding
 from priory.calibration.tempered_centre import FitRows, weigh_texts
 from priory.calibration.tempering import Tempering, fit_tempering
-from priory.calibration.text_refinement import PairChoice, refine_texts
+from priory.calibration.text_refinement import SHIFT_HOLD, PairChoice, refine_texts
 from priory.calibration.text_terms import collect_text_terms
 from priory.core.blas_threads import limit_blas_threads
 from priory.core.logspace import log_normalise
@@ -116,6 +116,7 @@ class Calibrator:
     max_rows: int
     plan: FitPlan
     pairs: PairChoice = False  # of neighbouring words, in a model of texts alone
+    hold: float = SHIFT_HOLD  # of what texts have in common, in a model of texts alone
 
     def fit(
         self, model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array | None
@@ -142,7 +143,7 @@ class Calibrator:
         """Corrections fitted to rows in their canonical order."""
         if all(len(parts) == 0 for parts in _find_column_parts(model)) and model.n_parts == 1:
             if self.plan.refine:
-                return refine_texts(model, cells, group, order, judged, self.pairs)
+                return refine_texts(model, cells, group, order, judged, self.pairs, self.hold)
             return _fit_tempering_alone(model, cells, group, order)
         return fit_corrections(_collect_rows(model, cells, group, order.weight, order.fold, judged), self.plan)
 

@@ -1,10 +1,11 @@
 """Logistic regression on sparse rows by dual coordinate ascent.
 
-    log p(c | x)  =  offset(x)  +  x W  -  log Z,      W ~ N(0, 1 / strength)
+    log p(c | x)  =  offset(x)  +  x W  -  log Z,      W ~ N(0, (1 - d d') / strength)
 
-At the optimum ``strength W = Σ_i weight_i x_i (own class_i - p_i)``: the weights are a sum over the rows, each with the
-answer that it has found so far. A pass takes the rows one by one, and moves each answer to where it agrees with its own
-logits. Rows that have come to rest are left alone. The order of the rows is given, so equal rows give equal weights.
+At the optimum ``strength W = (1 - d d') Σ_i weight_i x_i (own class_i - p_i)``: the weights are a sum over the rows,
+each with the answer that it has found so far, less what it has in the common direction ``d``. A pass takes the rows one
+by one, and moves each answer to where it agrees with its own logits. Rows that have come to rest are left alone. The
+order of the rows is given, so equal rows give equal weights.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class TokenRegression:
     group: Array  # (rows,)
     weight: Array  # (rows,)
     offset: Array  # (rows, logits), float32
+    common: Array  # (features,), float32: the direction d that weights are held back from; its length is below one
     learned: Array  # (rows learned,): positions; the others are judged
 
     @property
@@ -47,6 +49,11 @@ class TokenRegression:
     def width(self) -> int:
         """The number of columns of the weights."""
         return 1 if self.n_logits == 1 else pad_to_lane(self.n_logits)
+
+    @cached_property
+    def common_parts(self) -> Array:
+        """(rows,): how far each row goes in the common direction."""
+        return np.asarray(self.rows.csr @ self.common)
 
     @cached_property
     def own_class(self) -> Array:
@@ -71,7 +78,13 @@ class DualAscent:
     def __init__(self, problem: TokenRegression) -> None:
         self.problem, self.strength = problem, np.inf
         self.answers = problem.own_class.copy()
-        self.weights: Array = np.zeros((problem.rows.width, problem.width), np.float32)
+        self.sums: Array = np.zeros((problem.rows.width, problem.width), np.float32)  # over the rows, as they are
+        self.shift: Array = np.zeros(problem.width, np.float32)  # over what they have in common
+
+    @property
+    def weights(self) -> Array:
+        """(features, logits): without what all rows have in common."""
+        return self.sums - self.problem.common[:, None] * self.shift
 
     def start_from(self, answers: Array, strength: float) -> None:
         """Begin with these answers (rows, logits), and the weights that follow from them."""
@@ -79,7 +92,8 @@ class DualAscent:
         learned[self.problem.learned, 0] = self.problem.weight[self.problem.learned]
         self.answers, self.strength = np.ascontiguousarray(answers, dtype=np.float32), strength
         pull = (self.problem.own_class - self.answers) * (learned / np.float32(strength))
-        self.weights[:, : self.problem.n_logits] = self.problem.rows.csr.T @ pull
+        self.sums[:, : self.problem.n_logits] = self.problem.rows.csr.T @ pull
+        self.shift[: self.problem.n_logits] = self.problem.common_parts @ pull
 
     def ascend(self, strength: float, passes: int, rest: float) -> None:
         """Some passes with this strength, from where the last ones ended."""
@@ -92,13 +106,15 @@ class DualAscent:
             if len(moving):
                 ascend_answers(
                     self.problem.rows,
+                    self.problem.common_parts,
                     self.problem.offset,
                     self.problem.group,
                     self.problem.weight,
                     strength,
                     moving,
                     self.answers,
-                    self.weights,
+                    self.sums,
+                    self.shift,
                     moved,
                 )
             moving = moving[moved[moving] > rest]
@@ -109,7 +125,8 @@ class DualAscent:
             half = np.float32(np.sqrt(strength / self.strength))
             own = self.problem.own_class
             self.answers = own - half * (own - self.answers)
-            self.weights /= half
+            self.sums /= half
+            self.shift /= half
         self.strength = strength
 
 

@@ -6,6 +6,9 @@ Naive Bayes is that of the words of all texts learned and, with pairs, that of w
 by its weight. Every text is answered by a model that has not learned it: one by one for the regression, and whole
 folds to judge what was fitted. Whether there are pairs, and how far the weights may go from naive Bayes, is what texts
 left out are answered best with.
+
+A shift of all texts alike towards a class belongs to a collection rather than to its words, and is lost first on texts
+of another year or place. The regression is held back from it, unless it was asked to go as far as it can.
 """
 
 from __future__ import annotations
@@ -42,6 +45,8 @@ MAX_PAIR_WEIGHTS = 1 << 21  # pairs times classes; with more, words alone are we
 MIN_ERRORS_TO_GAIN = 2.0  # standard errors by which pairs have to be better than words alone
 MIN_SHARE_TO_GAIN = 0.1  # of the loss of words alone; smaller gains are lost on texts of another collection
 KEPT_SMOOTHING = 1.0
+TINY = 1e-30  # below every length but zero
+SHIFT_HOLD, NO_HOLD = 20.0, 1.0  # how much more strongly than others what all texts have in common is held to zero
 
 
 class RefinableModel(TextTermsModel, Protocol):
@@ -61,9 +66,18 @@ class RefinableModel(TextTermsModel, Protocol):
 
 
 def refine_texts(
-    model: RefinableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array, pairs: PairChoice
+    model: RefinableModel,
+    cells: Sequence[Cells],
+    group: Array,
+    order: RowFolds,
+    judged: Array,
+    pairs: PairChoice,
+    hold: float,
 ) -> Corrections:
-    """Corrections fitted to texts that the model has learned; the folds ``judged`` are left out in turn."""
+    """Corrections fitted to texts that the model has learned; the folds ``judged`` are left out in turn.
+
+    ``hold`` is how much more strongly than others the direction that all texts have in common is held to zero.
+    """
     [column] = cells
     assert isinstance(column, TextCells)
     assert isinstance(column.data, TokenBags)
@@ -74,12 +88,12 @@ def refine_texts(
     both = words if column.data.pairs is None else words.add_pairs(column.data.pairs)
     is_small = len(both.pairs) * texts.n_classes <= MAX_PAIR_WEIGHTS
     if len(both.pairs) and (pairs is True or (pairs and is_small)):
-        chosen = RefinedTexts.of(texts, model, cells, both)
+        chosen = RefinedTexts.of(texts, model, cells, both, hold)
         if pairs == "auto":
-            alone = RefinedTexts.of(texts, model, cells, words)
+            alone = RefinedTexts.of(texts, model, cells, words, hold)
             chosen = chosen if _gains_clearly(chosen, alone, texts) else alone
     else:
-        chosen = RefinedTexts.of(texts, model, cells, words)
+        chosen = RefinedTexts.of(texts, model, cells, words, hold)
     own = texts.judged, group[texts.judged]
     refined, base = log_normalise(to_classes(chosen.search.left_out))[own], log_normalise(texts.base_logits)[own]
     pool = MemberPool(np.ones(1), fit_share(refined, base, order.weight[texts.judged]))
@@ -147,6 +161,7 @@ class TextCentre(NamedTuple):
         learned: Array,
         counts_kept: bool,
         near: Tempering | None,
+        common: Array,
     ) -> TextCentre:
         """Fitted to the rows learned."""
         kept = KeptEvidence.of(rows, texts, learned) if counts_kept else None
@@ -155,7 +170,7 @@ class TextCentre(NamedTuple):
         tempering = fit_tempering(parts[some], texts.group[some], texts.weight[some], near is None, near)
         offset = np.ascontiguousarray(to_logits(tempering.logits(parts)), dtype=np.float32)
         kept_weights = None if kept is None else tempering.weights[2] * kept.table
-        return cls(tempering, kept_weights, TokenRegression(rows, texts.group, texts.weight, offset, learned))
+        return cls(tempering, kept_weights, TokenRegression(rows, texts.group, texts.weight, offset, common, learned))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,13 +183,14 @@ class RefinedTexts:
 
     @classmethod
     def of(
-        cls, texts: LeftOutTexts, model: RefinableModel, cells: Sequence[Cells], features: TokenFeatures
+        cls, texts: LeftOutTexts, model: RefinableModel, cells: Sequence[Cells], features: TokenFeatures, hold: float
     ) -> RefinedTexts:
         [rows] = model.encode_tokens((features,), cells)
         *folds, everything = texts.list_learned()
-        centre = TextCentre.of(rows, texts, texts.terms[-1], everything, len(features.pairs) > 0, None)
+        common = find_common_direction(rows, texts.weight, hold)
+        centre = TextCentre.of(rows, texts, texts.terms[-1], everything, len(features.pairs) > 0, None, common)
         of_folds = [
-            TextCentre.of(rows, texts, terms, learned, len(features.pairs) > 0, centre.tempering).problem
+            TextCentre.of(rows, texts, terms, learned, len(features.pairs) > 0, centre.tempering, common).problem
             for terms, learned in zip(texts.terms, folds, strict=False)
         ]
         return cls(features, centre, search_strength(of_folds, texts.folds, TOKEN_STRENGTHS))
@@ -192,6 +208,12 @@ class RefinedTexts:
             added += 0.0 if self.centre.kept_weights is None else self.centre.kept_weights
             weights = np.concatenate([weights, added])
         return LinearMember(weights, NO_PAIRS, self.is_refined, self.is_refined)
+
+
+def find_common_direction(rows: SparseRows, weight: Array, hold: float) -> Array:
+    """(features,): the direction of the mean text, so long that it divides the prior variance along it by ``hold``."""
+    mean: Array = rows.csr.T @ weight.astype(np.float32)
+    return np.asarray(mean * (np.sqrt(1 - 1 / hold) / max(float(np.linalg.norm(mean)), TINY)), dtype=np.float32)
 
 
 class KeptEvidence(NamedTuple):

@@ -182,6 +182,7 @@ def score_column_sets(levels: Array, sets: Array, n_levels: int, wrong: Array, c
 
 def ascend_answers(
     rows: SparseRows,
+    common: Array,
     offset: Array,
     group: Array,
     weight: Array,
@@ -189,18 +190,20 @@ def ascend_answers(
     order: Array,
     answers: Array,
     weights: Array,
+    shift: Array,
     moved: Array,
 ) -> None:
-    """A pass of dual coordinate ascent over the rows in ``order``: answers, weights and ``moved`` change in place.
+    """A pass of dual coordinate ascent over the rows in ``order``.
 
-    See `priory.calibration.dual_ascent`.
+    ``answers``, ``weights``, ``shift`` and ``moved`` change in place. See `priory.calibration.dual_ascent`.
     """
     assert offset.shape[1] <= MAX_LOGITS
     kernel.ascend_rows(
         rows.ends,
         rows.indices,
         rows.values,
-        rows.squared_lengths,
+        rows.squared_lengths - common**2,
+        common,
         offset,
         group.astype(np.int32),
         weight.astype(np.float32),
@@ -209,6 +212,7 @@ def ascend_answers(
         offset.shape[1],
         answers,
         weights,
+        shift,
         moved,
     )
 

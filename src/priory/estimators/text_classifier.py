@@ -30,6 +30,7 @@ from priory.bag_of_words.word_pairs import read_kept_bags
 from priory.calibration.calibrator import Calibrator
 from priory.calibration.fitting import FitPlan
 from priory.calibration.smoothing_search import choose_smoothing
+from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD
 from priory.core.atomic_state import read_state
 from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.display_table import DisplayTable
@@ -152,7 +153,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         Correct the probabilities by the model's own answers to texts left out, or leave them as naive Bayes has them.
     refine : "auto", True or False
         Let a logistic regression over the tokens, centred on naive Bayes, correct it as far as that helps texts left
-        out: with the texts that are kept (``memory``), which are more if it is true.
+        out. "auto" is careful: a shift of all texts alike, which is what carries over least to texts from elsewhere, is
+        held back. True goes as far as texts like those learned gain from it, and keeps more of them (``memory``).
     pairs : "auto", True or False
         Whether the refinement weighs pairs of neighbouring words too: if that helps much and there are not too many
         ("auto"), always, or never, which is the default: they carry over least to texts from elsewhere. Only where
@@ -564,7 +566,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     def _calibrator(self) -> Calibrator:
         plan = FitPlan(refine=bool(self.refine), together=False)
-        return Calibrator(sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE, plan, self.pairs)
+        max_texts = sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE
+        return Calibrator(max_texts, plan, self.pairs, NO_HOLD if self.refine is True else SHIFT_HOLD)
 
     # -- explaining ----------------------------------------------------------------------------------------------
 
