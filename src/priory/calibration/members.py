@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from priory.calibration.gaussian_member import ScoreGaussian
 from priory.calibration.interactions import encode_cells
+from priory.calibration.lockstep import pad_columns
 from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding, make_one_hot
 from priory.core.logspace import log_normalise
 from priory.core.registration import register_record
-from priory.core.sparse_rows import SparseRows, join_columns, pad_to_lane
+from priory.core.sparse_rows import SparseRows, join_columns
 from priory.core.typing import Array
 
 MAX_LOGIT_WEIGHT = 1e6  # far above any fitted weight: sums of weights stay finite
@@ -88,11 +90,13 @@ class LinearMember:
         return 1 + encoding.n_codes + (n_tokens if self.with_tokens else 0) + together
 
     def log_probabilities(self, rows: CorrectionRows, encoding: TableEncoding) -> Array:
-        classes = self.weights.shape[1]
-        dense = np.zeros((len(self.weights), pad_to_lane(classes)), dtype=np.float32)
-        dense[:, :classes] = self.weights
         features = make_features(rows, encoding.starts, self.pairs, self.triples, self.with_tokens)
-        return log_normalise(features.multiply(dense)[:, :classes] + rows.text_logits)
+        return log_normalise(features.multiply(self._lanes)[:, : self.weights.shape[1]] + rows.text_logits)
+
+    @cached_property
+    def _lanes(self) -> Array:
+        """The weights as products read them, laid out once instead of for each answer."""
+        return pad_columns(self.weights)
 
 
 @register_record("SlopeMember", axes={"weights": "vc", "slopes": "dc"})
@@ -136,6 +140,5 @@ Member = BaseRateMember | LinearMember | SlopeMember | GaussianMember
 
 def look_up_codes(table: Array, codes: Array, starts: Array) -> Array:
     """(rows, classes): the sums over the columns of ``table`` (classes, all codes); code -1 adds nothing."""
-    dense = np.zeros((table.shape[1], pad_to_lane(len(table))), dtype=np.float32)
-    dense[:, : len(table)] = table.T
+    dense = pad_columns(table.T)
     return np.asarray(make_one_hot(codes, starts).multiply(dense)[:, : len(table)], dtype=float)

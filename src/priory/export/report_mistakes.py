@@ -31,7 +31,7 @@ def describe_mistakes(
     worst = wrong[np.argsort(-scores.surprise[wrong], kind="stable")][:MAX_REPORT_MISTAKES]
     how = "Rows whose true class was called least probable; a wrong label is often among them. Rows are counted from 0."
     if isinstance(model, ExplainingModel):
-        how += " The evidence is that of the model without the row, before corrections." if learned else ""
+        how += " The evidence is that of the model without the row." if learned else ""
     return {
         "mistakes": [_describe_mistake(model, X, scores, int(row), learned, mark_safe) for row in worst],
         "mistakes_how": how,

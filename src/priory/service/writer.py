@@ -51,8 +51,8 @@ class _Ticket:
 class Writer:
     """A thread that carries out all changes of all models, in the order in which they arrive."""
 
-    def __init__(self, store: ModelStore, metrics: Metrics) -> None:
-        self._store, self._metrics = store, metrics
+    def __init__(self, store: ModelStore, metrics: Metrics | None = None) -> None:
+        self._store, self._metrics = store, metrics or Metrics()
         self._tickets: queue.Queue[_Ticket | None] = queue.Queue(MAX_WAITING_REQUESTS)
         self._next_number = store.journal.find_last_number() + 1
         self._may_log_hold_erased_rows = True  # of a service that was killed while it erased
