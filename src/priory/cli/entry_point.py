@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 import warnings
+from contextlib import suppress
 from typing import NoReturn
 
 import click
@@ -141,5 +142,7 @@ def entry() -> NoReturn:
     for library in ("scipy", "pyarrow.compute"):
         LateModule(library).install()
     code = main()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # an error is told by the code that is there already
+            stream.flush()
     os._exit(code)  # all files are closed; taking the modules apart would take as long as the answer
