@@ -182,7 +182,7 @@ def _score_new_rows(models: Classifiers, parts: Iterator[tuple[dict[str, InputRo
     """The scores of each model on rows that none of them has learned; the rows need not fit into memory."""
     answers: dict[str, list[Array]] = {name: [] for name in models}
     found: list[Array] = []
-    for rows, labels in parts:
+    for rows, labels in read_ahead(parts):
         found.append(labels)
         for name, model in models.items():
             answers[name].append(model.predict_log_proba(rows[name]))

@@ -89,8 +89,9 @@ class Predictions:
         return self._predict_chunks(numbers=True)
 
     def _predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
-        for chunk in read_ahead(self._rows.read_chunks(self._rows.names)):
-            yield self._predict_chunk(chunk, numbers)
+        chunks = read_ahead(self._rows.read_chunks(self._rows.names))
+        for chunk, rows in read_ahead((chunk, self._columns.read(chunk)) for chunk in chunks):
+            yield self._predict_chunk(chunk, rows, numbers)
         if self.n_unknown_labels:
             self._callbacks.notify(
                 f"{format_count(self.n_unknown_labels, 'cell')} with a label that the model has never seen; "
@@ -113,8 +114,7 @@ class Predictions:
         file_format = find_output_format(path, file_format)
         write_batches(self._predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
 
-    def _predict_chunk(self, chunk: RowChunk, numbers: bool) -> pa.RecordBatch:
-        rows = self._columns.read(chunk)
+    def _predict_chunk(self, chunk: RowChunk, rows: Table | PackedDocuments, numbers: bool) -> pa.RecordBatch:
         self.n_unknown_labels += count_unknown_labels(self._model, rows)
         log_proba = self._model.predict_log_proba(rows)  # (rows, classes)
         batch = self._convert_numbers(chunk.batch, rows) if numbers and isinstance(rows, Table) else chunk.batch

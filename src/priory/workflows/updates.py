@@ -13,6 +13,7 @@ from priory.errors import FileBusyError, NotLearnedError
 from priory.sources import FileRows, ReadOptions
 from priory.sources.chunk import RowPlaces
 from priory.sources.column_types import ColumnOptions, InputRows
+from priory.sources.prefetch import read_ahead
 from priory.storage import Updated, updating
 from priory.workflows.callbacks import SILENT, Callbacks
 from priory.workflows.model_files import (
@@ -102,7 +103,7 @@ def learn(
             count = _learn_new_model(file, model, rows, column_options, callbacks)
         else:
             trained, count = check_model_type(file.model, model), 0
-            for part, labels in _read_known_rows(trained, rows, column_options, callbacks):
+            for part, labels in read_ahead(_read_known_rows(trained, rows, column_options, callbacks)):
                 trained.partial_fit(part, labels)
                 count += len(labels)
         refresh_corrections(file.model, refresh_from, read, fill_target(file.model, column_options), callbacks)
