@@ -264,7 +264,11 @@ def measure(name: str, kind: str, workers: int, folder: Path) -> dict[str, float
 
 
 def describe_ratio(ratio: float) -> str:
-    return f"{ratio:.1f}x"
+    return f"{ratio:.1f}x" if 0 < ratio < math.inf else "one took too long"
+
+
+def describe_seconds(seconds: float) -> str:
+    return f"{seconds:.2f}" if seconds < math.inf else f"more than {MAX_SECONDS:.0f}"
 
 
 def write_report(folder: Path, copies: int, rows: int, engines: list[str]) -> str:
@@ -288,7 +292,9 @@ def write_report(folder: Path, copies: int, rows: int, engines: list[str]) -> st
         for engine in engines:
             found[kind, PEERS[engine], 2] = measure(PEERS[engine], kind, 2, folder)
     for (kind, name, workers), result in found.items():
-        lines.append(f"| {kind} | {name} | {workers} | {result['seconds']:.2f} | {result['megabytes']:.0f} |")
+        lines.append(
+            f"| {kind} | {name} | {workers} | {describe_seconds(result['seconds'])} | {result['megabytes']:.0f} |"
+        )
     seconds = {key: result["seconds"] for key, result in found.items()}
     lines += ["", "| ratio | texts | table |", "|---|---|---|"]
     ratios = {
@@ -319,9 +325,8 @@ def write_report(folder: Path, copies: int, rows: int, engines: list[str]) -> st
     )
     for name, title in bounds:
         result = measure(name, "words", 2, folder)
-        lines.append(
-            f"| {title} | {result['seconds']:.2f} | {result['megabytes']:.0f} | {result['more_megabytes']:.0f} |"
-        )
+        cells = [describe_seconds(result["seconds"]), f"{result['megabytes']:.0f}", f"{result['more_megabytes']:.0f}"]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -56,11 +56,12 @@ def test_parquet_is_read_from_urls(run, here):
     memory = fsspec.filesystem("memory")
     memory.put(str(here) + "/*.parquet", "/mail/")
     assert train(run, "memory://mail/*.parquet", "label") == expected
-    pytest.importorskip("dask", reason="Dask is not installed: pip install 'priory[dask]'")
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'priory[dask]'")
     assert train(run, "memory://mail", "label", "--engine", "dask") == expected
 
 
 def test_mistakes_are_explained(run, here):
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'priory[dask]'")
     write_parts(make_texts().assign(label=pd.Series([None] * 700, dtype=object)), here)
     for given, problem in {
         ("*.parquet", "--scheduler", "127.0.0.1:1"): "--scheduler is the cluster of --engine dask; use both",
