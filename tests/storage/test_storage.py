@@ -299,6 +299,9 @@ def test_a_new_file_has_only_exact_sums(tmp_path):
     X, y, _ = EARLIER["numbers"]
     pr.save(clone(pr.load(ROOT / "tests" / "models" / "numbers.priory")).fit(X, y), tmp_path / "model.priory")
     assert pr.storage.inspect(tmp_path / "model.priory").rounded == []
+    rows, labels = pr.data.inbox()
+    pr.save(pr.NaiveBayes().fit(rows, labels), tmp_path / "model.priory")  # texts, and corrections with their words
+    assert pr.storage.inspect(tmp_path / "model.priory").rounded == []
 
 
 def test_corrections_of_an_earlier_version_are_dropped_with_a_warning():

@@ -189,7 +189,7 @@ def _iterate_children(value: object) -> Iterator[object]:
 def _has_rounded_sums(record: StoredObject) -> bool:
     """Whether the sums of a record are arrays of doubles, where this version keeps exact sums."""
     found = find_class(record.name)
-    if found is None or found.upgrade is None:
+    if found is None or found.upgrade is None or not issubclass(found.cls, Statistics):
         return False
     return not any(isinstance(value, StoredObject) for value in record.fields.values())
 
