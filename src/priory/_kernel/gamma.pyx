@@ -9,29 +9,23 @@ cdef double FAR = 10.0  # from here on the asymptotic series is as good as a flo
 
 
 def log_gamma(const double[::1] x):
-    cdef double[::1] out = np.empty(x.shape[0])
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(x.shape[0]):
-            out[i] = lgamma(x[i])
-    return np.asarray(out)
+    return map_cells(lgamma, x)
 
 
 def digamma(const double[::1] x):
-    cdef double[::1] out = np.empty(x.shape[0])
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(x.shape[0]):
-            out[i] = one_digamma(x[i])
-    return np.asarray(out)
+    return map_cells(one_digamma, x)
 
 
 def trigamma(const double[::1] x):
+    return map_cells(one_trigamma, x)
+
+
+cdef object map_cells(double (*function)(double) noexcept nogil, const double[::1] x):
     cdef double[::1] out = np.empty(x.shape[0])
     cdef Py_ssize_t i
     with nogil:
         for i in range(x.shape[0]):
-            out[i] = one_trigamma(x[i])
+            out[i] = function(x[i])
     return np.asarray(out)
 
 
