@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from priory._kernel import text as compiled
 from priory._kernel import text_reference as reference
+from priory.bag_of_words.sparse_counts import SparseCounts
 from priory.bag_of_words.token_counts import count_tokens, make_empty_token_counts
 from priory.bag_of_words.tokenizer import Tokenizer
 
@@ -15,9 +17,15 @@ DOCUMENTS = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 ROWS = st.lists(st.tuples(DOCUMENTS, st.integers(0, 1)), min_size=1, max_size=12)
 
 
-def open_counter(twin, tokenizer, words):
+OPEN_COUNTERS = pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+
+
+def open_counter(twin, tokenizer, words, sparse=False):
     split = tokenizer.analyzer == "word"
-    return twin.OpenCounter(2, words.arena, words.ends, np.ascontiguousarray(words.counts), split)
+    if not sparse:
+        return twin.OpenCounter(2, words.arena, words.ends, np.ascontiguousarray(words.counts), split)
+    counts = SparseCounts.from_csr(csr_array(words.counts))
+    return twin.SparseOpenCounter(2, words.arena, words.ends, counts.ends, counts.classes, counts.values, split)
 
 
 def rule_of(twin, tokenizer):
@@ -29,16 +37,17 @@ def assert_counts(counter, words):
     assert counter.totals.tolist() == words.counts.sum(axis=0).tolist()
 
 
+@OPEN_COUNTERS
 @pytest.mark.parametrize("twin", [compiled, reference], ids=["compiled", "reference"])
 @pytest.mark.parametrize("ngram_range", [(1, 1), (1, 3), (2, 2)])
 @pytest.mark.parametrize("once", [True, False])
 @settings(max_examples=20)
 @given(before=ROWS, after=ROWS)
-def test_counts_are_those_of_a_record_whatever_came_and_went(twin, ngram_range, once, before, after):
+def test_counts_are_those_of_a_record_whatever_came_and_went(twin, sparse, ngram_range, once, before, after):
     tokenizer = Tokenizer(ngram_range=ngram_range)
     group = np.array([label for _, label in before])
     words = count_tokens([text for text, _ in before], group, 2, tokenizer, binary=once)
-    counter, rule = open_counter(twin, tokenizer, words), rule_of(twin, tokenizer)
+    counter, rule = open_counter(twin, tokenizer, words, sparse), rule_of(twin, tokenizer)
     assert_counts(counter, words)
     for text, label in after:
         counter.learn(text, rule, label, once)
@@ -56,22 +65,24 @@ def test_counts_are_those_of_a_record_whatever_came_and_went(twin, ngram_range, 
         np.testing.assert_allclose(scores, expected[0], rtol=1e-13)
 
 
+@OPEN_COUNTERS
 @pytest.mark.parametrize("twin", [compiled, reference], ids=["compiled", "reference"])
-def test_what_was_not_learned_is_not_forgotten_and_nothing_changes(twin):
+def test_what_was_not_learned_is_not_forgotten_and_nothing_changes(twin, sparse):
     tokenizer = Tokenizer()
     words = count_tokens(["win cash", "cash now"], np.array([0, 1]), 2, tokenizer)
-    counter, rule = open_counter(twin, tokenizer, words), rule_of(twin, tokenizer)
+    counter, rule = open_counter(twin, tokenizer, words, sparse), rule_of(twin, tokenizer)
     assert not counter.forget("win now", rule, 0, True)  # "now" is of the other class
     assert not counter.forget("win zebra", rule, 0, True)  # "zebra" of none
     assert not counter.forget("cash cash", rule, 0, False)  # once, not twice
     assert_counts(counter, words)
 
 
+@OPEN_COUNTERS
 @pytest.mark.parametrize("twin", [compiled, reference], ids=["compiled", "reference"])
-def test_known_tokens_are_found_by_their_numbers(twin):
+def test_known_tokens_are_found_by_their_numbers(twin, sparse):
     tokenizer = Tokenizer(ngram_range=(1, 2))
     words = count_tokens(["win cash", "cash now"], np.array([0, 1]), 2, tokenizer)
-    counter, rule = open_counter(twin, tokenizer, words), rule_of(twin, tokenizer)
+    counter, rule = open_counter(twin, tokenizer, words, sparse), rule_of(twin, tokenizer)
     nodes, times = counter.find("cash now! cash?", rule)
     name = dict(zip(counter.first_nodes.tolist(), words.tokens(), strict=True))
     assert {name[node]: n for node, n in zip(nodes.tolist(), times.tolist(), strict=True)} == {
@@ -81,25 +92,28 @@ def test_known_tokens_are_found_by_their_numbers(twin):
     }
 
 
+@OPEN_COUNTERS
 @pytest.mark.parametrize("twin", [compiled, reference], ids=["compiled", "reference"])
-def test_a_counter_of_nothing_learns(twin):
+def test_a_counter_of_nothing_learns(twin, sparse):
     tokenizer = Tokenizer()
-    counter = open_counter(twin, tokenizer, make_empty_token_counts(2))
+    counter = open_counter(twin, tokenizer, make_empty_token_counts(2), sparse)
     counter.learn(b"win caf\xc3\xa9", rule_of(twin, tokenizer), 1, True)
     assert (counter.n_used, counter.totals.tolist()) == (2, [0.0, 2.0])
 
 
-def test_text_that_is_not_utf8_changes_nothing():
+@OPEN_COUNTERS
+def test_text_that_is_not_utf8_changes_nothing(sparse):
     tokenizer = Tokenizer()
-    counter = open_counter(compiled, tokenizer, make_empty_token_counts(2))
+    counter = open_counter(compiled, tokenizer, make_empty_token_counts(2), sparse)
     with pytest.raises(UnicodeError):
         counter.learn(b"win caf\xe9 cash", rule_of(compiled, tokenizer), 1, True)
     assert counter.n_used == 0
 
 
-def test_fractions_that_are_forgotten_leave_no_rest():
+@OPEN_COUNTERS
+def test_fractions_that_are_forgotten_leave_no_rest(sparse):
     tokenizer = Tokenizer()
     words = count_tokens(["win", "win", "win"], np.zeros(3, int), 2, tokenizer, np.array([0.1, 0.2, 1.0]))
-    counter = open_counter(compiled, tokenizer, words)
+    counter = open_counter(compiled, tokenizer, words, sparse)
     assert counter.forget("win", rule_of(compiled, tokenizer), 0, True)
     assert not counter.forget("win", rule_of(compiled, tokenizer), 0, True)

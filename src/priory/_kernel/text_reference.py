@@ -318,6 +318,24 @@ class OpenCounter:
         return np.array([self.numbers[t] for t in known], dtype=np.int64), np.array([*known.values()], dtype=float)
 
 
+class SparseOpenCounter(OpenCounter):
+    """An `OpenCounter` of counts above zero, where there are many classes; those of a token end at ``entry_ends``."""
+
+    def __init__(
+        self,
+        n_classes: int,
+        arena: np.ndarray,
+        ends: np.ndarray,
+        entry_ends: np.ndarray,
+        classes: np.ndarray,
+        values: np.ndarray,
+        split: bool,
+    ) -> None:
+        counts = np.zeros((len(ends), n_classes))
+        counts[np.repeat(np.arange(len(ends)), np.diff(entry_ends, prepend=0)), classes] = values
+        super().__init__(n_classes, arena, ends, counts, split)
+
+
 def decode_tokens(arena: np.ndarray, ends: np.ndarray) -> list[str]:
     """The tokens as strings."""
     text = arena.tobytes()

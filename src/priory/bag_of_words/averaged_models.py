@@ -22,6 +22,7 @@ import numpy as np
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.models import TOKEN_ALPHA_GRID, BagOfWords, DocumentRows, TokenWeights
+from priory.bag_of_words.sparse_counts import make_dense_counts
 from priory.core.special_functions import betaln, expit, gammaln
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -146,7 +147,7 @@ class AveragedBag(BagOfWords):
             documents, entries = np.flatnonzero(setting_of_document == s), by_setting[cuts[s] : cuts[s + 1]]
             place, x = np.searchsorted(documents, rows.row[entries]), rows.x[entries]
             # The rates of the documents' own tokens, before and after they are left out: (entries, classes).
-            left = words.counts[rows.ids[entries]]
+            left = make_dense_counts(words.counts)[rows.ids[entries]]
             before = self.averaged_rates(self._clip_counts(left, exposure), exposure, self.count_log_odds(left))
             left[:, int(own_class)] -= x
             learned = np.asarray(left.any(axis=1))  # a token that no other document shows says nothing
@@ -284,5 +285,6 @@ def get_averaged_bag(model: str) -> type[AveragedBag]:
 def _group_equal_counts(words: BagCounts) -> tuple[Array, Array, Array]:
     """The distinct rows of counts (far fewer than tokens), the row of each token, and the number of tokens of each."""
     return words.derive(
-        "distinct counts", lambda w: np.unique(w.counts, axis=0, return_inverse=True, return_counts=True)
+        "distinct counts",
+        lambda w: np.unique(make_dense_counts(w.counts), axis=0, return_inverse=True, return_counts=True),
     )

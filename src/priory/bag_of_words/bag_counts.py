@@ -7,7 +7,15 @@ from typing import Self
 
 import numpy as np
 
-from priory.core.statistics import Statistics
+from priory.bag_of_words.sparse_counts import (
+    CountTable,
+    SparseCounts,
+    is_kept_sparse,
+    make_dense_counts,
+    move_classes,
+    subtract_tables,
+)
+from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 
 
@@ -18,20 +26,48 @@ class BagCounts(Statistics):
     """
 
     n: Array  # (classes,)
-    counts: Array  # (tokens, classes)
+    counts: CountTable  # (tokens, classes)
 
     def __len__(self) -> int:
         return len(self.counts)
 
     def regroup_classes(self, index: Array, size: int) -> Self:
-        n, counts = np.zeros(size), np.zeros((len(self), size))
-        n[index], counts[:, index] = self.n, self.counts
-        return self._replace_counts(n, counts)
+        n = np.zeros(size)
+        n[index] = self.n
+        return self._replace_counts(n, move_classes(self.counts, index, size))
+
+    def take_classes(self, classes: Array) -> Self:
+        index = np.full(len(self.n), -1)
+        index[classes] = np.arange(len(classes))
+        return self._replace_counts(self.n[classes], move_classes(self.counts, index, len(classes)))
 
     def pool_classes(self) -> Self:
-        return self._replace_counts(self.n.sum(keepdims=True), self.counts.sum(axis=1, keepdims=True))
+        return self._replace_counts(self.n.sum(keepdims=True), self.counts.sum(axis=1)[:, None])
 
-    def _replace_counts(self, n: Array, counts: Array) -> Self:
+    def __sub__(self, other: Self) -> Self:
+        total, part = self.align(other)
+        return self.check_subtraction(total, part)
+
+    def check_subtraction(self, total: Self, part: Self) -> Self:
+        n = subtract_counts(total.n, part.n)
+        return total._replace_counts(n, subtract_tables(total.counts, part.counts, 0.0, n))
+
+    def sort_content(self) -> Self:
+        """Return the record with its counts as they are kept for its number of classes."""
+        counts = self.counts
+        if isinstance(counts, SparseCounts) == is_kept_sparse(counts.shape[1]) or counts.shape[1] != len(self.n):
+            return self
+        if isinstance(counts, SparseCounts) and counts.find_fault():
+            return self
+        return self._replace_counts(self.n, move_classes(self.counts, np.arange(len(self.n)), len(self.n)))
+
+    def make_dense(self) -> Self:
+        """The record with its counts as an array, whatever the number of classes; error if that is too large."""
+        if not isinstance(self.counts, SparseCounts):
+            return self
+        return self.derive("dense", lambda words: words._replace_counts(words.n, make_dense_counts(words.counts)))
+
+    def _replace_counts(self, n: Array, counts: CountTable) -> Self:
         return replace(self, **{"n": n, "counts": counts})
 
     def take_columns(self, columns: Array) -> Self:

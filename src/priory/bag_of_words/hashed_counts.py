@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from priory._kernel import text as kernel
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_classes_and_weights, check_document_count
+from priory.bag_of_words.sparse_counts import CountTable
 from priory.bag_of_words.tokenizer import Tokenizer, map_document_shards
 from priory.core.machine import total_memory_bytes
 from priory.core.registration import register_record
@@ -30,10 +30,11 @@ DEFAULT_BUCKETS = 1 << 18
 class HashedCounts(BagCounts):
     """Documents of each class, and how often each class showed a token of each bucket; no word is kept."""
 
-    count_fields: ClassVar[tuple[str, ...]] = ("n", "counts")
-
     n: Array  # (classes,)
-    counts: Array  # (buckets, classes)
+    counts: CountTable  # (buckets, classes)
+
+    def find_fault(self) -> str | None:
+        return "a count is negative" if self.counts.min(initial=0.0) < 0 else None
 
 
 def count_hashed_tokens(

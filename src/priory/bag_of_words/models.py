@@ -17,7 +17,9 @@ import numpy as np
 import scipy
 
 from priory.bag_of_words.bag_counts import BagCounts
-from priory.core.logspace import log
+from priory.bag_of_words.sparse_counts import CountTable, SparseCounts
+from priory.bag_of_words.weight_tables import WeightTable, map_by_class, map_by_token, multiply_rows
+from priory.core.logspace import log, log_or_zero
 from priory.core.sparse_rows import SparseRows
 from priory.core.special_functions import gammaln
 from priory.core.typing import Array
@@ -29,7 +31,7 @@ TOKEN_ALPHA_GRID = 2.0 ** np.arange(-10, 3)
 class TokenWeights(NamedTuple):
     """The weights of a bag of words: one for each token and class, and a constant for each class."""
 
-    table: Array  # (tokens, classes)
+    table: WeightTable  # (tokens, classes)
     constant: Array  # (classes,)
 
 
@@ -104,14 +106,15 @@ class TokenDrawBag(BagOfWords):
 
     def compute_weights(self, words: BagCounts) -> TokenWeights:
         total = words.counts.sum(axis=0) + self.alpha * len(words)  # zero for a class without tokens and smoothing
-        return TokenWeights(log(words.counts + self.alpha) - _log_or_zero(total), np.zeros(words.counts.shape[1]))
+        table = map_by_class(words.counts, lambda count, mass: log(count + self.alpha) - log_or_zero(mass), total)
+        return TokenWeights(table, np.zeros(len(words.n)))
 
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         scores = _score_own_tokens_left_out(self.alpha, words, rows)
         # (classes,) and (documents,): tokens of each class, and the virtual tokens of the vocabulary that is left
         total, room = words.counts.sum(axis=0), self.alpha * (len(words) - rows.n_vanished)
         mass = rows.replace_own_class(total + room[:, None], total[rows.group] - rows.length + room)
-        return scores - rows.remaining_length[:, None] * np.log(mass)
+        return scores - rows.remaining_length[:, None] * log_or_zero(mass)
 
 
 @final
@@ -123,12 +126,13 @@ class BinaryBag(TokenDrawBag):
     def leave_exact_rows_out(self, words: BagCounts, rows: SparseRows, group: Array, tokens_vanish: bool) -> Array:
         """`leave_one_out` of documents whose tokens were all counted, compiled."""
         counts, sizes = words.counts, np.diff(rows.ends)
+        assert not isinstance(counts, SparseCounts)
         scores, remaining = rows.score_left_out(counts, group, np.ones(len(group)), self.alpha)
         total = counts.sum(axis=0)
         room = self.alpha * (len(words) - (sizes - remaining if tokens_vanish else np.zeros(len(group))))
         mass = total + room[:, None]
         mass[np.arange(len(group)), group] -= sizes
-        return scores - remaining[:, None] * np.log(mass)
+        return scores - remaining[:, None] * log_or_zero(mass)
 
 
 @final
@@ -143,25 +147,29 @@ class BernoulliBag(BagOfWords):
     binary = True
 
     def compute_weights(self, words: BagCounts) -> TokenWeights:
-        # Without smoothing, a token of every document cannot be absent: a large negative number instead of -inf, which
-        # still cancels where the token is present. Shape (tokens, classes).
-        lacking = np.maximum(log(words.n - words.counts + self.alpha), MIN_LOG_PROBABILITY)
-        constant = (lacking - log(words.n + 2 * self.alpha)).sum(axis=0)
-        return TokenWeights(log(words.counts + self.alpha) - lacking, constant)
+        def log_absent(count: Array, n: Array) -> Array:
+            # Without smoothing, a token of every document cannot be absent: a large negative number instead of -inf,
+            # which still cancels where the token is present.
+            return np.maximum(log(n - count + self.alpha), MIN_LOG_PROBABILITY)
+
+        absent = map_by_class(words.counts, lambda count, n: log_absent(count, n) - log(n + 2 * self.alpha), words.n)
+        table = map_by_class(words.counts, lambda count, n: log(count + self.alpha) - log_absent(count, n), words.n)
+        return TokenWeights(table, absent.sum(axis=0))
 
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         a, n, counts = self.alpha, words.n, words.counts
         own_n, seen = n[rows.group], counts[rows.ids, rows.own_class]  # (documents,), (entries,)
         # Present tokens: as in the full record, corrected in the own class, less the tokens that vanish.
-        lacking = np.log(n - counts + a)
-        scores = rows.matrix @ (np.log(counts + a) - lacking)
+        present = map_by_class(counts, lambda count, n: np.log(count + a) - np.log(n - count + a), n)
+        scores = multiply_rows(rows.matrix, present)
         rows.add_to_own_class(scores, rows.sum_by_document(np.log(seen - rows.x + a) - np.log(seen + a)))
         gone = np.log(a) - rows.replace_own_class(np.log(n + a), np.log(own_n - 1 + a))
         scores -= rows.n_alone[:, None] * gone
         # Absent tokens: in the own class one document less lacks each of them, except those the document shows.
-        fewer = _log_or_zero(n - 1 - counts + a)
+        lacking = map_by_class(counts, lambda count, n: np.log(n - count + a), n)
+        fewer = map_by_class(counts, lambda count, n: log_or_zero(n - 1 - count + a), n)
         own = fewer.sum(axis=0)[rows.group] + rows.sum_by_document(
-            np.log(n[rows.own_class] - seen + a) - fewer[rows.ids, rows.own_class]
+            np.log(n[rows.own_class] - seen + a) - log_or_zero(n[rows.own_class] - 1 - seen + a)
         )
         absent = rows.replace_own_class(lacking.sum(axis=0), own)
         absent -= rows.n_vanished[:, None] * rows.replace_own_class(np.log(n + a), np.log(own_n - 1 + a))
@@ -174,8 +182,9 @@ class PoissonBag(BagOfWords):
     """Occurrences at a rate for each class: λ = (count + alpha) / (n + 1) a document."""
 
     def compute_weights(self, words: BagCounts) -> TokenWeights:
-        rate = (words.counts + self.alpha) / (words.n + 1)
-        return TokenWeights(log(rate), -rate.sum(axis=0))
+        rates = map_by_class(words.counts, lambda count, n: (count + self.alpha) / (n + 1), words.n)
+        table = map_by_class(words.counts, lambda count, n: log((count + self.alpha) / (n + 1)), words.n)
+        return TokenWeights(table, -rates.sum(axis=0))
 
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         scores = _score_own_tokens_left_out(self.alpha, words, rows)
@@ -193,18 +202,23 @@ class ComplementBag(BagOfWords):
     uses_class_prior = False
 
     def compute_weights(self, words: BagCounts) -> TokenWeights:
-        others = words.counts.sum(axis=1, keepdims=True) - words.counts + self.alpha
-        # Without smoothing, a token that no other class shows rules them all out: a large number instead of infinity.
-        fit = np.maximum(log(others), MIN_LOG_PROBABILITY)  # (tokens, classes)
-        return TokenWeights(_log_or_zero(others.sum(axis=0)) - fit, np.zeros(words.counts.shape[1]))
+        def log_fit(count: Array, whole: Array) -> Array:
+            # Without smoothing, a token that no other class shows rules them all out: a large number, not infinity.
+            return np.maximum(log(whole - count + self.alpha), MIN_LOG_PROBABILITY)
+
+        whole = words.counts.sum(axis=1)
+        others = map_by_token(words.counts, lambda count, whole: whole - count + self.alpha, whole).sum(axis=0)
+        table = map_by_token(words.counts, lambda count, whole: -log_fit(count, whole), whole)
+        return TokenWeights(table + log_or_zero(others), np.zeros(len(words.n)))
 
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         counts, a = words.counts, self.alpha
-        others = counts.sum(axis=1, keepdims=True) - counts + a
-        scores = -(rows.matrix @ np.log(others))
+        whole = counts.sum(axis=1)
+        log_others = map_by_token(counts, lambda count, whole: np.log(whole - count + a), whole)
+        scores = -multiply_rows(rows.matrix, log_others)
         # The complements of other classes lose the document; the complement of its own class never had it.
         for c in range(counts.shape[1]):
-            complement = others[rows.ids, c]  # (entries,)
+            complement = (whole + a)[rows.ids] - counts[rows.ids, np.full(len(rows.ids), c)]  # (entries,)
             lost = np.where(rows.own_class == c, 0.0, rows.x)
             scores[:, c] += rows.sum_by_document(rows.x * (np.log(complement) - np.log(complement - lost)))
         scores += (rows.alone_length * np.log(a))[:, None]
@@ -213,7 +227,7 @@ class ComplementBag(BagOfWords):
         mass = rows.replace_own_class(
             everything - rows.length[:, None] - total + room[:, None], everything - total[rows.group] + room
         )
-        return scores + rows.remaining_length[:, None] * np.log(mass)
+        return scores + rows.remaining_length[:, None] * log_or_zero(mass)
 
 
 BAG_MODELS: dict[str, type[BagOfWords]] = {
@@ -225,9 +239,10 @@ BAG_MODELS: dict[str, type[BagOfWords]] = {
 }
 
 
-def log_dirichlet_evidence(counts: Array, alphas: Array) -> Array:
+def log_dirichlet_evidence(counts: CountTable, alphas: Array) -> Array:
     """For each alpha the log probability of tokens with these counts (tokens, classes), a Dirichlet for each class."""
-    values, times = np.unique(counts[counts > 0], return_counts=True)  # equal counts add the same
+    positive = counts.values if isinstance(counts, SparseCounts) else counts[counts > 0]
+    values, times = np.unique(positive, return_counts=True)  # equal counts add the same
     drawn = (gammaln(values + alphas[:, None]) - gammaln(alphas)[:, None]) @ times  # (alphas,)
     mass = alphas[:, None] * max(len(counts), 1)  # (alphas, 1)
     return np.asarray(drawn + (gammaln(mass) - gammaln(mass + counts.sum(axis=0))).sum(axis=1))
@@ -235,16 +250,8 @@ def log_dirichlet_evidence(counts: Array, alphas: Array) -> Array:
 
 def _score_own_tokens_left_out(alpha: float, words: BagCounts, rows: DocumentRows) -> Array:
     """(documents, classes): ``Σ x log(count + alpha)`` over the tokens that stay, without the document's own counts."""
-    logs = np.log(words.counts + alpha)  # (tokens, classes)
-    scores = rows.matrix @ logs
+    scores = multiply_rows(rows.matrix, map_by_class(words.counts, lambda count: np.log(count + alpha)))
     # In the own class the counts are smaller by x; tokens that vanish have only alpha left, in every class.
     seen = words.counts[rows.ids, rows.own_class]
-    rows.add_to_own_class(
-        scores, rows.sum_by_document(rows.x * (np.log(seen - rows.x + alpha) - logs[rows.ids, rows.own_class]))
-    )
+    rows.add_to_own_class(scores, rows.sum_by_document(rows.x * (np.log(seen - rows.x + alpha) - np.log(seen + alpha))))
     return scores - (rows.alone_length * np.log(alpha))[:, None]
-
-
-def _log_or_zero(x: Array) -> Array:
-    """log x, and zero where x is not positive."""
-    return np.log(np.where(x > 0, x, 1.0))

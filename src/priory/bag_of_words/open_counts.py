@@ -15,6 +15,7 @@ from priory._kernel import text as kernel
 from priory.bag_of_words.documents import Document
 from priory.bag_of_words.models import BagOfWords, ComplementBag, PoissonBag, TokenDrawBag
 from priory.bag_of_words.single_texts import SingleTextReader
+from priory.bag_of_words.sparse_counts import SparseCounts
 from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer
@@ -52,7 +53,7 @@ class OpenCounts:
         tokenizer = model.vocabulary.tokenizer
         self.bag = model.build_bag(records)
         self.reader = SingleTextReader(tokenizer)
-        self.kernel = open_kernel(counts.arena, counts.ends, counts.counts, tokenizer)
+        self.kernel = open_counts(counts, tokenizer)
         self.finish = FINISH[next(kind for kind in FINISH if isinstance(self.bag, kind))]
 
     @staticmethod
@@ -88,6 +89,15 @@ class OpenCounts:
         return self.finish(sums, length, self.bag, self.kernel, n)
 
 
+def open_counts(words: TokenCounts, tokenizer: Tokenizer) -> kernel.OpenCounter:
+    """Counts of tokens opened for single documents."""
+    counts = words.counts
+    if not isinstance(counts, SparseCounts):
+        return open_kernel(words.arena, words.ends, counts, tokenizer)
+    entries = counts.ends, counts.classes, counts.values
+    return kernel.SparseOpenCounter(counts.n_classes, words.arena, words.ends, *entries, tokenizer.analyzer == "word")
+
+
 def open_kernel(arena: Array, ends: Array, counts: Array, tokenizer: Tokenizer) -> kernel.OpenCounter:
     """Counts of tokens (tokens, classes) opened for single documents."""
     table = np.ascontiguousarray(counts, dtype=float)
@@ -95,6 +105,8 @@ def open_kernel(arena: Array, ends: Array, counts: Array, tokenizer: Tokenizer) 
 
 
 def _finish_token_draws(sums: Array, length: float, bag: BagOfWords, counts: Sums, n: Array) -> Array:
+    if not length:  # there may be no tokens at all
+        return sums
     return np.asarray(sums - length * np.log(counts.totals + bag.alpha * counts.n_used))
 
 
@@ -104,6 +116,8 @@ def _finish_poisson(sums: Array, length: float, bag: BagOfWords, counts: Sums, n
 
 
 def _finish_complement(sums: Array, length: float, bag: BagOfWords, counts: Sums, n: Array) -> Array:
+    if not length:
+        return sums
     others = counts.totals.sum() - counts.totals + bag.alpha * counts.n_used
     return np.asarray(length * np.log(others) - sums)
 

@@ -21,9 +21,11 @@ from priory.bag_of_words.models import (
     TokenWeights,
     log_dirichlet_evidence,
 )
+from priory.bag_of_words.sparse_counts import SparseCounts
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.bag_of_words.vocabulary import Vocabulary
+from priory.bag_of_words.weight_tables import silence_tokens
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import ROW_SUM_TOLERANCE
 from priory.core.typing import Array
@@ -103,12 +105,21 @@ class TextModel:
         """The counts of the tokens in use."""
         return self.vocabulary.select_counts(records)
 
+    def _prepare_counts(self, records: TextRecords) -> BagCounts:
+        """The counts of the tokens in use as the bag of words reads them.
+
+        Zeros that are not kept must be worth the same in all classes but for a constant: not if they are impossible
+        (no smoothing), nor if a token's other counts decide what they are worth (averaging).
+        """
+        counts = self.select_counts(records)
+        return counts.make_dense() if self.average or self.alpha == 0 else counts
+
     def choose_alpha(self, records: TextRecords) -> float:
         """The smoothing as declared, or the one with the largest evidence."""
         if self.alpha != "evidence":
             return float(self.alpha)
         bag = self._bag_class()
-        return self.select_counts(records).derive("alpha", bag.choose_alpha, bag)
+        return self._prepare_counts(records).derive("alpha", bag.choose_alpha, bag)
 
     def build_bag(self, records: TextRecords) -> BagOfWords:
         """The bag of words with its smoothing."""
@@ -123,13 +134,13 @@ class TextModel:
 
         def compute_weights(counts: BagCounts) -> TokenWeights:
             table, constant = bag.compute_weights(counts)
-            return TokenWeights(np.where(counts.counts.any(axis=1, keepdims=True), table, 0.0), constant)
+            return TokenWeights(silence_tokens(table, counts.counts), constant)
 
-        return self.select_counts(records).derive("weights", compute_weights, bag)
+        return self._prepare_counts(records).derive("weights", compute_weights, bag)
 
     def inclusion_probability(self, records: TextRecords) -> dict[str, float]:
         """For each token (or bucket) in use the probability that it depends on the class."""
-        counts = self.select_counts(records)
+        counts = self.select_counts(records).make_dense()
         bag = get_averaged_bag(self.model)(self.choose_alpha(records))
         return dict(zip(self.vocabulary.name_tokens(counts), bag.inclusion_probability(counts).tolist(), strict=True))
 
@@ -162,9 +173,10 @@ class TextModel:
         """The scores of learned documents, each from the records without it: (documents, classes)."""
         if not self.leaves_out_in_closed_form:
             return self._leave_one_out_by_subtraction(records, documents, group)
-        bag, counts = self.build_bag(records), self.select_counts(records)
+        bag, counts = self.build_bag(records), self._prepare_counts(records)
         indptr, ids, occurrences = self.vocabulary.encode(documents, counts)
-        if isinstance(bag, BinaryBag) and not getattr(counts, "missed", 0.0):
+        is_exact = not getattr(counts, "missed", 0.0)
+        if isinstance(bag, BinaryBag) and is_exact and not isinstance(counts.counts, SparseCounts):
             rows = SparseRows(indptr.astype(np.int64), ids.astype(np.int32), None, len(counts))
             return bag.leave_exact_rows_out(counts, rows, group, self.vocabulary.grows)
         x = np.ones(len(ids)) if bag.binary else occurrences

@@ -15,6 +15,7 @@ from priory.bag_of_words.documents import (
     drop_empty_documents,
     find_nonempty_documents,
 )
+from priory.bag_of_words.sparse_counts import CountTable, count_entries
 from priory.bag_of_words.token_order import find_token_order, is_sorted_vocabulary
 from priory.core.content_hash import scramble_bits
 from priory.core.registration import register_record
@@ -148,15 +149,10 @@ class TokenBags:
         kept = columns >= 0
         return np.append(0, np.cumsum(kept))[self.indptr], columns[kept], self.occurrences[kept]
 
-    def count_by_class(self, group: Array, groups: int, weight: Array | None, binary: bool, tokens: int) -> Array:
+    def count_by_class(self, group: Array, groups: int, weight: Array | None, binary: bool, tokens: int) -> CountTable:
         """(tokens, classes): the occurrences of each token in the documents of each class, or the documents."""
         values = np.ones(len(self.ids)) if binary else self.occurrences
-        rows = scipy.sparse.csr_array((values, self.ids, self.indptr), shape=(len(self), tokens))
-        classes = scipy.sparse.csr_array(
-            (np.ones(len(self)) if weight is None else weight, group, np.arange(len(self) + 1)),
-            shape=(len(self), groups),
-        )
-        return np.asarray((rows.T @ classes).toarray())
+        return count_entries(self.indptr, self.ids, values, group, weight, (tokens, groups))
 
     def hash_documents(self) -> Array:
         """(documents,): a 64-bit hash of each, the same on every machine."""

@@ -10,7 +10,21 @@ import numpy as np
 
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
-from priory.bag_of_words.documents import Document
+from priory.bag_of_words.documents import (
+    Document,
+    DocumentBatch,
+    check_classes_and_weights,
+    check_document_count,
+    iter_document_batches,
+)
+from priory.bag_of_words.sparse_counts import (
+    CountTable,
+    count_entries,
+    is_kept_sparse,
+    make_empty_table,
+    spread_tokens,
+    subtract_tables,
+)
 from priory.bag_of_words.token_bags import TokenBags
 from priory.bag_of_words.token_order import find_token_order, insert_tokens, is_sorted_vocabulary, locate_tokens
 from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer, is_valid_vocabulary
@@ -43,7 +57,7 @@ class TokenCounts(BagCounts):
     n: Array  # (classes,)
     arena: Array  # uint8
     ends: Array  # int64
-    counts: Array  # (tokens, classes)
+    counts: CountTable  # (tokens, classes)
     missed: float = 0.0
 
     def find_fault(self) -> str | None:
@@ -64,8 +78,10 @@ class TokenCounts(BagCounts):
         return self.take_tokens(find_token_order(self.arena, self.ends))
 
     def sort_content(self) -> TokenCounts:
-        """Return the record with its tokens sorted, unless they cannot be tokens."""
-        return self.sort_tokens() if is_valid_vocabulary(self.arena, self.ends) else self
+        """Return the record as it is kept, with its tokens sorted, unless they cannot be tokens."""
+        if not is_valid_vocabulary(self.arena, self.ends) or len(self.counts) != len(self.ends):
+            return self
+        return super().sort_content().sort_tokens()
 
     def index(self, analyzer: str = "word") -> TokenIndex:
         """An index for looking up tokens: the column of a token is its row in the counts."""
@@ -110,8 +126,7 @@ class TokenCounts(BagCounts):
 
     def _spread_counts(self, arena: Array, ends: Array, rows: Array, missed: float) -> TokenCounts:
         """The record over more tokens, its own at ``rows``."""
-        counts = np.zeros((len(ends), self.counts.shape[1]))
-        counts[rows] = self.counts
+        counts = spread_tokens(self.counts, rows, len(ends))
         return replace(self, arena=arena, ends=ends, counts=counts, missed=missed)
 
     def check_subtraction(self, total: TokenCounts, part: TokenCounts) -> TokenCounts:
@@ -120,19 +135,18 @@ class TokenCounts(BagCounts):
         Where tokens were dropped while learning, up to ``missed`` occurrences of ``part`` may be gone already.
         """
         n = subtract_counts(total.n, part.n)
-        kept = np.where(part.counts <= total.counts + total.missed, np.minimum(part.counts, total.counts), part.counts)
         try:
-            counts = subtract_counts(total.counts, kept)
+            counts = subtract_tables(total.counts, part.counts, total.missed, n)
         except NotLearnedError as error:
             row, group = error.index
-            token = self.take_tokens(np.array([row])).tokens()[0]
+            token = total.take_tokens(np.array([row])).tokens()[0]
             message = str(error).split(" (cell")[0]
             raise NotLearnedError(
                 f"{message} of {token!r}: only what was learned can be forgotten.",
                 (group, row),
                 subject=f"token {token!r}",
             ) from None
-        return replace(self, n=n, counts=np.where(n == 0, 0.0, counts)).drop_absent_tokens()
+        return replace(total, n=n, counts=counts).drop_absent_tokens()
 
     def drop_rare_tokens(self, max_tokens: int) -> TokenCounts:
         """The record of the ``max_tokens`` most frequent tokens; ``missed`` says how much the others can have had.
@@ -208,23 +222,62 @@ def count_tokens(
     >>> words.tokens(), words.counts.tolist()
     (['cash', 'later', 'now', 'win'], [[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     """
-    classes = np.asarray(group, dtype=np.int32)
-    counter = reading.TokenCounter(groups, tokenizer or Tokenizer(), binary, max_tokens)
+    classes, rule = np.asarray(group, dtype=np.int32), tokenizer or Tokenizer()
+    if is_kept_sparse(groups):
+        return _count_many_classes(documents, classes, groups, rule, weight, binary, max_tokens)
+    counter = reading.TokenCounter(groups, rule, binary, max_tokens)
     counter.add(documents, classes, weight)
     arena, ends, counts, missed = counter.result()
-    n = np.bincount(classes, None if weight is None else np.asarray(weight, dtype=float), groups).astype(float)
-    return TokenCounts(n, arena, ends, counts, missed).sort_tokens()
+    return TokenCounts(_count_documents(classes, weight, groups), arena, ends, counts, missed).sort_tokens()
+
+
+def _count_many_classes(
+    documents: Iterable[Document],
+    group: Array,
+    groups: int,
+    tokenizer: Tokenizer,
+    weight: Array | None,
+    binary: bool,
+    max_tokens: int | None,
+) -> TokenCounts:
+    """The statistics of labelled texts of many classes: batches are read as bags of tokens, counted and added."""
+    classes, weights = check_classes_and_weights(group, groups, weight)
+    total, read = make_empty_token_counts(groups), 0
+    for start, batch in iter_document_batches(documents, tokenizer.lowercase):
+        read = start + len(batch)
+        check_document_count(max(read, len(classes)), classes)
+        some, own = classes[start:read], None if weights is None else weights[start:read]
+        arena, ends, (indptr, ids, occurrences) = read_tokens(batch, tokenizer)
+        values = np.ones(len(ids)) if binary else occurrences
+        counts = count_entries(indptr, ids, values, some, own, (len(ends), groups))
+        part = TokenCounts(_count_documents(some, own, groups), arena, ends, counts).drop_absent_tokens()
+        total = total + part
+        if max_tokens is not None:
+            total = total.drop_rare_tokens(max_tokens)
+    check_document_count(read, classes)
+    return total
+
+
+def read_tokens(documents: DocumentBatch, tokenizer: Tokenizer) -> tuple[Array, Array, tuple[Array, Array, Array]]:
+    """The tokens of some texts, sorted, and the texts as sparse rows of them: ``(indptr, ids, occurrences)``."""
+    counts = count_tokens(documents, np.zeros(len(documents)), 1, tokenizer)
+    rows = reading.encode_documents(documents, counts.index(tokenizer.analyzer), tokenizer)
+    return counts.arena, counts.ends, rows
+
+
+def _count_documents(group: Array, weight: Array | None, groups: int) -> Array:
+    """(classes,): the weight of the documents of each class."""
+    return np.bincount(group, None if weight is None else np.asarray(weight, dtype=float), groups).astype(float)
 
 
 def count_bags(bags: TokenBags, group: Array, groups: int, weight: Array | None, *, binary: bool = True) -> TokenCounts:
     """The statistics of labelled texts that were read already."""
     if not len(bags):
         return make_empty_token_counts(groups)
-    n = np.bincount(group, weight, groups).astype(float)
     counts = bags.count_by_class(group, groups, weight, binary, len(bags.ends))
-    return TokenCounts(n, bags.arena, bags.ends, counts).drop_absent_tokens()
+    return TokenCounts(_count_documents(group, weight, groups), bags.arena, bags.ends, counts).drop_absent_tokens()
 
 
 def make_empty_token_counts(groups: int) -> TokenCounts:
     """The record of no documents: adding it changes nothing."""
-    return TokenCounts(np.zeros(groups), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros((0, groups)))
+    return TokenCounts(np.zeros(groups), np.zeros(0, np.uint8), np.zeros(0, np.int64), make_empty_table(0, groups))

@@ -21,9 +21,11 @@ from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import DocumentBatch
 from priory.bag_of_words.hashed_counts import HashedCounts
+from priory.bag_of_words.sparse_counts import count_entries, is_kept_sparse, make_empty_table, spread_tokens
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags, count_letters
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer
+from priory.bag_of_words.weight_tables import SparseTable, WeightTable, multiply_rows
 from priory.core.typing import Array
 from priory.errors import DataError, StaleModelError
 
@@ -46,13 +48,13 @@ class Vocabulary(ABC):
     def select_counts(self, records: tuple[BagCounts, ...]) -> BagCounts:
         """The counts of the tokens in use."""
 
-    def score(self, documents: AnyDocuments, counts: BagCounts, table: Array, binary: bool) -> Array:
+    def score(self, documents: AnyDocuments, counts: BagCounts, table: WeightTable, binary: bool) -> Array:
         """The sum of ``table[token]`` over the tokens in use of each document: (documents, classes)."""
-        if not isinstance(documents, TokenBags):
+        if not isinstance(documents, TokenBags) and not isinstance(table, SparseTable):
             return self.score_texts(documents, counts, table, binary)
         indptr, ids, occurrences = self.encode(documents, counts)
         values = np.ones(len(ids)) if binary else occurrences
-        return np.asarray(scipy.sparse.csr_array((values, ids, indptr), shape=(len(documents), len(table))) @ table)
+        return multiply_rows(scipy.sparse.csr_array((values, ids, indptr), shape=(len(documents), len(table))), table)
 
     def encode(self, documents: AnyDocuments, counts: BagCounts) -> tuple[Array, Array, Array]:
         """The documents as sparse rows ``(indptr, tokens, occurrences)`` over the tokens in use."""
@@ -202,8 +204,7 @@ class GrowingVocabulary(Vocabulary):
         return check_words_kept(counts).index("whole").find_columns(bags.arena, bags.ends)
 
     def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
-        counts = counting.count_tokens(documents, np.zeros(len(documents)), 1, self.tokenizer)
-        return counts.arena, counts.ends, self.encode_texts(documents, counts)
+        return counting.read_tokens(documents, self.tokenizer)
 
     def _index(self, counts: BagCounts) -> TokenIndex:
         return check_words_kept(counts).index(self.tokenizer.analyzer)
@@ -228,17 +229,15 @@ class FixedVocabulary(Vocabulary):
 
     def _make_empty_counts(self, groups: int) -> TokenCounts:
         arena, ends = reading.encode_vocabulary([*self.dictionary, *([UNKNOWN_TOKEN] if self.unknown else [])])
-        return TokenCounts(np.zeros(groups), arena, ends, np.zeros((len(ends), groups)))
+        return TokenCounts(np.zeros(groups), arena, ends, make_empty_table(len(ends), groups))
 
     def count(
         self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[TokenCounts]:
         empty = self._make_empty_counts(groups)
         indptr, ids, times = self.encode(documents, empty)
-        row = np.repeat(np.arange(len(documents)), np.diff(indptr))
-        value = np.ones(len(ids)) if binary else times
-        counts = np.zeros((len(empty), groups))
-        np.add.at(counts, (ids, group[row]), value if weight is None else value * weight[row])
+        values = np.ones(len(ids)) if binary else times
+        counts = count_entries(indptr, ids, values, group, weight, (len(empty), groups))
         n = np.bincount(group, weight, minlength=groups).astype(float)
         return (TokenCounts(n, empty.arena, empty.ends, counts).drop_absent_tokens().sort_tokens(),)
 
@@ -259,9 +258,9 @@ class FixedVocabulary(Vocabulary):
         return counts.derive("in use", self._spread_counts, self)
 
     def _spread_counts(self, counts: TokenCounts) -> TokenCounts:
-        empty = self._make_empty_counts(len(counts.n))
-        empty.counts[self._place_counts(counts)] = counts.counts
-        return replace(empty, n=counts.n, missed=counts.missed)
+        empty = self._make_empty_counts(1)
+        spread = spread_tokens(counts.counts, self._place_counts(counts), len(empty))
+        return replace(empty, n=counts.n, counts=spread, missed=counts.missed)
 
     def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
         known, slot = table[: len(self.dictionary)], table[-1] if self.unknown else None
@@ -308,8 +307,9 @@ class HashedVocabulary(Vocabulary):
         self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[HashedCounts]:
         n = np.bincount(group, weight, minlength=groups).astype(float)
-        if isinstance(documents, TokenBags):
-            return (HashedCounts(n, documents.count_by_class(group, groups, weight, binary, self.buckets)),)
+        if isinstance(documents, TokenBags) or is_kept_sparse(groups):
+            bags = self.read_bags(documents)
+            return (HashedCounts(n, bags.count_by_class(group, groups, weight, binary, self.buckets)),)
         counts = hashing.count_hashed_tokens(
             documents, group, groups, self.tokenizer, self.buckets, self.salt, weight, binary=binary
         )

@@ -94,6 +94,15 @@ def log(x: ArrayLike) -> Array:
         return np.asarray(np.log(x))
 
 
+def log_or_zero(x: ArrayLike) -> Array:
+    """Return the logarithm, and zero where ``x`` is not positive: for a mass that nothing is divided by.
+
+    >>> log_or_zero([0.0, 1.0]).tolist()
+    [0.0, 0.0]
+    """
+    return np.asarray(np.log(np.where(np.asarray(x) > 0, x, 1.0)))
+
+
 def x_log_y(x: ArrayLike, log_y: ArrayLike) -> Array:
     """Return ``x * log y`` with the convention ``0 * -inf = 0``: no occurrence of something impossible costs nothing.
 

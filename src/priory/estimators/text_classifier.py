@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
 from priory.bag_of_words.languages import load_stop_words
+from priory.bag_of_words.sparse_counts import SparseCounts
 from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
 from priory.bag_of_words.token_counts import TokenCounts
@@ -178,8 +179,9 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         P(class), and P(word | class) of the words that distinguish the classes most.
     vocabulary_ : list of str
         The tokens in use.
-    counts_ : ndarray of shape (n_tokens, n_classes)
-        For each token (or bucket) the documents of each class that show it, or its occurrences.
+    counts_ : ndarray or sparse array of shape (n_tokens, n_classes)
+        For each token (or bucket) the documents of each class that show it, or its occurrences; with more than 64
+        classes a sparse array.
     alpha_ : float
         The smoothing in use.
     word_probabilities_ : ndarray of shape (n_classes, n_tokens)
@@ -445,9 +447,10 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     @property
     @optional_attribute
-    def counts_(self) -> Array:
+    def counts_(self) -> Array | scipy.sparse.csr_array:
         """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
-        return self._counts_in_use().counts
+        counts = self._counts_in_use().counts
+        return counts.csr.copy() if isinstance(counts, SparseCounts) else counts
 
     @property
     @optional_attribute
@@ -462,9 +465,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     def word_probabilities_(self) -> Array:
         """P(word | class) of every class (row) and every token in use (column), in the order of ``vocabulary_``."""
         model, records = self._build_text_model(), self._records()
-        shares = compute_word_probabilities(model, records)
-        row_of_token = {token: row for row, token in enumerate(check_words_kept(model.select_counts(records)).tokens())}
-        return shares[[row_of_token[token] for token in self.vocabulary_]].T
+        return compute_word_probabilities(model, records, np.arange(len(self._token_counts()))).T
 
     def tabulate_words(self, words: Iterable[str] | None = None) -> DisplayTable:
         """P(word | class) of these words, or of all words; with the counts and the formula of each estimate.
@@ -598,8 +599,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         row_of_token = words.derive("places", lambda w: {token: row for row, token in enumerate(w.tokens())})
         lines = make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
         if model.model == "bernoulli":
-            rows = [row_of_token[line.name] for line in lines]
-            lines, constant = move_absence(lines, constant, words.counts[rows])
+            rows = np.array([row_of_token[line.name] for line in lines], dtype=np.int64)
+            lines, constant = move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
         lines = [replace(line, log_likelihood=tuple(text_weight * x for x in line.log_likelihood)) for line in lines]
         constant = text_weight * constant
         if constant.any():

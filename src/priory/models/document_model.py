@@ -100,8 +100,9 @@ class DocumentModel:
 
     def leave_one_out_prior(self, group: Array) -> Array:
         """(documents, classes): log p(c), with one document less of each document's own class."""
-        counts = self.statistics.n - np.eye(len(self.classes))
-        return np.stack([self._log_prior_of(n) for n in counts])[group]
+        classes, place = np.unique(group, return_inverse=True)
+        without = [self._log_prior_of(self.statistics.n - (np.arange(len(self.classes)) == c)) for c in classes]
+        return np.stack(without)[place]
 
     def find_parts(self) -> list[Array]:
         """The one block is the one part."""

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from priory.bag_of_words.sparse_counts import make_dense_counts
 from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.vocabulary import check_words_kept
+from priory.bag_of_words.weight_tables import measure_spread, take_rows
 from priory.core.display_table import DisplayTable, format_cell, import_pandas, join_html
 from priory.core.typing import Array, Label
 from priory.errors import DataError
@@ -140,18 +142,16 @@ def tabulate_class_prior(classes: Array, n: Array, probabilities: Array) -> tupl
     return DisplayTable("P(class)", ("class", "rows", "P"), rows[:MAX_TABLE_ROWS]), estimates
 
 
-def compute_word_probabilities(text: TextModel, records: TextRecords) -> Array:
-    """(words, classes): P(word | class); for "poisson" the rate of each word in a document of the class."""
-    table = text.token_weights(records).table
+def compute_word_probabilities(text: TextModel, records: TextRecords, rows: Array) -> Array:
+    """(words, classes): P(word | class) of the tokens with these numbers; for "poisson" their rates in a document."""
+    table = take_rows(text.token_weights(records).table, rows)
     return 1 / (1 + np.exp(-table)) if text.model == "bernoulli" else np.exp(table)
 
 
 def find_distinctive_words(text: TextModel, records: TextRecords, max_words: int = MAX_STRONGEST_WORDS) -> list[str]:
     """The words whose probabilities differ most between the classes, weighted by how often they occur."""
     counts = check_words_kept(text.select_counts(records))
-    table = text.token_weights(records).table
-    with np.errstate(invalid="ignore"):
-        spread = np.nan_to_num(table.max(axis=1) - table.min(axis=1), posinf=1e3)
+    spread = measure_spread(text.token_weights(records).table)
     best = np.argsort(-spread * counts.counts.sum(axis=1), kind="stable")[:max_words]
     return counts.take_tokens(best).tokens()
 
@@ -227,17 +227,16 @@ def _estimate_words(
     unknown = [word for word in words if word not in row_of_token]
     if unknown:
         raise DataError(f"the model has no word {unknown[0]!r}; it may be stemmed, lowered or too rare.")
-    rows = [row_of_token[word] for word in words]
+    rows = np.array([row_of_token[word] for word in words], dtype=np.int64)
+    own_counts = make_dense_counts(counts.take_tokens(rows).counts)  # (words, classes)
     alpha, total = text.choose_alpha(records), counts.counts.sum(axis=0)
     n = counts.n if text.model in ("bernoulli", "poisson") else total
     virtual = {"bernoulli": 2 * alpha, "poisson": 1.0}.get(text.model, alpha * len(counts))
-    shares = compute_word_probabilities(text, records)[rows]
+    shares = compute_word_probabilities(text, records, rows)
     return [
         TableEntry(name, word, label, own, whole, p, _format_formula(own, whole, alpha, virtual, p))
-        for word, row, probabilities in zip(words, rows, shares.tolist(), strict=True)
-        for label, own, whole, p in zip(
-            classes.tolist(), counts.counts[row].tolist(), n.tolist(), probabilities, strict=True
-        )
+        for word, own_row, probabilities in zip(words, own_counts.tolist(), shares.tolist(), strict=True)
+        for label, own, whole, p in zip(classes.tolist(), own_row, n.tolist(), probabilities, strict=True)
     ]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.bag_of_words import token_counts as words
+from priory.bag_of_words.sparse_counts import make_dense_counts
 from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditData
 from priory.leakage.finders.columns import CERTAIN_COPY_SKILL, STRONG_SKILL, skill_p_value
@@ -23,6 +24,7 @@ from priory.leakage.text_scores import mark_correct_documents, sample_documents
 HEADER_LINE_PATTERN = re.compile(r"^([A-Za-z][\w-]*):", re.MULTILINE)
 MIN_SHARE_WITH_HEADER = 0.5  # of the texts must have a header
 MIN_DOCUMENTS_SHARING_LINE = 10
+MAX_CLASSES_OF_LABEL_TOKENS = 64  # the largest ones: a single token tells two classes apart
 MIN_LINE_CLASS_SHARE = 0.9  # of the documents with a repeated line belong to one class
 
 
@@ -153,14 +155,16 @@ def _find_repeated_lines(data: AuditData, name: str, documents: list[str], label
 
 def _find_label_token(data: AuditData, name: str, documents: list[str], labels: Array) -> Iterator[Suspicion]:
     """A single token whose presence or absence predicts the class of nearly every text."""
-    counted = words.count_tokens(documents, labels, len(data.classes))
     total = np.bincount(labels, minlength=len(data.classes))
-    present = counted.counts  # (tokens, classes)
-    correct = present.max(axis=1) + (total - present).max(axis=1)
+    common = np.sort(np.argsort(-total, kind="stable")[:MAX_CLASSES_OF_LABEL_TOKENS])
+    counted = words.count_tokens(documents, labels, len(data.classes))
+    present = make_dense_counts(counted.take_classes(common).counts)  # (tokens, common classes)
+    correct = present.max(axis=1) + (total[common] - present).max(axis=1)
     if not len(correct):
         return
     k, n = int(correct.argmax()), len(documents)
-    token = counted.take_tokens(np.array([k])).tokens()[0]
+    best = counted.take_tokens(np.array([k]))
+    [token] = best.tokens()
     copy, strong = (
         min(1.0, len(correct) * skill_p_value(float(n - correct[k]), n, data.base_rate, skill))
         for skill in (CERTAIN_COPY_SKILL, STRONG_SKILL)
@@ -176,7 +180,7 @@ def _find_label_token(data: AuditData, name: str, documents: list[str], labels: 
             "of the texts",
             "Remove it and the text around it: it is the label in another form.",
             columns=(name,),
-            examples=(_format_class_shares(data, token, present[k]),),
+            examples=(_format_class_shares(data, token, make_dense_counts(best.counts)[0]),),
             interval=clopper_pearson_interval(float(correct[k]), n),
             effect=Effect(float(before.mean()), float(after.mean()), len(y)),
         )

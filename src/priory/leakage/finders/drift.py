@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.bag_of_words import token_counts as words
+from priory.bag_of_words.sparse_counts import make_dense_counts
 from priory.leakage.audit_tables import AuditData
 from priory.leakage.column_votes import BinnedNaiveBayes
 from priory.leakage.finders.identifiers import explain_identifier
@@ -65,7 +66,8 @@ def _find_token_drift(data: AuditData, name: str, texts: list[str]) -> Iterator[
     counted = words.count_tokens(texts, side, 2)
     if not len(counted):
         return
-    bits, p = measure_presence_association(counted.counts, np.array([data.n_train, data.n_test], dtype=float))
+    n = np.array([data.n_train, data.n_test], dtype=float)
+    bits, p = measure_presence_association(make_dense_counts(counted.counts), n)
 
     def finding() -> Finding:
         order = np.argsort(-bits, kind="stable")

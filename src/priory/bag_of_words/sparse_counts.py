@@ -1,0 +1,249 @@
+"""Counts of tokens by class for texts of many classes: most tokens are shown by few of them, and zeros are not kept.
+
+With up to `MAX_DENSE_CLASSES` classes counts are an array (tokens, classes); with more they are `SparseCounts`. Which
+of the two it is follows from the number of classes alone, so that equal records have equal bytes. Both sum, add, scale
+and index alike; the functions of this module are what is done differently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, overload
+
+import numpy as np
+import scipy
+
+from priory.core.machine import total_memory_bytes
+from priory.core.registration import register_record
+from priory.core.statistics import Statistics, subtract_counts
+from priory.core.typing import Array
+from priory.errors import ModelTooLargeError, NotLearnedError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+MAX_DENSE_CLASSES = 64
+TABLES_IN_MEMORY = 3  # at once, of tokens and classes: the counts, the weights, and what is between them
+
+
+@register_record(
+    "SparseCounts",
+    axes={"ends": "v", "classes": "b", "values": "b"},
+    dtypes={"ends": "i8", "classes": "i4"},
+)
+@dataclass(frozen=True, eq=False)
+class SparseCounts(Statistics):
+    """The counts above zero, token by token.
+
+    >>> counts = SparseCounts.from_csr(scipy.sparse.csr_array(np.array([[0.0, 2.0], [1.0, 0.0]])))
+    >>> (counts + counts).sum(axis=1).tolist(), counts[np.array([0, 1]), np.array([1, 1])].tolist()
+    ([4.0, 2.0], [2.0, 0.0])
+    """
+
+    count_fields: ClassVar[tuple[str, ...]] = ("values",)
+
+    ends: Array  # (tokens,): where the entries of each token end
+    classes: Array  # (entries,): the class of each, rising within a token
+    values: Array  # (entries,): above zero
+    n_classes: int
+
+    @classmethod
+    def from_csr(cls, matrix: csr_array) -> SparseCounts:
+        """The counts of a sparse array (tokens, classes), which may have entries of zero, in any order."""
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        ends = matrix.indptr[1:].astype(np.int64)
+        return cls(ends, matrix.indices.astype(np.int32), matrix.data.astype(float), matrix.shape[1])
+
+    @property
+    def csr(self) -> csr_array:
+        """The same counts for SciPy."""
+        return self.derive("csr", SparseCounts._make_csr)
+
+    def _make_csr(self) -> csr_array:
+        indptr = np.append(0, self.ends)
+        return scipy.sparse.csr_array((self.values, self.classes, indptr), shape=self.shape)
+
+    @property
+    def tokens(self) -> Array:
+        """(entries,): the number of the token of each."""
+        return np.repeat(np.arange(len(self)), np.diff(self.ends, prepend=0))
+
+    @property
+    def cell_numbers(self) -> Array:
+        """(entries,): the number of the cell of each, counted row by row."""
+        return self.derive("cells", lambda counts: counts.tokens * counts.n_classes + counts.classes)
+
+    def find_entries(self, tokens: Array, classes: Array) -> tuple[Array, Array]:
+        """For each of some cells the number of its entry, and whether it has one."""
+        numbers = tokens * np.int64(self.n_classes) + classes
+        place = np.minimum(np.searchsorted(self.cell_numbers, numbers), max(len(self.values) - 1, 0))
+        found = self.cell_numbers[place] == numbers if len(self.values) else np.zeros(len(numbers), dtype=bool)
+        return place, found
+
+    def replace_values(self, values: Array) -> SparseCounts:
+        """Other counts for the same entries; entries of zero are dropped."""
+        kept = values != 0
+        sizes = np.bincount(self.tokens[kept], minlength=len(self))
+        return SparseCounts(np.cumsum(sizes), self.classes[kept], values[kept], self.n_classes)
+
+    def find_fault(self) -> str | None:
+        sizes = np.diff(self.ends, prepend=0)
+        if (sizes < 0).any() or (self.ends[-1] if len(self.ends) else 0) != len(self.values):
+            return "the tokens do not follow one another"
+        if not (self.values > 0).all() or not ((self.classes >= 0) & (self.classes < self.n_classes)).all():
+            return "a count is not positive, or of a class that is not there"
+        return None if (np.diff(self.cell_numbers, prepend=-1) > 0).all() else "the classes of a token are not sorted"
+
+    # -- as an array -----------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.ends), self.n_classes
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @overload
+    def __getitem__(self, cells: tuple[Array, Array]) -> Array: ...
+    @overload
+    def __getitem__(self, cells: Array) -> SparseCounts: ...
+    def __getitem__(self, cells: Array | tuple[Array, Array]) -> Array | SparseCounts:
+        """The counts of cells, given by their tokens and classes; or the counts of some tokens."""
+        if isinstance(cells, tuple):
+            place, found = self.find_entries(*cells)
+            return np.where(found, np.append(self.values, 0.0)[place], 0.0)
+        return SparseCounts.from_csr(self.csr[cells])
+
+    def sum(self, axis: int | None = None) -> Array:
+        if axis == 0:
+            return np.bincount(self.classes, self.values, self.n_classes).astype(float)
+        return np.bincount(self.tokens, self.values, len(self)).astype(float) if axis == 1 else self.values.sum()
+
+    def any(self, axis: int) -> Array:
+        """Whether each token (``axis=1``) or class has any counts."""
+        return np.bincount(self.tokens if axis == 1 else self.classes, minlength=self.shape[1 - axis]) > 0
+
+    def max(self, axis: int, initial: float) -> Array:
+        """The largest count of each class (``axis=0``) or token."""
+        largest = np.full(self.shape[1 - axis], initial)
+        np.maximum.at(largest, self.classes if axis == 0 else self.tokens, self.values)
+        return largest
+
+    def min(self, initial: float) -> float:
+        """The smallest count."""
+        return float(self.values.min(initial=initial))
+
+    # -- as a record -----------------------------------------------------------------------------------------------
+
+    def __add__(self, other: SparseCounts) -> SparseCounts:
+        return SparseCounts.from_csr(self.csr + other.csr)
+
+    def __mul__(self, weight: float) -> SparseCounts:
+        return self.replace_values(self.values * weight)
+
+    __rmul__ = __mul__
+
+
+CountTable = Array | SparseCounts  # (tokens, classes)
+
+
+def is_kept_sparse(n_classes: int) -> bool:
+    """Whether the counts of this number of classes are kept without their zeros."""
+    return n_classes > MAX_DENSE_CLASSES
+
+
+def make_count_table(matrix: csr_array) -> CountTable:
+    """The counts of a sparse array (tokens, classes) as they are kept for this number of classes."""
+    return SparseCounts.from_csr(matrix) if is_kept_sparse(matrix.shape[1]) else np.asarray(matrix.toarray())
+
+
+def make_empty_table(n_tokens: int, n_classes: int) -> CountTable:
+    """No counts."""
+    if not is_kept_sparse(n_classes):
+        return np.zeros((n_tokens, n_classes))
+    return SparseCounts(np.zeros(n_tokens, np.int64), np.zeros(0, np.int32), np.zeros(0), n_classes)
+
+
+def count_entries(
+    indptr: Array, ids: Array, values: Array, group: Array, weight: Array | None, shape: tuple[int, int]
+) -> CountTable:
+    """(tokens, classes): the sum of the entries of each token over the documents of each class.
+
+    ``indptr``, ``ids`` and ``values`` are documents as sparse rows; ``group`` is the class of each.
+    """
+    n_documents, (n_tokens, n_classes) = len(group), shape
+    rows = scipy.sparse.csr_array((values, ids, indptr), shape=(n_documents, n_tokens))
+    one_class_each = np.ones(n_documents) if weight is None else weight
+    classes = scipy.sparse.csr_array(
+        (one_class_each, group, np.arange(n_documents + 1)), shape=(n_documents, n_classes)
+    )
+    return make_count_table((rows.T @ classes).tocsr())
+
+
+def spread_tokens(counts: CountTable, rows: Array, n_tokens: int) -> CountTable:
+    """The counts over more tokens, those given at ``rows``."""
+    if isinstance(counts, SparseCounts):
+        place = counts.tokens
+        cells = counts.values, (np.asarray(rows)[place], counts.classes)
+        return SparseCounts.from_csr(scipy.sparse.csr_array(cells, shape=(n_tokens, counts.n_classes)))
+    wide = np.zeros((n_tokens, counts.shape[1]))
+    wide[rows] = counts
+    return wide
+
+
+def move_classes(counts: CountTable, index: Array, n_classes: int) -> CountTable:
+    """The counts over other classes: class ``i`` is now ``index[i]``, and those with a negative number are left out."""
+    if not isinstance(counts, SparseCounts) and not is_kept_sparse(n_classes):
+        wide = np.zeros((len(counts), n_classes))
+        wide[:, index[index >= 0]] = counts[:, index >= 0]
+        return wide
+    matrix = counts.csr.tocoo() if isinstance(counts, SparseCounts) else scipy.sparse.coo_array(counts)
+    classes = index[matrix.col]
+    kept = classes >= 0
+    cells = matrix.data[kept], (matrix.row[kept], classes[kept])
+    return make_count_table(scipy.sparse.csr_array(cells, shape=(len(counts), n_classes)))
+
+
+def subtract_tables(total: CountTable, part: CountTable, missed: float, n: Array) -> CountTable:
+    """The counts without those of ``part``, or NotLearnedError; a class of which no document is left has none.
+
+    Up to ``missed`` occurrences of ``part`` may be gone already. ``n`` are the documents that are left of each class.
+    """
+    if not isinstance(part, SparseCounts):
+        assert not isinstance(total, SparseCounts)
+        return np.where(n == 0, 0.0, subtract_counts(total, _bound_counts(total, part, missed)))
+    assert isinstance(total, SparseCounts)
+    entry, found = total.find_entries(part.tokens, part.classes)
+    values = np.append(total.values, 0.0)
+    there = values[np.where(found, entry, -1)]
+    try:
+        left = subtract_counts(there, _bound_counts(there, part.values, missed))
+    except NotLearnedError as error:
+        [i] = error.index
+        raise NotLearnedError(str(error), (int(part.tokens[i]), int(part.classes[i]))) from None
+    values[entry[found]] = left[found]
+    return total.replace_values(np.where(n[total.classes] == 0, 0.0, values[:-1]))
+
+
+def _bound_counts(total: Array, part: Array, missed: float) -> Array:
+    """The counts of a part, no more than there are where what lacks may have been missed."""
+    return np.where(part <= total + missed, np.minimum(part, total), part)
+
+
+def make_dense_counts(counts: CountTable) -> Array:
+    """The counts as an array, if it fits into memory."""
+    if not isinstance(counts, SparseCounts):
+        return counts
+    check_dense_size(*counts.shape)
+    return np.asarray(counts.csr.toarray())
+
+
+def check_dense_size(n_tokens: int, n_classes: int) -> None:
+    """Raise an error if a number for each token and class would not fit into memory."""
+    needed, available = TABLES_IN_MEMORY * 8 * n_tokens * n_classes, total_memory_bytes()
+    if available is not None and needed > available:
+        raise ModelTooLargeError(
+            f"tables of {n_tokens:,} tokens and {n_classes:,} classes take about {needed / 2**30:,.0f} GiB, and this "
+            f"machine has {available / 2**30:,.0f}; use fewer classes or tokens, alpha above 0, and average=False."
+        )

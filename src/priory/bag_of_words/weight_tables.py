@@ -1,0 +1,117 @@
+"""Tables of a number for every token and class, computed cell by cell from counts.
+
+Where counts are sparse, the cells without a count are all alike but for their class, or for their token. So a table is
+what those cells have, and something of their own in the cells that have a count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy
+
+from priory.bag_of_words.sparse_counts import CountTable, SparseCounts, check_dense_size
+from priory.core.typing import Array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTable:
+    """(tokens, classes): ``by_class[c] + by_token[w]``, and what the cells in ``own`` have besides."""
+
+    own: csr_array
+    by_class: Array  # (classes,)
+    by_token: Array  # (tokens,)
+    shown: Array  # (tokens,): zero for the tokens that have nothing but zeros, else one
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.by_token), len(self.by_class)
+
+    def __len__(self) -> int:
+        return len(self.by_token)
+
+    def __add__(self, by_class: Array) -> SparseTable:
+        return replace(self, by_class=self.by_class + by_class)
+
+    def take_rows(self, tokens: Array) -> Array:
+        """(some tokens, classes): the numbers of some tokens."""
+        check_dense_size(len(tokens), len(self.by_class))
+        empty = self.by_class + self.by_token[tokens, None]
+        return np.asarray(self.own[tokens].toarray() + self.shown[tokens, None] * empty)
+
+    def sum(self, axis: int) -> Array:
+        """The sum over all tokens (``axis=0``)."""
+        assert axis == 0
+        return np.asarray(self.own.sum(axis=0) + self.shown.sum() * self.by_class + self.shown @ self.by_token)
+
+    def multiply_rows(self, rows: csr_array) -> Array:
+        """(rows, classes): the product of sparse rows (rows, tokens) with the table."""
+        product: Array = (rows @ self.own).toarray()
+        product += np.outer(rows @ self.shown, self.by_class)
+        product += (rows @ (self.shown * self.by_token))[:, None]
+        return product
+
+    def measure_spread(self) -> Array:
+        """(tokens,): how far the numbers of each token are apart, as if its lowest class had no count of it."""
+        highest = np.full(len(self), self.by_class.max(initial=-np.inf))
+        token = np.repeat(np.arange(len(self)), np.diff(self.own.indptr))
+        np.maximum.at(highest, token, self.own.data + self.by_class[self.own.indices])
+        return self.shown * (highest - self.by_class.min(initial=np.inf))
+
+
+WeightTable = Array | SparseTable  # (tokens, classes)
+
+
+def map_by_class(counts: CountTable, function: Callable[..., Array], *by_class: Array) -> WeightTable:
+    """``function(count, *by_class)`` of every cell; ``by_class`` are numbers of each class."""
+    if not isinstance(counts, SparseCounts):
+        return function(counts, *by_class)
+    empty = np.broadcast_to(function(np.zeros(counts.n_classes), *by_class), counts.n_classes)
+    own = function(counts.values, *(numbers[counts.classes] for numbers in by_class)) - empty[counts.classes]
+    return _make_table(counts, own, empty, np.zeros(len(counts)))
+
+
+def map_by_token(counts: CountTable, function: Callable[..., Array], by_token: Array) -> WeightTable:
+    """``function(count, by_token)`` of every cell; ``by_token`` is a number of each token."""
+    if not isinstance(counts, SparseCounts):
+        return function(counts, by_token[:, None])
+    empty, tokens = function(np.zeros(len(counts)), by_token), counts.tokens
+    own = function(counts.values, by_token[tokens]) - empty[tokens]
+    return _make_table(counts, own, np.zeros(counts.n_classes), empty)
+
+
+def _make_table(counts: SparseCounts, own: Array, by_class: Array, by_token: Array) -> SparseTable:
+    matrix = scipy.sparse.csr_array((own, counts.classes, np.append(0, counts.ends)), shape=counts.shape)
+    return SparseTable(matrix, by_class, by_token, np.ones(len(counts)))
+
+
+def silence_tokens(table: WeightTable, counts: CountTable) -> WeightTable:
+    """The table with zeros for the tokens that no class has a count of."""
+    shown = np.asarray(counts.any(axis=1))
+    if isinstance(table, SparseTable):
+        return replace(table, shown=shown.astype(float))
+    return np.where(shown[:, None], table, 0.0)
+
+
+def multiply_rows(rows: csr_array, table: WeightTable) -> Array:
+    """(rows, classes): the product of sparse rows (rows, tokens) with a table (tokens, classes)."""
+    return table.multiply_rows(rows) if isinstance(table, SparseTable) else np.asarray(rows @ table)
+
+
+def take_rows(table: WeightTable, tokens: Array) -> Array:
+    """(some tokens, classes): the numbers of some tokens."""
+    return table.take_rows(tokens) if isinstance(table, SparseTable) else np.asarray(table[tokens])
+
+
+def measure_spread(table: WeightTable) -> Array:
+    """(tokens,): how far the numbers of each token are apart."""
+    if isinstance(table, SparseTable):
+        return table.measure_spread()
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nan_to_num(table.max(axis=1) - table.min(axis=1), posinf=1e3))
