@@ -6,12 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priory import TextClassifier, load, save
-from priory.bag_of_words import sparse_counts
+from priory.bag_of_words import sparse_counts, token_features
 from priory.bag_of_words.averaged_models import AVERAGED_BAG_MODELS
 from priory.bag_of_words.models import BAG_MODELS
 from priory.bag_of_words.sparse_counts import SparseCounts, make_dense_counts
 from priory.bag_of_words.token_counts import TokenCounts, count_tokens
+from priory.bag_of_words.token_features import TokenFeatures
+from priory.bag_of_words.tokenizer import decode_vocabulary
+from priory.core.statistics import find_members
 from priory.errors import ModelTooLargeError, NotLearnedError
+from priory.estimators import self_calibrating
 
 WORDS = ["win", "cash", "now", "lunch", "noon", "prize", "été", "see you"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
@@ -190,3 +194,30 @@ def test_a_hundred_thousand_classes_fit_where_a_table_does_not():
     assert model.predict_one("zebra") == "class 5"
     with pytest.raises(ModelTooLargeError, match="tables of 100,002 tokens and 100,000 classes take about"):
         TextClassifier(calibrate=False, alpha=0.0).fit(texts, [f"class {i}" for i in range(100_000)]).predict(["word1"])
+
+
+def test_corrections_weigh_the_most_frequent_tokens_if_all_would_be_too_many(monkeypatch):
+    texts = ["win cash", "win cash now", "win now", "lunch"]
+    counts = TextClassifier(calibrate=False).fit(texts, list("abcd")).statistics_.parts[0]
+    assert len(TokenFeatures.of(counts)) == 3  # "lunch" is in one text only
+    monkeypatch.setattr(token_features, "MAX_TOKEN_WEIGHTS", 2 * 4)
+    kept = TokenFeatures.of(counts)
+    assert decode_vocabulary(kept.arena, kept.ends) == ["cash", "win"]  # of "cash" and "now" the first
+
+
+def test_so_many_rows_are_judged_as_fit_into_memory(monkeypatch):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(4, size=400)
+    texts = [" ".join(f"w{label}{k}" for k in rng.integers(9, size=5)) for label in labels]
+    model = TextClassifier().fit(texts, labels)
+    assert len(model.evaluate().truth) == 400
+    monkeypatch.setattr(self_calibrating, "MAX_JUDGED_ANSWERS", 4 * 100)
+    some = model.evaluate()
+    assert len(some.truth) == 100
+    assert some.accuracy.value > 0.8
+
+
+def test_labels_are_looked_up_whatever_their_type():
+    labels = np.array(["ham", 3, None, "spam"], dtype=object)
+    assert find_members(labels, np.array(["spam", "ham"], dtype=object)).tolist() == [True, False, False, True]
+    assert find_members(np.array([1, 2]), np.array([2, 3])).tolist() == [False, True]

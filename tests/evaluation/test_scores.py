@@ -283,3 +283,19 @@ def test_the_former_name_of_base_score_still_works():
     with pytest.warns(FutureWarning, match=r"^Scores\.beside is now Scores\.base_score\.$"):
         assert scores.beside("accuracy") == scores.base_score("accuracy") == pytest.approx(2 / 3)
     assert scores.base_score("calibration_error") is None
+
+
+def test_thousands_of_classes_are_scored_without_a_table_of_them_all():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 50, 500)
+    p = np.full((500, 5_000), 1e-9)
+    p[np.arange(500), np.where(rng.random(500) < 0.7, y, y + 1)] = 1
+    scores = Scores.of(y, p / p.sum(axis=1, keepdims=True), range(5_000))
+    assert "accuracy" in str(scores)
+    assert scores.to_dict()["confusion"] is None
+    assert "confusion" not in vars(scores)  # 200 MB
+    few = Scores.of(y, p[:, :51] / p[:, :51].sum(axis=1, keepdims=True), range(51))
+    assert few.accuracy == scores.accuracy
+    ranked = sorted(few.per_class, key=lambda one: one.f1.value)
+    assert [one.label for one in few.worst(3)] == [one.label for one in ranked[:3]]
+    assert few.count_answers(np.array([3, 7])).tolist() == few.confusion[np.ix_([3, 7], [3, 7])].tolist()

@@ -59,6 +59,18 @@ def test_confusion_matrix_has_the_counts():
     assert not axes.texts
 
 
+def test_of_many_classes_those_confused_most_are_drawn():
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 100, 2000)
+    answer = np.where(y < 20, (y + 1) % 20, y)  # the first twenty are confused with each other
+    scores = Scores.of(y, np.eye(100)[answer], range(100))
+    (axes,) = drawn(plots.confusion_matrix(scores))
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(names) == 60
+    assert names[:20] == [str(c) for c in range(20)]
+    assert axes.get_title() == "the 60 of 100 classes that were confused most often"
+
+
 def test_reliability_before_and_after():
     scores = make_scores()
     above, below = drawn(plots.reliability_diagram({"before": make_scores(4), "after": scores}))

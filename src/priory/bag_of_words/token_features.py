@@ -18,6 +18,7 @@ from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 
 MIN_PAIRS_FOR_A_TABLE = 1 << 17  # with fewer, bisection is quicker than a table of all buckets
+MAX_TOKEN_WEIGHTS = 1 << 25  # tokens times classes: 128 MB, in each of the models that are compared
 MIN_FEATURE_COUNT = 2  # a token that one document shows says nothing about others
 
 
@@ -50,8 +51,12 @@ class TokenFeatures:
 
     @classmethod
     def of(cls, counts: BagCounts) -> TokenFeatures:
-        """The tokens (or buckets) that at least two documents show."""
-        common, none = counts.counts.sum(axis=1) >= MIN_FEATURE_COUNT, np.zeros(0, np.int64)
+        """The tokens (or buckets) that at least two documents show; of very many the most frequent ones."""
+        frequency, none = counts.counts.sum(axis=1), np.zeros(0, np.int64)
+        common = frequency >= MIN_FEATURE_COUNT
+        max_tokens = max(MAX_TOKEN_WEIGHTS // len(counts.n), 1)
+        if common.sum() > max_tokens:
+            common[np.argsort(-frequency, kind="stable")[max_tokens:]] = False  # of equals the first by their spelling
         if not isinstance(counts, TokenCounts):
             return cls(np.zeros(0, np.uint8), none, np.flatnonzero(common).astype(np.int64), none)
         chosen = counts.take_tokens(common).sort_tokens()

@@ -45,6 +45,7 @@ MAX_PAIR_WEIGHTS = 1 << 21  # pairs times classes; with more, words alone are we
 MIN_ERRORS_TO_GAIN = 2.0  # standard errors by which pairs have to be better than words alone
 MIN_SHARE_TO_GAIN = 0.1  # of the loss of words alone; smaller gains are lost on texts of another collection
 KEPT_SMOOTHING = 1.0
+MAX_CELLS_TO_TEMPER = 1 << 20  # rows times classes
 TINY = 1e-30  # below every length but zero
 SHIFT_HOLD, NO_HOLD = 20.0, 1.0  # how much more strongly than others what all texts have in common is held to zero
 
@@ -166,7 +167,7 @@ class TextCentre(NamedTuple):
         """Fitted to the rows learned."""
         kept = KeptEvidence.of(rows, texts, learned) if counts_kept else None
         parts = terms if kept is None else _append_part(terms, kept.left_out)
-        some = learned[:MAX_ROWS_TO_TEMPER]
+        some = learned[: min(MAX_ROWS_TO_TEMPER, MAX_CELLS_TO_TEMPER // texts.n_classes)]
         tempering = fit_tempering(parts[some], texts.group[some], texts.weight[some], near is None, near)
         offset = np.ascontiguousarray(to_logits(tempering.logits(parts)), dtype=np.float32)
         kept_weights = None if kept is None else tempering.weights[2] * kept.table

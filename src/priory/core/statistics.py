@@ -195,6 +195,14 @@ def is_increasing(values: Array) -> bool:
     return bool((values[1:] > values[:-1]).all()) and values.dtype.kind in "biufUS"
 
 
+def find_members(values: Array, known: Array) -> Array:
+    """Whether each of some values is among the known ones; labels are looked up, not compared with one another."""
+    if values.dtype.kind != "O" and known.dtype.kind != "O":
+        return np.isin(values, known)
+    members = set(known.tolist())
+    return np.fromiter((value in members for value in values.tolist()), bool, len(values))
+
+
 def subtract_counts(total: Array, part: Array) -> Array:
     """Return ``total - part``, or raise NotLearnedError if a count would be negative; counts are never clamped."""
     left = np.asarray(total - part)

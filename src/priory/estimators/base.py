@@ -26,6 +26,7 @@ from priory.core.model_matching import check_same_columns, check_same_type
 from priory.core.optional_attribute import optional_attribute
 from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
+from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.estimators.labels import convert_to_numpy, encode_labels, sort_labels
@@ -91,7 +92,7 @@ class BaseClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator, Generic[T
         self._set_statistics(learned.declare_classes(classes) if self._has_declared_class_prior() else learned)
         weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
         if len(self.classes_) < len(classes):  # rows of weight zero, of classes that have no other rows
-            rows = np.flatnonzero(np.isin(classes, self.classes_)[group])
+            rows = np.flatnonzero(find_members(classes, self.classes_)[group])
             table, group = _take_rows(table, rows), np.searchsorted(self.classes_, classes[group[rows]])
             weight = None if weight is None else weight[rows]
         self._finish_fit(table, group, weight)
@@ -222,7 +223,8 @@ class BaseClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator, Generic[T
         table = self._read_more(X, learns=False)
         labels, group = encode_labels(y, self.classes_, strict=False)
         weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
-        unknown = np.setdiff1d(labels[group if weight is None else group[weight > 0]], self.classes_)
+        used = np.unique(group if weight is None else group[weight > 0])
+        unknown = labels[used[~find_members(labels[used], self.classes_)]]
         if len(unknown):
             raise NotLearnedError(
                 f"no row of class {unknown.tolist()[0]!r} was ever learned; there is nothing to forget.",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.input_guard import guard_input, is_masked_array, list_arrow_cells
+from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.estimators.scikit_learn import flatten_labels
@@ -37,7 +38,7 @@ def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: boo
     found = unify_label_type(found)
     if classes is None:
         return found, group.astype(np.int32, copy=False)
-    unseen = np.setdiff1d(found, classes)
+    unseen = found[~find_members(found, classes)]
     if len(unseen) and strict:
         raise DataError(
             f"The target label(s) {_format_labels(unseen)} in y do not exist in the initial classes "

@@ -39,6 +39,7 @@ from priory.core.display_table import join_words
 from priory.core.logspace import log_normalise
 from priory.core.optional_attribute import optional_attribute
 from priory.core.sample_weight import check_sample_weight
+from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError, NotAvailableError, StaleModelError
 from priory.estimators.base import BaseClassifier, TableT, check_row_counts
@@ -54,6 +55,7 @@ from priory.models.row_sample import RowSample, choose_memory, split_weights
 if TYPE_CHECKING:
     from sklearn.model_selection import BaseCrossValidator
 
+MAX_JUDGED_ANSWERS = 1 << 25  # rows x classes: `evaluate` judges fewer rows of more classes
 MAX_ROWS_FOR_TEN_FOLDS = 1000  # `evaluate` judges by ten folds up to here, and by five beyond
 
 Folds: TypeAlias = "str | int | BaseCrossValidator"  # "auto", a number, or one of scikit-learn's splitters
@@ -217,7 +219,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     def _prepare_partial_fit(self, table: TableT, labels: Array, group: Array, weight: Array | None) -> None:
         """Predict, then learn: the tempering learns from the answers to the new batch."""
         corrections = self._corrections
-        known = np.isin(labels, self.classes_)[group] & (weight is None or weight > 0)
+        known = find_members(labels, self.classes_)[group] & (weight is None or weight > 0)
         used = np.flatnonzero(known)
         if corrections is None or not len(used):
             return
@@ -450,7 +452,10 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         return self._judge_sample(sample, folds, positions)
 
     def _judge_sample(self, sample: RowSample, folds: Folds, positions: Array | None = None) -> Scores:
-        """Each row of a sample judged by the model without its fold; a row that occurs often is in several folds."""
+        """Each row of a sample judged by the model without its fold; a row that occurs often is in several folds.
+
+        With very many classes only some rows of each fold are judged; all of them are left out.
+        """
         if folds == "auto":
             folds = 10 if len(sample) <= MAX_ROWS_FOR_TEN_FOLDS else 5
         if not isinstance(folds, int) or folds < 2:
@@ -458,14 +463,15 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
                 f"folds is {folds!r}; use 'auto', a number from 2, or a scikit-learn splitter with X and y."
             )
         rows, weights, answers = [], [], []
+        max_rows = max(1, MAX_JUDGED_ANSWERS // (folds * len(self.classes_)))  # of a fold
         for fold_weight in split_weights(sample, folds):
             fold = np.flatnonzero(fold_weight)
             if len(fold):
                 out = sample.take(fold, fold_weight[fold])
                 part = replace(self._model().observe(out.blocks, out.group, out.weight), sample=out)
-                answers.append(self._judge(part, out.blocks))
-                rows.append(fold)
-                weights.append(out.weight)
+                answers.append(self._judge(part, take_rows(out.blocks, slice(max_rows))))
+                rows.append(fold[:max_rows])
+                weights.append(out.weight[:max_rows])
         judged, weight = np.concatenate(rows), np.concatenate(weights)
         truth = self.classes_[sample.group[judged]]
         scores = Scores.of(truth, np.concatenate(answers), self.classes_, weight, logs=True)

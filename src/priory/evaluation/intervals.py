@@ -42,6 +42,9 @@ class Interval(NamedTuple):
         return f"{self:.3g}"
 
 
+UNKNOWN_SHARE = Interval(math.nan, 0.0, 1.0)  # of nothing
+
+
 def proportion_interval(successes: float, trials: float) -> Interval:
     """Return a proportion with Wilson's interval, which is not empty even if all trials or none succeed.
 
@@ -49,7 +52,7 @@ def proportion_interval(successes: float, trials: float) -> Interval:
     '1.000 [0.722, 1.000]'
     """
     if trials == 0:
-        return Interval(math.nan, 0.0, 1.0)
+        return UNKNOWN_SHARE
     p = min(successes / trials, 1.0)  # rounding of weights may exceed 1
     middle = (p + Z_95**2 / (2 * trials)) / (1 + Z_95**2 / trials)
     reach = Z_95 / (1 + Z_95**2 / trials) * math.sqrt(p * (1 - p) / trials + Z_95**2 / (4 * trials**2))
@@ -81,7 +84,7 @@ def roc_area_interval(value: float, positives: float, negatives: float) -> Inter
     '1.00 [0.80, 1.00]'
     """
     if positives == 0 or negatives == 0:
-        return Interval(math.nan, 0.0, 1.0)
+        return UNKNOWN_SHARE
     steps = np.linspace(0, 1, 4001)
     more = (positives + negatives) / 2 - 1
     spread = (1 + more * ((1 - steps) / (2 - steps) + steps / (1 + steps))) / (positives * negatives)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 ScoreValue: TypeAlias = "bool | int | float | str | dict[str, ScoreValue] | None"  # as JSON has it
 
+MAX_CONFUSION_CLASSES = 1000  # in the scores as JSON
+
 OVERALL_SCORES = {  # the scores over all rows: title and number format
     "accuracy": ("accuracy", ".1%"),
     "log_loss": ("log loss", ".3f"),
@@ -70,7 +72,8 @@ def _list_classes(scores: Scores) -> list[tuple[str, ...]]:
 def scores_to_dict(scores: Scores) -> dict[str, Any]:
     """Return the scores as lists, numbers and strings; infinite or undefined values become None.
 
-    Too few rows to judge a model by are not scored: all scores are None, and the verdict says why.
+    Too few rows to judge a model by are not scored: all scores are None, and the verdict says why. Neither is there a
+    confusion matrix of more than 1,000 classes.
     """
     enough = scores.has_enough_rows
     return {
@@ -82,7 +85,7 @@ def scores_to_dict(scores: Scores) -> dict[str, Any]:
         "gain": _to_json_value(scores.gain) if enough else None,
         "verdict": scores.verdict,
         "bayes_rate": _to_json_value(scores.bayes_rate) if enough else None,
-        "confusion": scores.confusion.tolist(),
+        "confusion": scores.confusion.tolist() if len(scores.classes) <= MAX_CONFUSION_CLASSES else None,
         "per_class": [_to_json_value(one._asdict()) for one in scores.per_class] if enough else None,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +19,13 @@ from priory.core.special_functions import expit
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.evaluation.curves import Curve, precision_recall_curve, roc_curve
-from priory.evaluation.intervals import Interval, effective_sample_size, mean_interval, proportion_interval
+from priory.evaluation.intervals import (
+    UNKNOWN_SHARE,
+    Interval,
+    effective_sample_size,
+    mean_interval,
+    proportion_interval,
+)
 from priory.evaluation.reliability import (
     N_RELIABILITY_BINS,
     ReliabilityBin,
@@ -191,8 +197,24 @@ class Scores:
     @cached_property
     def confusion(self) -> Array:
         """The weight of the rows of each true class (row) and each answer (column)."""
-        k = len(self.classes)
-        return np.bincount(self.truth * k + self.answer, self.weight, minlength=k * k).reshape(k, k)
+        return self.count_answers(np.arange(len(self.classes)))
+
+    def count_answers(self, chosen: Array) -> Array:
+        """Return the confusion among some classes, given by their numbers."""
+        k, place = len(chosen), np.full(len(self.classes), -1)
+        place[chosen] = np.arange(k)
+        truth, answer = place[self.truth], place[self.answer]
+        rows = (truth >= 0) & (answer >= 0)
+        return np.bincount(truth[rows] * k + answer[rows], self.weight[rows], minlength=k * k).reshape(k, k)
+
+    def _count_by_class(self) -> tuple[Array, Array, Array]:
+        """The rows with each answer, those of each class, and those that are both: (classes,) each."""
+        k, right = len(self.classes), self.answer == self.truth
+        return (
+            np.bincount(self.answer, self.weight, minlength=k),
+            np.bincount(self.truth, self.weight, minlength=k),
+            np.bincount(self.truth[right], self.weight[right], minlength=k),
+        )
 
     @cached_property
     def shares(self) -> Array:
@@ -209,7 +231,7 @@ class Scores:
     @cached_property
     def accuracy(self) -> Interval:
         """The share of right answers."""
-        return self._proportion(np.trace(self.confusion), self.weight.sum())
+        return self._proportion(self.weight[self.answer == self.truth].sum(), self.weight.sum())
 
     @cached_property
     def log_loss(self) -> Interval:
@@ -246,20 +268,28 @@ class Scores:
     @cached_property
     def per_class(self) -> tuple[ClassScores, ...]:
         """The scores of each class against all others."""
-        # (classes,): rows with this answer, rows of this class, and rows that are both
-        answered, true, both = self.confusion.sum(axis=0), self.confusion.sum(axis=1), np.diag(self.confusion)
-        return tuple(
+        return tuple(self._score_classes(range(len(self.classes))))
+
+    def _score_classes(self, chosen: Iterable[int]) -> list[ClassScores]:
+        """The scores of some classes, given by their numbers, each against all others."""
+        answered, true, both = self._count_by_class()
+        return [
             ClassScores(
-                label,
+                self.classes[c],
                 float(true[c]),
                 self._proportion(both[c], answered[c]),
                 self._proportion(both[c], true[c]),
                 _f1_from_jaccard(self._proportion(both[c], answered[c] + true[c] - both[c])),
-                self.roc(label).area,
-                self.precision_recall(label).area,
+                *self._measure_areas(self.classes[c], true[c]),
             )
-            for c, label in enumerate(self.classes)
-        )
+            for c in chosen
+        ]
+
+    def _measure_areas(self, label: Hashable, rows: float) -> tuple[Interval, Interval]:
+        """The areas under the curves of a class; nothing is known of a class without rows."""
+        if rows == 0:
+            return UNKNOWN_SHARE, UNKNOWN_SHARE
+        return self.roc(label).area, self.precision_recall(label).area
 
     # -- comparison with the base rate ---------------------------------------------------------------------------------
 
@@ -318,9 +348,12 @@ class Scores:
 
     def worst(self, max_classes: int = MAX_WORST_CLASSES) -> list[ClassScores]:
         """Return all classes in order, or with more than ``max_classes`` those of lowest F1, the worst first."""
-        if len(self.per_class) <= max_classes:
+        if len(self.classes) <= max_classes:
             return list(self.per_class)
-        return sorted(self.per_class, key=lambda one: -1.0 if math.isnan(one.f1.value) else one.f1.value)[:max_classes]
+        answered, true, both = self._count_by_class()
+        shown = np.maximum(answered + true - both, 1e-300)
+        jaccard = np.where(answered + true > 0, both / shown, -1.0)  # F1 rises with it
+        return self._score_classes(np.argsort(jaccard, kind="stable")[:max_classes].tolist())
 
     def __str__(self) -> str:
         return format_scores(self)
@@ -362,9 +395,18 @@ class Scores:
         squares = (p**2).sum(axis=1) - 2 * p[np.arange(len(p)), self.truth] + 1
         return squares / 2 if len(self.classes) == 2 else squares
 
+    @cached_property
+    def _class_numbers(self) -> dict[Hashable, int]:
+        return {label: number for number, label in enumerate(self.classes)}
+
+    def _find_class(self, label: Hashable) -> int:
+        if label not in self._class_numbers:
+            raise _make_unknown_class_error(label, self.classes)
+        return self._class_numbers[label]
+
     def _compute_curve(self, kind: Callable[[Array, Array, Array], Curve], label: Hashable) -> Curve:
         """Return a curve of one class; with two classes the log-odds are the score, which do not saturate near 1."""
-        c, lp = _find_class(label, self.classes), self.log_probabilities
+        c, lp = self._find_class(label), self.log_probabilities
         two = len(self.classes) == 2
         curve = kind(self.truth == c, lp[:, c] - lp[:, 1 - c] if two else lp[:, c], self.weight)
         thresholds = expit(curve.thresholds) if two else np.exp(curve.thresholds)
@@ -374,14 +416,15 @@ class Scores:
 def _find_classes(labels: Array, classes: Array) -> Array:
     """Return the index of each label among the classes."""
     found, group = np.unique(labels, return_inverse=True)
-    names = classes.tolist()
-    return np.array([_find_class(label, names) for label in found.tolist()], dtype=np.intp)[group]
+    place = {label: number for number, label in enumerate(classes.tolist())}
+    unknown = next((label for label in found.tolist() if label not in place), None)
+    if unknown is not None:
+        raise _make_unknown_class_error(unknown, list(place))
+    return np.array([place[label] for label in found.tolist()], dtype=np.intp)[group]
 
 
-def _find_class(label: Hashable, classes: Sequence[Hashable]) -> int:
-    if label not in classes:
-        raise DataError(f"no class {label!r}; the probabilities are for {list(classes[:10])}.")
-    return classes.index(label)
+def _make_unknown_class_error(label: Hashable, classes: Sequence[Hashable]) -> DataError:
+    return DataError(f"no class {label!r}; the probabilities are for {list(classes[:10])}.")
 
 
 def _f1_from_jaccard(jaccard: Interval) -> Interval:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from priory.core.registration import find_axis_length, register_record
-from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, is_increasing
+from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, find_members, is_increasing
 from priory.core.typing import Array
 from priory.errors import KindError
 from priory.models.cells import Cells
@@ -38,7 +38,7 @@ class ModelStatistics(Statistics):
     def find_fault(self) -> str | None:
         if len(self.n) == 0 or not is_increasing(self.classes):
             return "the classes are not sorted, or one of them is there twice"
-        if not is_increasing(self.declared) or not np.isin(self.declared, self.classes).all():
+        if not is_increasing(self.declared) or not find_members(self.declared, self.classes).all():
             return "the declared classes are not sorted, or one of them is not a class"
         for part in _flatten_parts(self.parts):
             if not isinstance(part, Statistics) or find_axis_length(part, "c") != len(self.n):
@@ -79,7 +79,7 @@ class ModelStatistics(Statistics):
         """The record without the classes of which no row is left, unless they were declared."""
         if (self.n > 0).all():
             return self
-        kept = np.flatnonzero((self.n > 0) | np.isin(self.classes, self.declared))
+        kept = np.flatnonzero((self.n > 0) | find_members(self.classes, self.declared))
         return self if len(kept) == len(self.n) else self.take_classes(kept)
 
 

@@ -18,6 +18,7 @@ from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.vocabulary import check_words_kept
 from priory.bag_of_words.weight_tables import measure_spread, take_rows
 from priory.core.display_table import DisplayTable, format_cell, import_pandas, join_html
+from priory.core.statistics import find_members
 from priory.core.typing import Array, Label
 from priory.errors import DataError
 from priory.families import Bernoulli, Categorical, Histogram, Text
@@ -199,7 +200,7 @@ def _estimate_values(name: str, family: Categorical, record: Any, labels: list[L
     values, shares = family.parameters(record, kind)
     virtual = np.zeros_like(counts) if kind == "ml" else np.asarray(belief.alpha) - counts
     if kind == "ml":  # the declared values that were never seen are left out
-        kept = np.isin(np.asarray(counted.values), values)
+        kept = find_members(np.asarray(counted.values), np.asarray(values))
         counts, virtual = counts[:, kept], virtual[:, kept]
     return _make_estimates(name, list(values), labels, shares, counts, virtual)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from priory.core.typing import Array
 from priory.evaluation.dependence import Dependence
 from priory.evaluation.scores import Scores
 from priory.models.explanation import Ledger, LedgerLine
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_EVIDENCE_BARS = 15
+MAX_DRAWN_CLASSES = 60  # in a confusion matrix
 MAX_ANNOTATED_CLASSES = 15  # with more classes, the cells of a confusion matrix have no numbers
 RELIABILITY_STYLES = (
     ("#8e5bb5", "^", ":"),
@@ -28,9 +30,14 @@ RELIABILITY_STYLES = (
 
 
 def confusion_matrix(scores: Scores) -> Figure:
-    """Plot the number of rows of each true class (down) and answer (across); darker means a larger share."""
-    counts, k = scores.confusion, len(scores.classes)
-    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)  # (classes, answers)
+    """Plot the number of rows of each true class (down) and answer (across); darker means a larger share.
+
+    Of very many classes those are shown that were confused most often.
+    """
+    chosen = _find_confused_classes(scores)
+    counts, k = scores.count_answers(chosen), len(chosen)
+    true = np.bincount(scores.truth, scores.weight, minlength=len(scores.classes))[chosen]
+    share = counts / np.maximum(true, 1e-300)[:, None]  # (classes, answers)
     size = min(3.2 + 0.42 * k, 9.0)
     figure = create_figure(size + 0.8, size)
     axes = figure.add_subplot()
@@ -40,7 +47,7 @@ def confusion_matrix(scores: Scores) -> Figure:
     axes.pcolormesh(edges, edges, cells)  # not an image: a page may refuse pictures inside of a figure
     axes.set_aspect("equal")
     axes.invert_yaxis()
-    names = [_format_label(label) for label in scores.classes]
+    names = [_format_label(scores.classes[c]) for c in chosen]
     tall = max(map(len, names)) * k > 40
     axes.set_xticks(range(k), names, rotation=45 if tall else 0, ha="right" if tall else "center")
     axes.set_yticks(range(k), names)
@@ -51,7 +58,21 @@ def confusion_matrix(scores: Scores) -> Figure:
         for i, j in np.argwhere(counts > 0):
             colour = "white" if share[i, j] > 0.55 else INK_COLOUR
             axes.text(j, i, f"{counts[i, j]:g}", ha="center", va="center", color=colour)
+    if k < len(scores.classes):
+        axes.set_title(f"the {k} of {len(scores.classes):,} classes that were confused most often", fontsize="medium")
     return figure
+
+
+def _find_confused_classes(scores: Scores) -> Array:
+    """The numbers of the classes in a confusion matrix: all, or those with the most wrong rows and answers."""
+    if len(scores.classes) <= MAX_DRAWN_CLASSES:
+        return np.arange(len(scores.classes))
+    wrong = scores.answer != scores.truth
+    mistakes = sum(
+        np.bincount(numbers[wrong], scores.weight[wrong], minlength=len(scores.classes))
+        for numbers in (scores.truth, scores.answer)
+    )
+    return np.sort(np.argsort(-mistakes, kind="stable")[:MAX_DRAWN_CLASSES])
 
 
 def reliability_diagram(scores: Scores | Mapping[str, Scores], bins: int = 10) -> Figure:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from priory.bag_of_words.documents import PackedDocuments
+from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.evaluation.costs import Costs
@@ -266,7 +267,7 @@ def count_unknown_labels(model: TableOrTextClassifier, rows: Table | PackedDocum
         labels = columns[name].labels
         if labels is not None:
             codes, values = labels
-            count += int((~np.isin(values, known))[codes[codes >= 0]].sum())
+            count += int((~find_members(values, known))[codes[codes >= 0]].sum())
     return count
 
 
