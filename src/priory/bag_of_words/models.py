@@ -18,7 +18,7 @@ import scipy
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.sparse_counts import CountTable, SparseCounts
-from priory.bag_of_words.weight_tables import WeightTable, map_by_class, map_by_token, multiply_rows
+from priory.bag_of_words.weight_tables import WeightTable, map_by_class, map_by_token, score_rows
 from priory.core.logspace import log, log_or_zero
 from priory.core.sparse_rows import SparseRows
 from priory.core.special_functions import gammaln
@@ -161,7 +161,7 @@ class BernoulliBag(BagOfWords):
         own_n, seen = n[rows.group], counts[rows.ids, rows.own_class]  # (documents,), (entries,)
         # Present tokens: as in the full record, corrected in the own class, less the tokens that vanish.
         present = map_by_class(counts, lambda count, n: np.log(count + a) - np.log(n - count + a), n)
-        scores = multiply_rows(rows.matrix, present)
+        scores = score_rows(rows.matrix, present)
         rows.add_to_own_class(scores, rows.sum_by_document(np.log(seen - rows.x + a) - np.log(seen + a)))
         gone = np.log(a) - rows.replace_own_class(np.log(n + a), np.log(own_n - 1 + a))
         scores -= rows.n_alone[:, None] * gone
@@ -215,7 +215,7 @@ class ComplementBag(BagOfWords):
         counts, a = words.counts, self.alpha
         whole = counts.sum(axis=1)
         log_others = map_by_token(counts, lambda count, whole: np.log(whole - count + a), whole)
-        scores = -multiply_rows(rows.matrix, log_others)
+        scores = -score_rows(rows.matrix, log_others)
         # The complements of other classes lose the document; the complement of its own class never had it.
         for c in range(counts.shape[1]):
             complement = (whole + a)[rows.ids] - counts[rows.ids, np.full(len(rows.ids), c)]  # (entries,)
@@ -250,7 +250,7 @@ def log_dirichlet_evidence(counts: CountTable, alphas: Array) -> Array:
 
 def _score_own_tokens_left_out(alpha: float, words: BagCounts, rows: DocumentRows) -> Array:
     """(documents, classes): ``Σ x log(count + alpha)`` over the tokens that stay, without the document's own counts."""
-    scores = multiply_rows(rows.matrix, map_by_class(words.counts, lambda count: np.log(count + alpha)))
+    scores = score_rows(rows.matrix, map_by_class(words.counts, lambda count: np.log(count + alpha)))
     # In the own class the counts are smaller by x; tokens that vanish have only alpha left, in every class.
     seen = words.counts[rows.ids, rows.own_class]
     rows.add_to_own_class(scores, rows.sum_by_document(rows.x * (np.log(seen - rows.x + alpha) - np.log(seen + alpha))))

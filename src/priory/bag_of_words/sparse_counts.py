@@ -165,7 +165,7 @@ def make_empty_table(n_tokens: int, n_classes: int) -> CountTable:
     return SparseCounts(np.zeros(n_tokens, np.int64), np.zeros(0, np.int32), np.zeros(0), n_classes)
 
 
-def count_entries(
+def count_entries_by_class(
     indptr: Array, ids: Array, values: Array, group: Array, weight: Array | None, shape: tuple[int, int]
 ) -> CountTable:
     """(tokens, classes): the sum of the entries of each token over the documents of each class.

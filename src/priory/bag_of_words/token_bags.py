@@ -15,7 +15,7 @@ from priory.bag_of_words.documents import (
     drop_empty_documents,
     find_nonempty_documents,
 )
-from priory.bag_of_words.sparse_counts import CountTable, count_entries
+from priory.bag_of_words.sparse_counts import CountTable, count_entries_by_class
 from priory.bag_of_words.token_order import find_token_order, is_sorted_vocabulary
 from priory.core.content_hash import scramble_bits
 from priory.core.registration import register_record
@@ -152,7 +152,7 @@ class TokenBags:
     def count_by_class(self, group: Array, groups: int, weight: Array | None, binary: bool, tokens: int) -> CountTable:
         """(tokens, classes): the occurrences of each token in the documents of each class, or the documents."""
         values = np.ones(len(self.ids)) if binary else self.occurrences
-        return count_entries(self.indptr, self.ids, values, group, weight, (tokens, groups))
+        return count_entries_by_class(self.indptr, self.ids, values, group, weight, (tokens, groups))
 
     def hash_documents(self) -> Array:
         """(documents,): a 64-bit hash of each, the same on every machine."""

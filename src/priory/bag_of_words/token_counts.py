@@ -19,7 +19,7 @@ from priory.bag_of_words.documents import (
 )
 from priory.bag_of_words.sparse_counts import (
     CountTable,
-    count_entries,
+    count_entries_by_class,
     is_kept_sparse,
     make_empty_table,
     spread_tokens,
@@ -249,7 +249,7 @@ def _count_many_classes(
         some, own = classes[start:read], None if weights is None else weights[start:read]
         arena, ends, (indptr, ids, occurrences) = read_tokens(batch, tokenizer)
         values = np.ones(len(ids)) if binary else occurrences
-        counts = count_entries(indptr, ids, values, some, own, (len(ends), groups))
+        counts = count_entries_by_class(indptr, ids, values, some, own, (len(ends), groups))
         part = TokenCounts(_count_documents(some, own, groups), arena, ends, counts).drop_absent_tokens()
         total = total + part
         if max_tokens is not None:

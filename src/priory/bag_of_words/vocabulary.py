@@ -21,11 +21,11 @@ from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import DocumentBatch
 from priory.bag_of_words.hashed_counts import HashedCounts
-from priory.bag_of_words.sparse_counts import count_entries, is_kept_sparse, make_empty_table, spread_tokens
+from priory.bag_of_words.sparse_counts import count_entries_by_class, is_kept_sparse, make_empty_table, spread_tokens
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags, count_letters
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer
-from priory.bag_of_words.weight_tables import SparseTable, WeightTable, multiply_rows
+from priory.bag_of_words.weight_tables import SparseTable, WeightTable, score_rows
 from priory.core.typing import Array
 from priory.errors import DataError, StaleModelError
 
@@ -54,7 +54,7 @@ class Vocabulary(ABC):
             return self.score_texts(documents, counts, table, binary)
         indptr, ids, occurrences = self.encode(documents, counts)
         values = np.ones(len(ids)) if binary else occurrences
-        return multiply_rows(scipy.sparse.csr_array((values, ids, indptr), shape=(len(documents), len(table))), table)
+        return score_rows(scipy.sparse.csr_array((values, ids, indptr), shape=(len(documents), len(table))), table)
 
     def encode(self, documents: AnyDocuments, counts: BagCounts) -> tuple[Array, Array, Array]:
         """The documents as sparse rows ``(indptr, tokens, occurrences)`` over the tokens in use."""
@@ -237,7 +237,7 @@ class FixedVocabulary(Vocabulary):
         empty = self._make_empty_counts(groups)
         indptr, ids, times = self.encode(documents, empty)
         values = np.ones(len(ids)) if binary else times
-        counts = count_entries(indptr, ids, values, group, weight, (len(empty), groups))
+        counts = count_entries_by_class(indptr, ids, values, group, weight, (len(empty), groups))
         n = np.bincount(group, weight, minlength=groups).astype(float)
         return (TokenCounts(n, empty.arena, empty.ends, counts).drop_absent_tokens().sort_tokens(),)
 

@@ -99,12 +99,12 @@ def silence_tokens(table: WeightTable, counts: CountTable) -> WeightTable:
     return np.where(shown[:, None], table, 0.0)
 
 
-def multiply_rows(rows: csr_array, table: WeightTable) -> Array:
+def score_rows(rows: csr_array, table: WeightTable) -> Array:
     """(rows, classes): the product of sparse rows (rows, tokens) with a table (tokens, classes)."""
     return table.multiply_rows(rows) if isinstance(table, SparseTable) else np.asarray(rows @ table)
 
 
-def take_rows(table: WeightTable, tokens: Array) -> Array:
+def take_token_rows(table: WeightTable, tokens: Array) -> Array:
     """(some tokens, classes): the numbers of some tokens."""
     return table.take_rows(tokens) if isinstance(table, SparseTable) else np.asarray(table[tokens])
 

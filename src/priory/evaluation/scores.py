@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,9 +18,9 @@ from priory.core.sample_weight import check_sample_weight
 from priory.core.special_functions import expit
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.evaluation.class_scores import ClassScores, find_worst_classes, score_classes
 from priory.evaluation.curves import Curve, precision_recall_curve, roc_curve
 from priory.evaluation.intervals import (
-    UNKNOWN_SHARE,
     Interval,
     effective_sample_size,
     mean_interval,
@@ -53,18 +53,6 @@ class BaseRate(NamedTuple):
     accuracy: float
     log_loss: float
     brier: float
-
-
-class ClassScores(NamedTuple):
-    """The scores of one class against all others."""
-
-    label: Any
-    rows: float
-    precision: Interval
-    recall: Interval
-    f1: Interval
-    roc_area: Interval
-    average_precision: Interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,15 +195,6 @@ class Scores:
         rows = (truth >= 0) & (answer >= 0)
         return np.bincount(truth[rows] * k + answer[rows], self.weight[rows], minlength=k * k).reshape(k, k)
 
-    def _count_by_class(self) -> tuple[Array, Array, Array]:
-        """The rows with each answer, those of each class, and those that are both: (classes,) each."""
-        k, right = len(self.classes), self.answer == self.truth
-        return (
-            np.bincount(self.answer, self.weight, minlength=k),
-            np.bincount(self.truth, self.weight, minlength=k),
-            np.bincount(self.truth[right], self.weight[right], minlength=k),
-        )
-
     @cached_property
     def shares(self) -> Array:
         """The share of each class among the rows."""
@@ -231,7 +210,7 @@ class Scores:
     @cached_property
     def accuracy(self) -> Interval:
         """The share of right answers."""
-        return self._proportion(self.weight[self.answer == self.truth].sum(), self.weight.sum())
+        return self.measure_share(self.weight[self.answer == self.truth].sum(), self.weight.sum())
 
     @cached_property
     def log_loss(self) -> Interval:
@@ -268,28 +247,7 @@ class Scores:
     @cached_property
     def per_class(self) -> tuple[ClassScores, ...]:
         """The scores of each class against all others."""
-        return tuple(self._score_classes(range(len(self.classes))))
-
-    def _score_classes(self, chosen: Iterable[int]) -> list[ClassScores]:
-        """The scores of some classes, given by their numbers, each against all others."""
-        answered, true, both = self._count_by_class()
-        return [
-            ClassScores(
-                self.classes[c],
-                float(true[c]),
-                self._proportion(both[c], answered[c]),
-                self._proportion(both[c], true[c]),
-                _f1_from_jaccard(self._proportion(both[c], answered[c] + true[c] - both[c])),
-                *self._measure_areas(self.classes[c], true[c]),
-            )
-            for c in chosen
-        ]
-
-    def _measure_areas(self, label: Hashable, rows: float) -> tuple[Interval, Interval]:
-        """The areas under the curves of a class; nothing is known of a class without rows."""
-        if rows == 0:
-            return UNKNOWN_SHARE, UNKNOWN_SHARE
-        return self.roc(label).area, self.precision_recall(label).area
+        return tuple(score_classes(self, range(len(self.classes))))
 
     # -- comparison with the base rate ---------------------------------------------------------------------------------
 
@@ -350,10 +308,7 @@ class Scores:
         """Return all classes in order, or with more than ``max_classes`` those of lowest F1, the worst first."""
         if len(self.classes) <= max_classes:
             return list(self.per_class)
-        answered, true, both = self._count_by_class()
-        shown = np.maximum(answered + true - both, 1e-300)
-        jaccard = np.where(answered + true > 0, both / shown, -1.0)  # F1 rises with it
-        return self._score_classes(np.argsort(jaccard, kind="stable")[:max_classes].tolist())
+        return score_classes(self, find_worst_classes(self, max_classes))
 
     def __str__(self) -> str:
         return format_scores(self)
@@ -368,7 +323,7 @@ class Scores:
         """By how much the variance of a score is larger than that of independent rows: 1 + K n_test / n_train."""
         return 1.0 if self.folds is None else 1 + self.folds / (self.folds - 1)
 
-    def _proportion(self, part: float, whole: float) -> Interval:
+    def measure_share(self, part: float, whole: float) -> Interval:
         """Return ``part / whole`` with its interval; both are weights of rows."""
         per_row = self.rows / self.variance_factor / float(self.weight.sum())
         return proportion_interval(float(part) * per_row, float(whole) * per_row)
@@ -425,8 +380,3 @@ def _find_classes(labels: Array, classes: Array) -> Array:
 
 def _make_unknown_class_error(label: Hashable, classes: Sequence[Hashable]) -> DataError:
     return DataError(f"no class {label!r}; the probabilities are for {list(classes[:10])}.")
-
-
-def _f1_from_jaccard(jaccard: Interval) -> Interval:
-    """Return F1 = 2j / (1 + j) from j, the share of hits among rows that are or were predicted as the class."""
-    return Interval(*(2 * j / (1 + j) for j in jaccard))

@@ -16,7 +16,7 @@ import numpy as np
 from priory.bag_of_words.sparse_counts import make_dense_counts
 from priory.bag_of_words.text_model import TextModel, TextRecords
 from priory.bag_of_words.vocabulary import check_words_kept
-from priory.bag_of_words.weight_tables import measure_spread, take_rows
+from priory.bag_of_words.weight_tables import measure_spread, take_token_rows
 from priory.core.display_table import DisplayTable, format_cell, import_pandas, join_html
 from priory.core.statistics import find_members
 from priory.core.typing import Array, Label
@@ -145,7 +145,7 @@ def tabulate_class_prior(classes: Array, n: Array, probabilities: Array) -> tupl
 
 def compute_word_probabilities(text: TextModel, records: TextRecords, rows: Array) -> Array:
     """(words, classes): P(word | class) of the tokens with these numbers; for "poisson" their rates in a document."""
-    table = take_rows(text.token_weights(records).table, rows)
+    table = take_token_rows(text.token_weights(records).table, rows)
     return 1 / (1 + np.exp(-table)) if text.model == "bernoulli" else np.exp(table)
 
 

@@ -14,7 +14,7 @@ from priory.bag_of_words.sparse_counts import make_dense_counts
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Tokenizer, find_token_spans
 from priory.bag_of_words.vocabulary import UNKNOWN_TOKEN
-from priory.bag_of_words.weight_tables import WeightTable, take_rows
+from priory.bag_of_words.weight_tables import WeightTable, take_token_rows
 from priory.core.typing import Array, Label
 from priory.models.explanation import LedgerLine
 from priory.models.ledger_formatting import DECIBANS_PER_NAT
@@ -37,7 +37,7 @@ def make_token_lines(
         name = token if token in row_of_token else UNKNOWN_TOKEN
         if name in row_of_token:
             found.setdefault(name, []).append((start, end))
-    weights = take_rows(table, np.array([row_of_token[token] for token in found], dtype=np.int64))
+    weights = take_token_rows(table, np.array([row_of_token[token] for token in found], dtype=np.int64))
     return [
         LedgerLine(token, len(at), tuple((row * (1 if binary else len(at))).tolist()), tuple(at))
         for (token, at), row in zip(found.items(), weights, strict=True)
@@ -65,7 +65,7 @@ def find_strongest_tokens(
     """The tokens with the largest weight times count for class number ``c``, against all other classes pooled."""
     two = _pool_other_classes(words, c)
     table = bag.compute_weights(two).table
-    weight = take_rows(table, np.arange(len(words))) @ np.array([1.0, -1.0])
+    weight = take_token_rows(table, np.arange(len(words))) @ np.array([1.0, -1.0])
     best = np.argsort(-(weight * make_dense_counts(two.counts)[:, 0]), kind="stable")[:max_tokens]
     chosen = words.take_tokens(best)
     return [
