@@ -96,6 +96,7 @@ cdef int64_t looked_up(Reader r, Trie trie, int64_t k, const double* rows, int64
 
 include "text_counter.pxi"
 include "text_index.pxi"
+include "text_bags.pxi"
 include "text_hashed.pxi"
 include "text_distinct.pxi"
 include "text_open.pxi"

@@ -19,6 +19,7 @@ from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words import token_counts as counting
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
+from priory.bag_of_words.bag_reading import read_token_rows
 from priory.bag_of_words.documents import DocumentBatch
 from priory.bag_of_words.hashed_counts import HashedCounts
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags, count_letters
@@ -202,8 +203,7 @@ class GrowingVocabulary(Vocabulary):
         return check_words_kept(counts).index("whole").find_columns(bags.arena, bags.ends)
 
     def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
-        counts = counting.count_tokens(documents, np.zeros(len(documents)), 1, self.tokenizer)
-        return counts.arena, counts.ends, self.encode_texts(documents, counts)
+        return read_token_rows(documents, self.tokenizer)
 
     def _index(self, counts: BagCounts) -> TokenIndex:
         return check_words_kept(counts).index(self.tokenizer.analyzer)
