@@ -22,6 +22,9 @@ cdef extern from "Python.h":
     int PyUnicode_KIND(object)
     Py_ssize_t PyUnicode_GET_LENGTH(object)
 
+cdef extern from "radix_sort.h" nogil:
+    void sort_numbers(int64_t* numbers, double* values, int64_t n, int64_t* more_numbers, double* more_values)
+
 include "text_trie.pxi"
 include "text_rule.pxi"
 include "text_pieces.pxi"

@@ -283,10 +283,14 @@ class TokenHasher:
                 scores[i] += table[bucket] * (1 if once else times)
         return scores
 
-    def list_buckets(self, documents: Sequence[StrOrBytes], rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-        """Where each document's buckets end, and the bucket of every token, one after the other."""
-        rows = [[self.find_bucket(t, rule) for t in list_tokens(d, rule, i)] for i, d in enumerate(documents)]
-        return np.cumsum([0, *map(len, rows)], dtype=np.int64), np.array([b for row in rows for b in row], np.int64)
+    def encode(
+        self, documents: Sequence[StrOrBytes], rule: Rule
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows of (bucket, count), each in order: where each document's row ends, and its buckets and counts."""
+        rows = [sorted(self.count_row(document, rule, i).items()) for i, document in enumerate(documents)]
+        buckets = np.array([bucket for row in rows for bucket, _ in row], dtype=np.int64)
+        counts = np.array([times for row in rows for _, times in row], dtype=float)
+        return np.cumsum([0, *map(len, rows)], dtype=np.int64), buckets, counts
 
 
 class OpenCounter:

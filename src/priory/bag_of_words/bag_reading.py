@@ -10,7 +10,7 @@ import numpy as np
 from priory._kernel import text as kernel
 from priory.bag_of_words.documents import Document, DocumentBatch
 from priory.bag_of_words.token_order import find_token_order
-from priory.bag_of_words.tokenizer import Tokenizer, map_document_shards, take_tokens
+from priory.bag_of_words.tokenizer import Tokenizer, join_row_parts, map_document_shards, take_tokens
 from priory.core.typing import Array
 from priory.errors import ModelTooLargeError
 
@@ -34,10 +34,8 @@ def read_token_rows(
     with _raise_if_too_large():
         shards = list(map_document_shards(documents, tokenizer, read_shard))
         arena, ends, numbers = _join_readers([readers[shard] for shard in sorted(readers)])
-    sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(row_ends) for _, (row_ends, _, _) in shards)])
-    ids = np.concatenate([np.zeros(0, np.int64), *(numbers[shard][found] for shard, (_, found, _) in shards)])
-    occurrences = np.concatenate([np.zeros(0), *(times for _, (_, _, times) in shards)])
-    return arena, ends, (np.cumsum(sizes), ids, occurrences)
+    rows = ((row_ends, numbers[shard][found], times) for shard, (row_ends, found, times) in shards)
+    return arena, ends, join_row_parts(rows, np.int64)
 
 
 def _join_readers(readers: list[kernel.BagReader]) -> tuple[Array, Array, list[Array]]:

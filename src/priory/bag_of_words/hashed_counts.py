@@ -11,7 +11,7 @@ import numpy as np
 from priory._kernel import text as kernel
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_classes_and_weights, check_document_count
-from priory.bag_of_words.tokenizer import Tokenizer, map_document_shards
+from priory.bag_of_words.tokenizer import Tokenizer, join_row_parts, map_document_shards
 from priory.core.machine import total_memory_bytes
 from priory.core.registration import register_record
 from priory.core.typing import Array
@@ -94,11 +94,6 @@ def encode_hashed_documents(
 ) -> tuple[Array, Array, Array]:
     """The documents as sparse rows of their buckets, in order: ``(indptr, buckets, occurrences)``."""
     hasher = kernel.TokenHasher(buckets, salt)
-    parts = list(map_document_shards(documents, tokenizer, lambda rule, _, part, __: hasher.list_buckets(part, rule)))
-    sizes = np.concatenate([np.zeros(0, np.int64), *(np.diff(ends) for ends, _ in parts)])
-    numbers = np.concatenate([np.zeros(0, np.int64), *(numbers for _, numbers in parts)])
-    keys = np.sort(np.repeat(np.arange(len(sizes)) * buckets, sizes) + numbers)  # by document, then by bucket
-    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
-    row, bucket = np.divmod(keys[first], buckets)
-    indptr = np.append(0, np.cumsum(np.bincount(row, minlength=len(documents))))
-    return indptr, bucket, np.diff(first, append=len(keys)).astype(float)
+    return join_row_parts(
+        map_document_shards(documents, tokenizer, lambda rule, _, part, __: hasher.encode(part, rule)), np.int64
+    )

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.documents import (
@@ -18,6 +17,7 @@ from priory.bag_of_words.documents import (
 from priory.bag_of_words.token_order import find_token_order, is_sorted_vocabulary
 from priory.core.content_hash import scramble_bits
 from priory.core.registration import register_record
+from priory.core.row_entries import count_entries, sort_entries, take_entries
 from priory.core.typing import Array
 
 ODD_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # so that counts change all bits
@@ -76,14 +76,12 @@ class TokenBags:
         chosen = every[rows]
         if np.array_equal(chosen, every):
             return self
-        sizes = np.diff(self.indptr)[chosen]
-        indptr = np.append(0, np.cumsum(sizes))
-        entries = np.repeat(self.indptr[chosen] - indptr[:-1], sizes) + np.arange(indptr[-1])
+        indptr, ids = take_entries(self.indptr, chosen, self.ids)
         return replace(
             self,
             indptr=indptr,
-            ids=self.ids[entries],
-            occurrences=self.occurrences[entries],
+            ids=ids,
+            occurrences=take_entries(self.indptr, chosen, self.occurrences)[1],
             letters=self.letters[chosen],
             pairs=None if self.pairs is None else self.pairs[chosen],
         )
@@ -131,14 +129,9 @@ class TokenBags:
             place[shown[order]] = np.arange(len(shown))
             arena, ends = reading.take_tokens(arena, ends, order)
             bags = replace(self, arena=arena, ends=ends, ids=place[self.ids])
-        rows = scipy.sparse.csr_array(
-            (bags.occurrences, bags.ids, bags.indptr), shape=(len(bags), bags.ids.max(initial=0) + 1)
-        )
-        if not rows.has_sorted_indices:
-            rows = rows.copy()
-            rows.sort_indices()
+        ids, occurrences = sort_entries(bags.indptr, bags.ids, bags.occurrences)
         pairs = None if self.pairs is None else self.pairs.drop_absent_tokens()
-        return replace(bags, ids=rows.indices.astype(np.int64), occurrences=rows.data, pairs=pairs)
+        return replace(bags, ids=ids, occurrences=occurrences, pairs=pairs)
 
     def place_tokens(self, place: Array) -> tuple[Array, Array, Array]:
         """Sparse rows ``(indptr, columns, occurrences)``, given the column of each token; negative to leave it out."""
@@ -150,13 +143,9 @@ class TokenBags:
 
     def count_by_class(self, group: Array, groups: int, weight: Array | None, binary: bool, tokens: int) -> Array:
         """(tokens, classes): the occurrences of each token in the documents of each class, or the documents."""
-        values = np.ones(len(self.ids)) if binary else self.occurrences
-        rows = scipy.sparse.csr_array((values, self.ids, self.indptr), shape=(len(self), tokens))
-        classes = scipy.sparse.csr_array(
-            (np.ones(len(self)) if weight is None else weight, group, np.arange(len(self) + 1)),
-            shape=(len(self), groups),
+        return count_entries(
+            self.indptr, self.ids, None if binary else self.occurrences, group, weight, (tokens, groups)
         )
-        return np.asarray((rows.T @ classes).toarray())
 
     def hash_documents(self) -> Array:
         """(documents,): a 64-bit hash of each, the same on every machine."""

@@ -78,8 +78,8 @@ class Vocabulary(ABC):
         if isinstance(documents, TokenBags):
             return documents
         arena, ends, (indptr, ids, occurrences) = self.read_tokens(documents)
-        rows = indptr.astype(np.int64), ids.astype(np.int64), occurrences.astype(float)
-        return TokenBags(arena, ends, *rows, count_letters(documents)).drop_absent_tokens()
+        bags = TokenBags(arena, ends, indptr, ids.astype(np.int64, copy=False), occurrences, count_letters(documents))
+        return bags.drop_absent_tokens()
 
     @abstractmethod
     def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
