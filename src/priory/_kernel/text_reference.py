@@ -283,9 +283,7 @@ class TokenHasher:
                 scores[i] += table[bucket] * (1 if once else times)
         return scores
 
-    def encode(
-        self, documents: Sequence[StrOrBytes], rule: Rule
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def encode(self, documents: Sequence[StrOrBytes], rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows of (bucket, count), each in order: where each document's row ends, and its buckets and counts."""
         rows = [sorted(self.count_row(document, rule, i).items()) for i, document in enumerate(documents)]
         buckets = np.array([bucket for row in rows for bucket, _ in row], dtype=np.int64)

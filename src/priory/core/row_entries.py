@@ -10,7 +10,6 @@ from priory._kernel import sparse as kernel
 from priory.core.sharding import choose_threads, map_threads
 from priory.core.typing import Array
 
-
 MIN_ENTRIES_PER_THREAD = 1 << 18
 
 
