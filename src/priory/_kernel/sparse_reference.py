@@ -104,7 +104,7 @@ def count_entries(
     weight: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Add each row, by its weight, to ``counts`` (columns, classes) at its class; without ``data`` all values are one."""
+    """Add each row, by its weight, to ``counts`` (columns, classes) at its class; without ``data`` values are one."""
     row = np.repeat(np.arange(len(group)), np.diff(ends))
     np.add.at(counts, (indices, group[row]), weight[row] if data is None else data * weight[row])
 

@@ -92,6 +92,8 @@ class TokenCounts(BagCounts):
         """The tokens of two records, sorted, as an arena and its ends; and where those of each are among them."""
         if len(other) * MIN_TOKENS_PER_BISECTION > len(self):
             place = self.index("whole").find_columns(other.arena, other.ends)
+            if place.min(initial=0) >= 0:
+                return self.arena, self.ends, np.arange(len(self)), place
             new_arena, new_ends = reading.take_tokens(other.arena, other.ends, np.flatnonzero(place < 0))
             arena = np.append(self.arena, new_arena)
             ends = np.append(self.ends, len(self.arena) + new_ends)

@@ -59,6 +59,8 @@ class TokenFeatures:
 
     def add_pairs(self, pairs: TokenBags) -> TokenFeatures:
         """These tokens, and the pairs that at least two of some documents show."""
+        if len(pairs.ids) >= MIN_PAIRS_FOR_A_TABLE:
+            return replace(self, pairs=np.flatnonzero(np.bincount(pairs.ids) >= MIN_FEATURE_COUNT))
         buckets, times = np.unique(pairs.ids, return_counts=True)
         return replace(self, pairs=buckets[times >= MIN_FEATURE_COUNT])
 

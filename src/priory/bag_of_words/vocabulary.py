@@ -200,7 +200,10 @@ class GrowingVocabulary(Vocabulary):
         return reading.encode_documents(documents, self._index(counts), self.tokenizer)
 
     def place_tokens(self, bags: TokenBags, counts: BagCounts) -> Array:
-        return check_words_kept(counts).index("whole").find_columns(bags.arena, bags.ends)
+        words = check_words_kept(counts)
+        if np.array_equal(words.ends, bags.ends) and np.array_equal(words.arena, bags.arena):
+            return np.arange(len(words))
+        return words.index("whole").find_columns(bags.arena, bags.ends)
 
     def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
         return read_token_rows(documents, self.tokenizer)
