@@ -17,7 +17,7 @@ from priory.bag_of_words.documents import (
 from priory.bag_of_words.token_order import find_token_order, is_sorted_vocabulary
 from priory.core.content_hash import scramble_bits
 from priory.core.registration import register_record
-from priory.core.row_entries import count_entries, sort_entries, take_entries
+from priory.core.row_entries import count_entries, sort_entries, sum_entries, take_entries
 from priory.core.typing import Array
 
 ODD_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # so that counts change all bits
@@ -139,7 +139,7 @@ class TokenBags:
         if place.min(initial=0) >= 0:
             return self.indptr, columns, self.occurrences
         kept = columns >= 0
-        return np.append(0, np.cumsum(kept))[self.indptr], columns[kept], self.occurrences[kept]
+        return np.append(0, np.cumsum(sum_entries(self.indptr, kept))), columns[kept], self.occurrences[kept]
 
     def count_by_class(self, group: Array, groups: int, weight: Array | None, binary: bool, tokens: int) -> Array:
         """(tokens, classes): the occurrences of each token in the documents of each class, or the documents."""
@@ -155,8 +155,7 @@ class TokenBags:
     def _hashes(self) -> Array:
         tokens = hash_tokens(self.arena, self.ends)[self.ids] if len(self.ends) else self.ids.astype(np.uint64)
         counted = scramble_bits(tokens + self.occurrences.astype(np.uint64) * ODD_MULTIPLIER)
-        sums = np.append(np.uint64(0), np.cumsum(counted))  # modulo 2^64, so that differences are exact
-        return np.asarray(np.diff(sums[self.indptr]))
+        return sum_entries(self.indptr, counted)  # modulo 2^64, so that differences are exact
 
 
 def hash_tokens(arena: Array, ends: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The entries of sparse rows, one row after the other: taken, sorted, and counted."""
+"""The entries of sparse rows, one row after the other: taken, sorted, added up, and counted."""
 
 from __future__ import annotations
 
@@ -39,6 +39,17 @@ def sort_entries(ends: Array, columns: Array, values: Array) -> tuple[Array, Arr
     parts = min(choose_threads(), 1 + len(columns) // MIN_ENTRIES_PER_THREAD)
     list(map_threads(sort_span, list(pairwise(np.linspace(0, len(ends) - 1, parts + 1).astype(int).tolist()))))
     return columns, values
+
+
+def sum_entries(ends: Array, values: Array) -> Array:
+    """(rows,): the sum of the values of each row's entries; that of truths is their number.
+
+    >>> sum_entries(np.array([0, 2, 2, 3]), np.array([True, False, True])).tolist()
+    [1, 0, 1]
+    """
+    sums = np.zeros(len(values) + 1, dtype=np.int64 if values.dtype == bool else values.dtype)
+    np.cumsum(values, out=sums[1:])
+    return np.diff(sums[ends])
 
 
 def are_entries_sorted(ends: Array, columns: Array) -> bool:

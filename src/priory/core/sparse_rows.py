@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from priory._kernel import sparse as kernel
-from priory.core.row_entries import count_entries, take_entries
+from priory.core.row_entries import count_entries, sum_entries, take_entries
 from priory.core.sharding import N_THREADS, map_threads
 from priory.core.typing import Array
 
@@ -73,7 +73,7 @@ class SparseRows:
         place[columns] = np.arange(len(columns), dtype=np.int32)
         indices = place[self.indices]
         kept = indices >= 0
-        ends = np.append(0, np.cumsum(kept))[self.ends]
+        ends = np.append(0, np.cumsum(sum_entries(self.ends, kept)))
         return SparseRows(ends, indices[kept], None if self.data is None else self.data[kept], len(columns))
 
     @cached_property
@@ -84,8 +84,7 @@ class SparseRows:
     @cached_property
     def squared_lengths(self) -> Array:
         """(rows,): the sum of the squares of each row."""
-        sums = np.append(0.0, np.cumsum(self.values.astype(float) ** 2))
-        return np.diff(sums[self.ends]).astype(np.float32)
+        return sum_entries(self.ends, np.square(self.values, dtype=float)).astype(np.float32)
 
     def take_rows(self, rows: Array) -> SparseRows:
         """Some of the rows."""
