@@ -51,7 +51,7 @@ def count_hashed_tokens(
 
     Tokens that share a bucket are one token: ``binary`` counts the bucket once for each document.
     """
-    _check_memory(buckets, groups)
+    check_bucket_memory(buckets, groups)
     hasher = kernel.TokenHasher(buckets, salt)
     classes, weights = check_classes_and_weights(group, groups, weight)
 
@@ -69,7 +69,7 @@ def count_hashed_tokens(
     return total
 
 
-def _check_memory(buckets: int, groups: int) -> None:
+def check_bucket_memory(buckets: int, groups: int) -> None:
     """Raise an error if the counts, the weights and what each thread counts would not fit into memory."""
     needed, available = TABLES_OF_BUCKETS * 8 * buckets * max(groups, 1), total_memory_bytes()
     if available is not None and needed > available:

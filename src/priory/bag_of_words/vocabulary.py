@@ -312,6 +312,7 @@ class HashedVocabulary(Vocabulary):
     ) -> tuple[HashedCounts]:
         n = np.bincount(group, weight, minlength=groups).astype(float)
         if isinstance(documents, TokenBags):
+            hashing.check_bucket_memory(self.buckets, groups)
             return (HashedCounts(n, documents.count_by_class(group, groups, weight, binary, self.buckets)),)
         counts = hashing.count_hashed_tokens(
             documents, group, groups, self.tokenizer, self.buckets, self.salt, weight, binary=binary
