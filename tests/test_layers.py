@@ -113,12 +113,14 @@ def test_few_modules_own_each_kernel():
         if name.startswith("priory._kernel.")
     }
     assert users == {
+        ("sparse", "core/row_entries.py"),
         ("sparse", "core/sparse_rows.py"),
         ("products", "core/exact_products.py"),
         ("gamma", "core/special_functions.py"),
         ("exact", "core/column_kernels.py"),
         ("exact", "core/exact_sums.py"),
         ("tables", "core/column_kernels.py"),
+        ("text", "bag_of_words/bag_reading.py"),
         ("text", "bag_of_words/hashed_counts.py"),
         ("text", "bag_of_words/open_counts.py"),
         ("text", "bag_of_words/single_texts.py"),

@@ -61,6 +61,17 @@ def test_pairs_are_left_alone_where_words_say_it_all():
     assert count_pairs(pr.TextClassifier(pairs=True, ngram_range=(1, 2)).fit(texts, labels)) == 0
 
 
+def test_pairs_are_left_alone_where_few_texts_need_them():
+    def learn_with_pairs(n_plain):
+        """Texts of which some need pairs, and the others have a word that says it all."""
+        texts, labels = make_reviews(40)
+        plain = [f"{text} {label}" for text, label in zip(*make_reviews(n_plain, seed=1), strict=True)]
+        return make_model().fit(texts + plain, labels + [text.split()[-1] for text in plain])
+
+    assert count_pairs(learn_with_pairs(100)) > 0
+    assert count_pairs(learn_with_pairs(3000)) == 0
+
+
 def test_batches_merging_and_forgetting_give_the_refinement_of_one_fit(whole, reviews):
     texts, labels = reviews
     streamed = make_model()

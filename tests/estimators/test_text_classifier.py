@@ -1,5 +1,6 @@
 """TextClassifier: the same numbers as a pipeline of scikit-learn's, and all that a pipeline cannot do."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,6 +16,8 @@ from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 
 import priory as pr
 from priory.bag_of_words.models import BAG_MODELS
+from priory.bag_of_words.tokenizer import Tokenizer
+from priory.core.content_hash import hash_content
 from priory.data import inbox
 from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
 from priory.sources.cell_parsing import read_text_column
@@ -415,3 +418,27 @@ def test_tokens_are_limited_in_number_while_learning_and_in_frequency_afterwards
         model.partial_fit(texts[i : i + 2], ["x", "y"])
     assert model.predict_proba(texts).sum(axis=1) == pytest.approx(1)
     assert len(model.vocabulary_) <= 5
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"model": "multinomial", "min_df": 2}, {"buckets": 64}, {"vocabulary": ["cash", "win"], "unknown": True}],
+    ids=str,
+)
+def test_texts_that_are_all_kept_are_counted_as_they_were_read(options):
+    texts, labels = [*TEXTS, *TEXTS[:2], ""], [*LABELS, *LABELS[:2], LABELS[0]]  # two of them twice
+    weight = np.arange(len(texts)) % 3.0
+    kept = pr.TextClassifier(**options).fit(texts, labels, weight).statistics_
+    dropped = pr.TextClassifier(memory=0, **options).fit(texts, labels, weight).statistics_
+    assert kept.sample.is_complete
+    assert hash_content(replace(kept, sample=None)) == hash_content(dropped)
+
+
+def test_texts_are_read_once_by_a_fit_that_keeps_them(monkeypatch):
+    rules = []
+    build_rule = Tokenizer.build_rule
+    monkeypatch.setattr(
+        Tokenizer, "build_rule", lambda self, texts: rules.append(len(texts)) or build_rule(self, texts)
+    )
+    pr.TextClassifier().fit(TEXTS * 20, LABELS * 20)
+    assert rules == [20 * len(TEXTS)]

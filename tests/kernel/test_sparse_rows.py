@@ -8,7 +8,8 @@ from scipy.sparse import csr_array, random_array
 
 from priory._kernel import sparse, sparse_reference
 from priory.calibration.dual_ascent import DualAscent, TokenRegression, compute_probabilities
-from priory.core import sparse_rows
+from priory.core import row_entries, sparse_rows
+from priory.core.row_entries import sort_entries, sum_entries_by_class
 from priory.core.sparse_rows import SparseRows, compute_log_losses, join_columns, score_column_sets
 
 
@@ -136,7 +137,7 @@ def test_dual_ascent_ends_where_the_gradient_is_zero(seed, n_logits, strength):
     problem = make_regression(seed, n_logits)
     search = DualAscent(problem)
     search.ascend(strength, 1000, 1e-6)
-    p = compute_probabilities(problem.logits(search.weights, np.arange(60)))
+    p = compute_probabilities(problem.offset + problem.rows.multiply_columns(search.weights)[:, :n_logits])
     pull = problem.rows.csr.T @ ((problem.own_class - p) * problem.weight[:, None])
     held_back = pull - np.outer(problem.common, problem.common @ pull)
     assert np.allclose(strength * search.weights[:, :n_logits], held_back, atol=5e-3)
@@ -162,7 +163,7 @@ def test_counts_and_scores_of_rows_left_out_are_those_of_the_twin_and_of_countin
     counts = rows.count_by_class(group, weight, classes)
     scores, remaining = rows.score_left_out(counts, group, weight, 0.7)
     twin_counts = np.zeros_like(counts)
-    sparse_reference.count_entries(rows.ends, rows.indices, group, weight, twin_counts)
+    sparse_reference.count_entries(rows.ends, rows.indices, None, group, weight, twin_counts)
     assert np.array_equal(counts, twin_counts)
     twin, left = np.zeros_like(scores), np.zeros_like(remaining)
     tables = counts, counts.sum(axis=1), np.log(counts + 0.7)
@@ -175,3 +176,46 @@ def test_counts_and_scores_of_rows_left_out_are_those_of_the_twin_and_of_countin
         columns = rows.indices[rows.ends[i] : rows.ends[i + 1]]
         known = columns[again[columns].sum(axis=1) > 0]
         assert np.allclose(scores[i], np.log(again[known] + 0.7).sum(axis=0))
+
+
+@pytest.mark.parametrize("kernel", [sparse, sparse_reference])
+@pytest.mark.parametrize("size", [0, 20, 400])
+def test_entries_are_sorted_row_by_row_with_their_values(kernel, size, monkeypatch):
+    monkeypatch.setattr(row_entries, "kernel", kernel)
+    rng = np.random.default_rng(size)
+    sizes = rng.integers(0, size + 1, 30)
+    ends = np.append(0, np.cumsum(sizes))
+    columns = np.concatenate([np.zeros(0, np.int64), *(rng.permutation(1 << 20)[:n] * 4099 for n in sizes)])
+    values = rng.normal(size=len(columns))
+    expected = csr_array((values, columns, ends), shape=(30, 1 << 33))
+    expected.sort_indices()
+    found, moved = sort_entries(ends, columns, values)
+    assert np.array_equal(found, expected.indices)
+    assert np.array_equal(moved, expected.data)
+    assert sort_entries(ends, found, moved)[0] is found  # what is sorted stays as it is
+
+
+@pytest.mark.parametrize("kernel", [sparse, sparse_reference])
+def test_rows_are_taken_in_any_order(kernel, monkeypatch):
+    monkeypatch.setattr(row_entries, "kernel", kernel)
+    rows = make_rows(3)
+    for chosen in (np.array([5, 2, 2, 39]), np.arange(0), slice(10, 30), np.arange(40) % 3 == 0):
+        taken = rows.take_rows(chosen)
+        assert np.array_equal(taken.csr.toarray(), rows.csr.toarray()[chosen])
+        assert taken.data.dtype == np.float32
+
+
+@pytest.mark.parametrize("kernel", [sparse, sparse_reference])
+def test_entries_are_counted_by_class_as_a_product_would(kernel, monkeypatch):
+    monkeypatch.setattr(row_entries, "kernel", kernel)
+    rng = np.random.default_rng(4)
+    rows, group, weight = make_rows(4), rng.integers(0, 3, 40), rng.uniform(0, 2, 40)
+    columns, values = rows.indices.astype(np.int64), rows.data.astype(float)
+    table = csr_array((values, columns, rows.ends), shape=(40, 12)).toarray()
+    classes = np.eye(3)[group]
+    assert np.allclose(
+        sum_entries_by_class(rows.ends, columns, values, group, weight, (12, 3)), table.T * weight @ classes
+    )
+    assert np.array_equal(
+        sum_entries_by_class(rows.ends, columns, None, group, None, (12, 3)), (table.T != 0) @ classes
+    )

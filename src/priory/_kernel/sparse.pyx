@@ -2,11 +2,19 @@
 """The loops of a regression on sparse rows. `sparse_reference` says what each means; `priory.core.sparse_rows` checks what comes in."""
 
 from libc.math cimport expf, fabsf, log
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
 
 cdef extern from "float_logs.h" nogil:
     float exp_of_negative(float x)
     float log_of_large(float x)
+
+cdef extern from "radix_sort.h" nogil:
+    void sort_numbers(int64_t* numbers, double* values, int64_t n, int64_t* more_numbers, double* more_values)
+
+ctypedef fused Column:
+    int32_t
+    int64_t
 
 DEF LANE = 8  # columns that are summed in registers
 DEF MAX_LOGITS = 1024  # of one row
@@ -119,14 +127,42 @@ def score_cells(const int32_t[:, ::1] levels, const int32_t[:, ::1] sets, Py_ssi
                     out[s, w] += (sums[0, cell, w] * sums[0, cell, w] - sums[1, cell, w]) / (1.0 + sums[1, cell, w])
 
 
-def count_entries(const int64_t[::1] ends, const int32_t[::1] indices, const int32_t[::1] group,
+def copy_rows(const int64_t[::1] ends, const uint8_t[::1] entries, Py_ssize_t size, const int64_t[::1] rows,
+              uint8_t[::1] out):
+    cdef Py_ssize_t j, n
+    cdef uint8_t* to = &out[0] if out.shape[0] else NULL
+    with nogil:
+        for j in range(rows.shape[0]):
+            n = size * (ends[rows[j] + 1] - ends[rows[j]])
+            if n > 0:
+                memcpy(to, &entries[size * ends[rows[j]]], n)
+                to += n
+
+
+def sort_rows(const int64_t[::1] ends, int64_t[::1] columns, double[::1] values, int64_t[::1] more_columns,
+              double[::1] more_values, Py_ssize_t start, Py_ssize_t stop):
+    cdef Py_ssize_t i, at
+    with nogil:
+        for i in range(start, stop):
+            at = ends[i]
+            if ends[i + 1] > at:
+                sort_numbers(&columns[at], &values[at], ends[i + 1] - at, &more_columns[at], &more_values[at])
+
+
+def count_entries(const int64_t[::1] ends, const Column[::1] indices, data, const int32_t[::1] group,
                   const double[::1] weight, double[:, ::1] counts):
     cdef Py_ssize_t i, k
+    cdef const double[::1] value = data
     with nogil:
         for i in range(group.shape[0]):
-            if weight[i] != 0:
+            if weight[i] == 0:
+                continue
+            if value is None:
                 for k in range(ends[i], ends[i + 1]):
                     counts[indices[k], group[i]] += weight[i]
+            else:
+                for k in range(ends[i], ends[i + 1]):
+                    counts[indices[k], group[i]] += value[k] * weight[i]
 
 
 def score_left_out(const int64_t[::1] ends, const int32_t[::1] indices, const int32_t[::1] group,

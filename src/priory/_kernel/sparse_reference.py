@@ -74,12 +74,39 @@ def score_cells(
         out[s] = ((sums[0] ** 2 - sums[1]) / (1.0 + sums[1])).sum(axis=0)
 
 
-def count_entries(
-    ends: np.ndarray, indices: np.ndarray, group: np.ndarray, weight: np.ndarray, counts: np.ndarray
+def copy_rows(ends: np.ndarray, entries: np.ndarray, size: int, rows: np.ndarray, out: np.ndarray) -> None:
+    """The entries of some rows, one row after the other, into ``out``; an entry is ``size`` bytes."""
+    places = [np.arange(size * ends[row], size * ends[row + 1]) for row in rows]
+    out[:] = entries[np.concatenate([np.zeros(0, np.int64), *places])]
+
+
+def sort_rows(
+    ends: np.ndarray,
+    columns: np.ndarray,
+    values: np.ndarray,
+    more_columns: np.ndarray,
+    more_values: np.ndarray,
+    start: int,
+    stop: int,
 ) -> None:
-    """Add the weight of each row to ``counts`` (columns, classes), at all its columns and its class."""
+    """Sort the entries of rows ``start .. stop-1`` by their columns, in place; the others are room for as many."""
+    for i in range(start, stop):
+        entries = slice(ends[i], ends[i + 1])
+        order = np.argsort(columns[entries], kind="stable")
+        columns[entries], values[entries] = columns[entries][order], values[entries][order]
+
+
+def count_entries(
+    ends: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray | None,
+    group: np.ndarray,
+    weight: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    """Add each row, by its weight, to ``counts`` (columns, classes) at its class; without ``data`` values are one."""
     row = np.repeat(np.arange(len(group)), np.diff(ends))
-    np.add.at(counts, (indices, group[row]), weight[row])
+    np.add.at(counts, (indices, group[row]), weight[row] if data is None else data * weight[row])
 
 
 def score_left_out(

@@ -1,4 +1,5 @@
 # The compiled twin has the signatures of the readable one.
+from priory._kernel.text_reference import BagReader as BagReader
 from priory._kernel.text_reference import Counter as Counter
 from priory._kernel.text_reference import Index as Index
 from priory._kernel.text_reference import OpenCounter as OpenCounter

@@ -22,6 +22,9 @@ cdef extern from "Python.h":
     int PyUnicode_KIND(object)
     Py_ssize_t PyUnicode_GET_LENGTH(object)
 
+cdef extern from "radix_sort.h" nogil:
+    void sort_numbers(int64_t* numbers, double* values, int64_t n, int64_t* more_numbers, double* more_values)
+
 include "text_trie.pxi"
 include "text_rule.pxi"
 include "text_pieces.pxi"
@@ -96,6 +99,7 @@ cdef int64_t looked_up(Reader r, Trie trie, int64_t k, const double* rows, int64
 
 include "text_counter.pxi"
 include "text_index.pxi"
+include "text_bags.pxi"
 include "text_hashed.pxi"
 include "text_distinct.pxi"
 include "text_open.pxi"

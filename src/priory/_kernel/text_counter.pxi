@@ -248,8 +248,11 @@ cdef void counted(Reader r, Counter c, int64_t k, int64_t group, double weight) 
         cells[r.nodes[i] * width] += weight
 
 
-cdef void absorb(Counter into, Counter other, keep) except *:
-    """Every token of the other, or of those kept, with its counts; what a kept n-gram is made of stays as its bones."""
+cdef absorb(Counter into, Counter other, keep):
+    """Every token of the other, or of those kept, with its counts; what a kept n-gram is made of stays as its bones.
+
+    The answer is the new number of each, -1 for those that are not there.
+    """
     cdef int64_t node, n = other.nodes, j, to
     cdef uint64_t key
     cdef Piece piece
@@ -295,6 +298,7 @@ cdef void absorb(Counter into, Counter other, keep) except *:
                     cell[j] = other.cells[node * other.width + j] + (cell[j] if j < into.groups else 0.0)
     if problem < 0:
         raise MemoryError
+    return np.asarray(where)[:n]
 
 
 cdef void swap(Counter a, Counter b) noexcept:

@@ -74,34 +74,46 @@ cdef class TokenHasher:
         raised(r, k, i)
         return np.asarray(scores)
 
-    def list_buckets(self, documents, Rule rule):
-        """Where each document's buckets end, and the bucket of every token, one after the other."""
+    def encode(self, documents, Rule rule):
+        """Rows of (bucket, count), each in order: where each document's row ends, and its buckets and counts."""
         cdef Reader r = Reader(rule, documents)
-        cdef int64_t i = 0, k = 0, used = 0, room = 1024
+        cdef int64_t i = 0, j, k = 0, used = 0, found, room = 1024, document_room = 1024
         cdef int64_t[::1] ends = np.zeros(r.count + 1, dtype=np.int64)
-        buckets = np.empty(room, dtype=np.int64)
+        cdef int64_t[::1] own = np.empty(document_room, dtype=np.int64), more = np.empty(document_room, dtype=np.int64)
+        buckets, counts = np.empty(room, dtype=np.int64), np.empty(room)
         cdef int64_t[::1] bucket = buckets
+        cdef double[::1] count = counts
         with nogil:
             for i in range(r.count):
                 opened(r)
+                found = 0  # the buckets of the document's tokens, in `own`
                 while r.at < r.documents[i].n:
                     k = block(r, &r.documents[i])
                     if k < 0:
                         break
                     k = bucketed(r, self, k)
-                    if used + k > room:
-                        room = 2 * (used + k)
+                    if found + k > document_room:
+                        document_room = 2 * (found + k)
                         with gil:
-                            buckets = grown(buckets, room)
-                            bucket = buckets
-                    if k:
-                        memcpy(&bucket[used], r.nodes, k * sizeof(int64_t))
-                    used += k
+                            own, more = grown(np.asarray(own), document_room), np.empty(document_room, dtype=np.int64)
+                    memcpy(&own[found], r.nodes, k * sizeof(int64_t))
+                    found += k
                 if k < 0:
                     break
+                if used + found > room:
+                    room = 2 * (used + found)
+                    with gil:
+                        buckets, counts = grown(buckets, room), grown(counts, room)
+                        bucket, count = buckets, counts
+                sort_numbers(&own[0], NULL, found, &more[0], NULL)
+                for j in range(found):
+                    if j == 0 or own[j] != own[j - 1]:
+                        bucket[used], count[used] = own[j], 0.0
+                        used += 1
+                    count[used - 1] += 1.0
                 ends[i + 1] = used
         raised(r, k, i)
-        return np.asarray(ends), buckets[:used].copy()
+        return np.asarray(ends), buckets[:used].copy(), counts[:used].copy()
 
 
 cdef int64_t bucketed(Reader r, TokenHasher b, int64_t k) noexcept nogil:

@@ -216,6 +216,32 @@ class Index:
         return ends, flat[:, 0].astype(np.int32), flat[:, 1].copy()
 
 
+class BagReader:
+    """Documents as sparse rows of their tokens, which are numbered as they are met."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def read(self, documents: Sequence[StrOrBytes], rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows of (number, count): where each document's row ends, and its numbers and counts one after the other."""
+        rows = [Tally(list_tokens(document, rule, i)) for i, document in enumerate(documents)]
+        numbers = [self.numbers.setdefault(token, len(self.numbers)) for row in rows for token in row]
+        counts = [times for row in rows for times in row.values()]
+        ends = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return ends, np.array(numbers, dtype=np.int32), np.array(counts, dtype=float)
+
+    def merge(self, other: BagReader) -> np.ndarray:
+        """Add the tokens that another reader met; the number here of each of its numbers."""
+        numbers = [self.numbers.setdefault(token, len(self.numbers)) for token in other.numbers]
+        return np.array(numbers, dtype=np.int64)
+
+    def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The tokens one after the other, where each ends, and which of them each number is, -1 if none."""
+        words = [token.encode() for token in self.numbers]
+        ends = np.cumsum([len(word) for word in words], dtype=np.int64)
+        return np.frombuffer(b"".join(words), dtype=np.uint8), ends, np.arange(len(words))
+
+
 class TokenHasher:
     """Tokens hashed into ``size`` buckets; the salt alone decides which."""
 
@@ -257,10 +283,12 @@ class TokenHasher:
                 scores[i] += table[bucket] * (1 if once else times)
         return scores
 
-    def list_buckets(self, documents: Sequence[StrOrBytes], rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-        """Where each document's buckets end, and the bucket of every token, one after the other."""
-        rows = [[self.find_bucket(t, rule) for t in list_tokens(d, rule, i)] for i, d in enumerate(documents)]
-        return np.cumsum([0, *map(len, rows)], dtype=np.int64), np.array([b for row in rows for b in row], np.int64)
+    def encode(self, documents: Sequence[StrOrBytes], rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows of (bucket, count), each in order: where each document's row ends, and its buckets and counts."""
+        rows = [sorted(self.count_row(document, rule, i).items()) for i, document in enumerate(documents)]
+        buckets = np.array([bucket for row in rows for bucket, _ in row], dtype=np.int64)
+        counts = np.array([times for row in rows for _, times in row], dtype=float)
+        return np.cumsum([0, *map(len, rows)], dtype=np.int64), buckets, counts
 
 
 class OpenCounter:

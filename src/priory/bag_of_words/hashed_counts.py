@@ -11,7 +11,7 @@ from priory._kernel import text as kernel
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.documents import Document, DocumentBatch, check_classes_and_weights, check_document_count
 from priory.bag_of_words.sparse_counts import CountTable
-from priory.bag_of_words.tokenizer import Tokenizer, map_document_shards
+from priory.bag_of_words.tokenizer import Tokenizer, join_row_parts, map_document_shards
 from priory.core.machine import total_memory_bytes
 from priory.core.registration import register_record
 from priory.core.typing import Array
@@ -52,7 +52,7 @@ def count_hashed_tokens(
 
     Tokens that share a bucket are one token: ``binary`` counts the bucket once for each document.
     """
-    _check_memory(buckets, groups)
+    check_bucket_memory(buckets, groups)
     hasher = kernel.TokenHasher(buckets, salt)
     classes, weights = check_classes_and_weights(group, groups, weight)
 
@@ -70,7 +70,7 @@ def count_hashed_tokens(
     return total
 
 
-def _check_memory(buckets: int, groups: int) -> None:
+def check_bucket_memory(buckets: int, groups: int) -> None:
     """Raise an error if the counts, the weights and what each thread counts would not fit into memory."""
     needed, available = TABLES_OF_BUCKETS * 8 * buckets * max(groups, 1), total_memory_bytes()
     if available is not None and needed > available:
@@ -95,11 +95,6 @@ def encode_hashed_documents(
 ) -> tuple[Array, Array, Array]:
     """The documents as sparse rows of their buckets, in order: ``(indptr, buckets, occurrences)``."""
     hasher = kernel.TokenHasher(buckets, salt)
-    parts = list(map_document_shards(documents, tokenizer, lambda rule, _, part, __: hasher.list_buckets(part, rule)))
-    sizes = np.concatenate([np.zeros(0, np.int64), *(np.diff(ends) for ends, _ in parts)])
-    numbers = np.concatenate([np.zeros(0, np.int64), *(numbers for _, numbers in parts)])
-    keys = np.sort(np.repeat(np.arange(len(sizes)) * buckets, sizes) + numbers)  # by document, then by bucket
-    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
-    row, bucket = np.divmod(keys[first], buckets)
-    indptr = np.append(0, np.cumsum(np.bincount(row, minlength=len(documents))))
-    return indptr, bucket, np.diff(first, append=len(keys)).astype(float)
+    return join_row_parts(
+        map_document_shards(documents, tokenizer, lambda rule, _, part, __: hasher.encode(part, rule)), np.int64
+    )

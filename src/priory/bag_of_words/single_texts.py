@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from priory._kernel import text as kernel
 from priory.bag_of_words.documents import Document, prepare_document
 from priory.bag_of_words.tokenizer import Tokenizer
@@ -35,4 +33,4 @@ class SingleTextHasher:
     def list_buckets(self, document: Document) -> Array:
         """The buckets of a document's tokens, each once, in order."""
         text, rule = self.reader.prepare(document)
-        return np.unique(self.hasher.list_buckets([text], rule)[1])
+        return self.hasher.encode([text], rule)[1]

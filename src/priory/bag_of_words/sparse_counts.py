@@ -15,6 +15,7 @@ import scipy
 
 from priory.core.machine import total_memory_bytes
 from priory.core.registration import register_record
+from priory.core.row_entries import sum_entries_by_class
 from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.errors import ModelTooLargeError, NotLearnedError
@@ -166,19 +167,21 @@ def make_empty_table(n_tokens: int, n_classes: int) -> CountTable:
 
 
 def count_entries_by_class(
-    indptr: Array, ids: Array, values: Array, group: Array, weight: Array | None, shape: tuple[int, int]
+    indptr: Array, ids: Array, values: Array | None, group: Array, weight: Array | None, shape: tuple[int, int]
 ) -> CountTable:
     """(tokens, classes): the sum of the entries of each token over the documents of each class.
 
-    ``indptr``, ``ids`` and ``values`` are documents as sparse rows; ``group`` is the class of each.
+    ``indptr``, ``ids`` and ``values`` are documents as sparse rows, without values rows of ones; ``group`` and
+    ``weight`` are the class and the weight of each.
     """
     n_documents, (n_tokens, n_classes) = len(group), shape
-    rows = scipy.sparse.csr_array((values, ids, indptr), shape=(n_documents, n_tokens))
-    one_class_each = np.ones(n_documents) if weight is None else weight
-    classes = scipy.sparse.csr_array(
-        (one_class_each, group, np.arange(n_documents + 1)), shape=(n_documents, n_classes)
-    )
-    return make_count_table((rows.T @ classes).tocsr())
+    if not is_kept_sparse(n_classes):
+        return sum_entries_by_class(indptr, ids, values, group, weight, shape)
+    entries = np.ones(len(ids)) if values is None else values, ids, indptr
+    own_classes = np.ones(n_documents) if weight is None else weight, group, np.arange(n_documents + 1)
+    rows = scipy.sparse.csr_array(entries, shape=(n_documents, n_tokens))
+    classes = scipy.sparse.csr_array(own_classes, shape=(n_documents, n_classes))
+    return SparseCounts.from_csr((rows.T @ classes).tocsr())
 
 
 def spread_tokens(counts: CountTable, rows: Array, n_tokens: int) -> CountTable:

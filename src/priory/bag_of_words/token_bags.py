@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.documents import (
@@ -19,6 +18,7 @@ from priory.bag_of_words.sparse_counts import CountTable, count_entries_by_class
 from priory.bag_of_words.token_order import find_token_order, is_sorted_vocabulary
 from priory.core.content_hash import scramble_bits
 from priory.core.registration import register_record
+from priory.core.row_entries import sort_entries, sum_entries, take_entries
 from priory.core.typing import Array
 
 ODD_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # so that counts change all bits
@@ -77,14 +77,12 @@ class TokenBags:
         chosen = every[rows]
         if np.array_equal(chosen, every):
             return self
-        sizes = np.diff(self.indptr)[chosen]
-        indptr = np.append(0, np.cumsum(sizes))
-        entries = np.repeat(self.indptr[chosen] - indptr[:-1], sizes) + np.arange(indptr[-1])
+        indptr, ids = take_entries(self.indptr, chosen, self.ids)
         return replace(
             self,
             indptr=indptr,
-            ids=self.ids[entries],
-            occurrences=self.occurrences[entries],
+            ids=ids,
+            occurrences=take_entries(self.indptr, chosen, self.occurrences)[1],
             letters=self.letters[chosen],
             pairs=None if self.pairs is None else self.pairs[chosen],
         )
@@ -132,14 +130,9 @@ class TokenBags:
             place[shown[order]] = np.arange(len(shown))
             arena, ends = reading.take_tokens(arena, ends, order)
             bags = replace(self, arena=arena, ends=ends, ids=place[self.ids])
-        rows = scipy.sparse.csr_array(
-            (bags.occurrences, bags.ids, bags.indptr), shape=(len(bags), bags.ids.max(initial=0) + 1)
-        )
-        if not rows.has_sorted_indices:
-            rows = rows.copy()
-            rows.sort_indices()
+        ids, occurrences = sort_entries(bags.indptr, bags.ids, bags.occurrences)
         pairs = None if self.pairs is None else self.pairs.drop_absent_tokens()
-        return replace(bags, ids=rows.indices.astype(np.int64), occurrences=rows.data, pairs=pairs)
+        return replace(bags, ids=ids, occurrences=occurrences, pairs=pairs)
 
     def place_tokens(self, place: Array) -> tuple[Array, Array, Array]:
         """Sparse rows ``(indptr, columns, occurrences)``, given the column of each token; negative to leave it out."""
@@ -147,11 +140,11 @@ class TokenBags:
         if place.min(initial=0) >= 0:
             return self.indptr, columns, self.occurrences
         kept = columns >= 0
-        return np.append(0, np.cumsum(kept))[self.indptr], columns[kept], self.occurrences[kept]
+        return np.append(0, np.cumsum(sum_entries(self.indptr, kept))), columns[kept], self.occurrences[kept]
 
     def count_by_class(self, group: Array, groups: int, weight: Array | None, binary: bool, tokens: int) -> CountTable:
         """(tokens, classes): the occurrences of each token in the documents of each class, or the documents."""
-        values = np.ones(len(self.ids)) if binary else self.occurrences
+        values = None if binary else self.occurrences
         return count_entries_by_class(self.indptr, self.ids, values, group, weight, (tokens, groups))
 
     def hash_documents(self) -> Array:
@@ -162,8 +155,7 @@ class TokenBags:
     def _hashes(self) -> Array:
         tokens = hash_tokens(self.arena, self.ends)[self.ids] if len(self.ends) else self.ids.astype(np.uint64)
         counted = scramble_bits(tokens + self.occurrences.astype(np.uint64) * ODD_MULTIPLIER)
-        sums = np.append(np.uint64(0), np.cumsum(counted))  # modulo 2^64, so that differences are exact
-        return np.asarray(np.diff(sums[self.indptr]))
+        return sum_entries(self.indptr, counted)  # modulo 2^64, so that differences are exact
 
 
 def hash_tokens(arena: Array, ends: Array) -> Array:

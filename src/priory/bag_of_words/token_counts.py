@@ -10,9 +10,9 @@ import numpy as np
 
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
+from priory.bag_of_words.bag_reading import read_token_rows
 from priory.bag_of_words.documents import (
     Document,
-    DocumentBatch,
     check_classes_and_weights,
     check_document_count,
     iter_document_batches,
@@ -108,6 +108,8 @@ class TokenCounts(BagCounts):
         """The tokens of two records, sorted, as an arena and its ends; and where those of each are among them."""
         if len(other) * MIN_TOKENS_PER_BISECTION > len(self):
             place = self.index("whole").find_columns(other.arena, other.ends)
+            if place.min(initial=0) >= 0:
+                return self.arena, self.ends, np.arange(len(self)), place
             new_arena, new_ends = reading.take_tokens(other.arena, other.ends, np.flatnonzero(place < 0))
             arena = np.append(self.arena, new_arena)
             ends = np.append(self.ends, len(self.arena) + new_ends)
@@ -247,22 +249,14 @@ def _count_many_classes(
         read = start + len(batch)
         check_document_count(max(read, len(classes)), classes)
         some, own = classes[start:read], None if weights is None else weights[start:read]
-        arena, ends, (indptr, ids, occurrences) = read_tokens(batch, tokenizer)
-        values = np.ones(len(ids)) if binary else occurrences
-        counts = count_entries_by_class(indptr, ids, values, some, own, (len(ends), groups))
+        arena, ends, (indptr, ids, occurrences) = read_token_rows(batch, tokenizer)
+        counts = count_entries_by_class(indptr, ids, None if binary else occurrences, some, own, (len(ends), groups))
         part = TokenCounts(_count_documents(some, own, groups), arena, ends, counts).drop_absent_tokens()
         total = total + part
         if max_tokens is not None:
             total = total.drop_rare_tokens(max_tokens)
     check_document_count(read, classes)
     return total
-
-
-def read_tokens(documents: DocumentBatch, tokenizer: Tokenizer) -> tuple[Array, Array, tuple[Array, Array, Array]]:
-    """The tokens of some texts, sorted, and the texts as sparse rows of them: ``(indptr, ids, occurrences)``."""
-    counts = count_tokens(documents, np.zeros(len(documents)), 1, tokenizer)
-    rows = reading.encode_documents(documents, counts.index(tokenizer.analyzer), tokenizer)
-    return counts.arena, counts.ends, rows
 
 
 def _count_documents(group: Array, weight: Array | None, groups: int) -> Array:

@@ -14,6 +14,7 @@ from priory.bag_of_words.tokenizer import TokenIndex
 from priory.bag_of_words.vocabulary import Vocabulary
 from priory.bag_of_words.word_pairs import take_word_pairs
 from priory.core.registration import register_record
+from priory.core.row_entries import sum_entries
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 
@@ -64,6 +65,8 @@ class TokenFeatures:
 
     def add_pairs(self, pairs: TokenBags) -> TokenFeatures:
         """These tokens, and the pairs that at least two of some documents show."""
+        if len(pairs.ids) >= MIN_PAIRS_FOR_A_TABLE:
+            return replace(self, pairs=np.flatnonzero(np.bincount(pairs.ids) >= MIN_FEATURE_COUNT))
         buckets, times = np.unique(pairs.ids, return_counts=True)
         return replace(self, pairs=buckets[times >= MIN_FEATURE_COUNT])
 
@@ -82,10 +85,10 @@ class TokenFeatures:
             bags = take_word_pairs(documents, vocabulary.tokenizer)
             indptr, columns = _join_rows(indptr, columns, bags.indptr, self.find_pairs(bags.ids))
         kept = columns >= 0
-        sizes = np.diff(np.append(0, np.cumsum(kept))[indptr])  # (documents,): features of each
-        values = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes).astype(np.float32)
+        sizes = sum_entries(indptr, kept)  # (documents,): features of each
+        values = np.repeat((1 / np.sqrt(np.maximum(sizes, 1))).astype(np.float32), sizes)
         ends = np.append(0, np.cumsum(sizes))
-        return SparseRows(ends, columns[kept].astype(np.int32), values, len(self))
+        return SparseRows(ends, columns[kept].astype(np.int32, copy=False), values, len(self))
 
     def _find_tokens(self, documents: AnyDocuments, vocabulary: Vocabulary) -> tuple[Array, Array]:
         """Sparse rows of the columns of all tokens, -1 where one has no weight."""
@@ -95,7 +98,7 @@ class TokenFeatures:
             place[place == len(self.buckets)] = 0
             return bags.indptr, np.where(self.buckets[place] == bags.ids, place, -1)
         if isinstance(documents, TokenBags):
-            known = self._find_index("whole").find_columns(documents.arena, documents.ends)
+            known = self._find_index("whole").find_columns(documents.arena, documents.ends).astype(np.int32)
             return documents.indptr, known[documents.ids]
         index = self._find_index(vocabulary.tokenizer.analyzer)
         indptr, columns, _ = reading.encode_documents(documents, index, vocabulary.tokenizer)
@@ -125,7 +128,7 @@ class TokenFeatures:
 def _join_rows(indptr: Array, columns: Array, more_indptr: Array, more: Array) -> tuple[Array, Array]:
     """The entries of two tables with the same rows, row by row."""
     ends = indptr + more_indptr
-    joined = np.empty(ends[-1], dtype=np.int64)
+    joined = np.empty(ends[-1], dtype=np.int32)
     joined[np.arange(len(columns)) + np.repeat(more_indptr[:-1], np.diff(indptr))] = columns
     joined[np.arange(len(more)) + np.repeat(indptr[1:], np.diff(more_indptr))] = more
     return ends, joined

@@ -338,13 +338,18 @@ def encode_documents(
     documents: Iterable[Document], index: TokenIndex, tokenizer: Tokenizer, *, unknown: bool = False
 ) -> tuple[Array, Array, Array]:
     """The documents as sparse rows: ``(indptr, columns, occurrences)``; ``unknown`` adds a last column for the rest."""
-    parts = list(
-        map_document_shards(documents, tokenizer, lambda rule, _, part, __: index.kernel.encode(part, rule, unknown))
+    return join_row_parts(
+        map_document_shards(documents, tokenizer, lambda rule, _, part, __: index.kernel.encode(part, rule, unknown)),
+        np.int32,
     )
-    sizes = [np.diff(ends) for ends, _, _ in parts]
-    indptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]) if sizes else np.zeros(1)
-    columns = np.concatenate([np.zeros(0, dtype=np.int32), *(columns for _, columns, _ in parts)])
-    return indptr.astype(np.int64), columns, np.concatenate([np.zeros(0), *(counts for _, _, counts in parts)])
+
+
+def join_row_parts(parts: Iterable[tuple[Array, Array, Array]], dtype: type[np.integer]) -> tuple[Array, Array, Array]:
+    """Sparse rows ``(indptr, columns, occurrences)``, one part after the other; ``dtype`` is that of the columns."""
+    found = list(parts)
+    sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(ends) for ends, _, _ in found)])
+    columns = np.concatenate([np.zeros(0, dtype), *(columns for _, columns, _ in found)])
+    return np.cumsum(sizes), columns, np.concatenate([np.zeros(0), *(times for _, _, times in found)])
 
 
 def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str, int, int]]:

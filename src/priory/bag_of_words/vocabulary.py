@@ -19,6 +19,7 @@ from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words import token_counts as counting
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.bag_counts import BagCounts
+from priory.bag_of_words.bag_reading import read_token_rows
 from priory.bag_of_words.documents import DocumentBatch
 from priory.bag_of_words.hashed_counts import HashedCounts
 from priory.bag_of_words.sparse_counts import count_entries_by_class, is_kept_sparse, make_empty_table, spread_tokens
@@ -79,8 +80,8 @@ class Vocabulary(ABC):
         if isinstance(documents, TokenBags):
             return documents
         arena, ends, (indptr, ids, occurrences) = self.read_tokens(documents)
-        rows = indptr.astype(np.int64), ids.astype(np.int64), occurrences.astype(float)
-        return TokenBags(arena, ends, *rows, count_letters(documents)).drop_absent_tokens()
+        bags = TokenBags(arena, ends, indptr, ids.astype(np.int64, copy=False), occurrences, count_letters(documents))
+        return bags.drop_absent_tokens()
 
     @abstractmethod
     def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
@@ -201,10 +202,13 @@ class GrowingVocabulary(Vocabulary):
         return reading.encode_documents(documents, self._index(counts), self.tokenizer)
 
     def place_tokens(self, bags: TokenBags, counts: BagCounts) -> Array:
-        return check_words_kept(counts).index("whole").find_columns(bags.arena, bags.ends)
+        words = check_words_kept(counts)
+        if np.array_equal(words.ends, bags.ends) and np.array_equal(words.arena, bags.arena):
+            return np.arange(len(words))
+        return words.index("whole").find_columns(bags.arena, bags.ends)
 
     def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
-        return counting.read_tokens(documents, self.tokenizer)
+        return read_token_rows(documents, self.tokenizer)
 
     def _index(self, counts: BagCounts) -> TokenIndex:
         return check_words_kept(counts).index(self.tokenizer.analyzer)
@@ -236,7 +240,7 @@ class FixedVocabulary(Vocabulary):
     ) -> tuple[TokenCounts]:
         empty = self._make_empty_counts(groups)
         indptr, ids, times = self.encode(documents, empty)
-        values = np.ones(len(ids)) if binary else times
+        values = None if binary else times
         counts = count_entries_by_class(indptr, ids, values, group, weight, (len(empty), groups))
         n = np.bincount(group, weight, minlength=groups).astype(float)
         return (TokenCounts(n, empty.arena, empty.ends, counts).drop_absent_tokens().sort_tokens(),)
@@ -308,6 +312,8 @@ class HashedVocabulary(Vocabulary):
     ) -> tuple[HashedCounts]:
         n = np.bincount(group, weight, minlength=groups).astype(float)
         if isinstance(documents, TokenBags) or is_kept_sparse(groups):
+            if not is_kept_sparse(groups):
+                hashing.check_bucket_memory(self.buckets, groups)
             bags = self.read_bags(documents)
             return (HashedCounts(n, bags.count_by_class(group, groups, weight, binary, self.buckets)),)
         counts = hashing.count_hashed_tokens(

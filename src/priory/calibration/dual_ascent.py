@@ -62,10 +62,6 @@ class TokenRegression:
             return (self.group == 1).astype(np.float32)[:, None]
         return np.eye(self.n_logits, dtype=np.float32)[self.group]
 
-    def logits(self, weights: Array, rows: Array) -> Array:
-        """(rows, logits) of some rows."""
-        return np.asarray(self.rows.take_rows(rows).multiply_columns(weights)[:, : self.n_logits] + self.offset[rows])
-
     def judge(self, logits: Array, rows: Array) -> Array:
         """(rows,): the log loss of some rows."""
         alone = np.ones((len(rows), 1), np.float32)
@@ -144,21 +140,24 @@ def search_strength(
 ) -> StrengthSearch:
     """The strength under which rows left out are judged best; each problem leaves out the rows ``judged``."""
     searches = [DualAscent(problem) for problem in problems]
+    parts = list(zip(problems, judged, strict=True))
+    left_out = [(problem.rows.take_rows(rows), problem.offset[rows]) for problem, rows in parts]
 
     def judge(logits: list[Array]) -> StrengthSearch:
-        left_out, answers = np.zeros(problems[0].offset.shape, np.float32), searches[0].answers.copy()
-        losses = np.zeros(len(left_out))
-        for problem, rows, values in zip(problems, judged, logits, strict=True):
-            left_out[rows], losses[rows] = values, problem.judge(values, rows)
+        found, answers = np.zeros(problems[0].offset.shape, np.float32), searches[0].answers.copy()
+        losses = np.zeros(len(found))
+        for (problem, rows), values in zip(parts, logits, strict=True):
+            found[rows], losses[rows] = values, problem.judge(values, rows)
         answers[judged[0]] = compute_probabilities(logits[0])
-        return StrengthSearch(np.inf, left_out, losses, answers)
+        return StrengthSearch(np.inf, found, losses, answers)
 
     def step(k: int) -> Array:
         searches[k].ascend(strength, PASSES_PER_STRENGTH, REST)
-        return problems[k].logits(searches[k].weights, judged[k])
+        rows, offset = left_out[k]
+        return np.asarray(rows.multiply_columns(searches[k].weights)[:, : offset.shape[1]] + offset)
 
     weight = problems[0].weight
-    best = judge([problem.offset[rows] for problem, rows in zip(problems, judged, strict=True)])
+    best = judge([offset for _, offset in left_out])
     for strength in strengths:
         found = judge(list(map_threads(step, range(len(problems)))))._replace(strength=strength)
         if weight @ found.losses < weight @ best.losses:

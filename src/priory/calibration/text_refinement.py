@@ -44,6 +44,7 @@ PairChoice = Literal["auto"] | bool
 MAX_PAIR_WEIGHTS = 1 << 21  # pairs times classes; with more, words alone are weighed unless pairs were asked for
 MIN_ERRORS_TO_GAIN = 2.0  # standard errors by which pairs have to be better than words alone
 MIN_SHARE_TO_GAIN = 0.1  # of the loss of words alone; smaller gains are lost on texts of another collection
+MIN_SHARE_OF_BASE_LOSS = 0.02  # that pairs have to gain: where words say nearly all, a tenth of the rest is very little
 KEPT_SMOOTHING = 1.0
 MAX_CELLS_TO_TEMPER = 1 << 20  # rows times classes
 TINY = 1e-30  # below every length but zero
@@ -96,8 +97,8 @@ def refine_texts(
     else:
         chosen = RefinedTexts.of(texts, model, cells, words, hold)
     own = texts.judged, group[texts.judged]
-    refined, base = log_normalise(to_classes(chosen.search.left_out))[own], log_normalise(texts.base_logits)[own]
-    pool = MemberPool(np.ones(1), fit_share(refined, base, order.weight[texts.judged]))
+    refined = log_normalise(to_classes(chosen.search.left_out))[own]
+    pool = MemberPool(np.ones(1), fit_share(refined, -texts.base_losses, order.weight[texts.judged]))
     members = BaseRateMember(model.estimated_log_prior()), chosen.make_member(model.estimated_log_prior())
     tokens = (chosen.features,) if chosen.is_refined else ()
     no_codes = TableEncoding.of(cells, order.weight)
@@ -105,13 +106,18 @@ def refine_texts(
 
 
 def _gains_clearly(rich: RefinedTexts, simple: RefinedTexts, texts: LeftOutTexts) -> bool:
-    """Whether texts left out are answered much better, and by more than chance explains."""
+    """Whether texts left out are answered much better, and by more than chance explains.
+
+    Much is a share of the loss of words alone, and a share of the loss of the base rate.
+    """
     weight = texts.weight[texts.judged]
     gain = (simple.search.losses - rich.search.losses)[texts.judged]
     mean = np.average(gain, weights=weight)
     error = np.sqrt(np.average((gain - mean) ** 2, weights=weight) / weight.sum())
-    base = np.average(simple.search.losses[texts.judged], weights=weight)
-    return bool(mean > max(MIN_ERRORS_TO_GAIN * error, MIN_SHARE_TO_GAIN * base))
+    loss = np.average(simple.search.losses[texts.judged], weights=weight)
+    base_loss = np.average(texts.base_losses, weights=weight)
+    enough = max(MIN_SHARE_TO_GAIN * loss, MIN_SHARE_OF_BASE_LOSS * base_loss)
+    return bool(mean > max(MIN_ERRORS_TO_GAIN * error, enough))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +145,11 @@ class LeftOutTexts:
         for rows, terms in zip(self.folds, self.terms, strict=False):
             logits[rows] = terms.values[rows, :, 0]
         return logits
+
+    @cached_property
+    def base_losses(self) -> Array:
+        """(rows judged,): the log loss of the base rate."""
+        return -log_normalise(self.base_logits)[self.judged, self.group[self.judged]]
 
     def list_learned(self) -> list[Array]:
         """The rows that each model has learned."""

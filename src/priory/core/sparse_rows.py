@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from priory._kernel import sparse as kernel
+from priory.core.row_entries import sum_entries, sum_entries_by_class, take_entries
 from priory.core.sharding import N_THREADS, map_threads
 from priory.core.typing import Array
 
@@ -72,7 +73,7 @@ class SparseRows:
         place[columns] = np.arange(len(columns), dtype=np.int32)
         indices = place[self.indices]
         kept = indices >= 0
-        ends = np.append(0, np.cumsum(kept))[self.ends]
+        ends = np.append(0, np.cumsum(sum_entries(self.ends, kept)))
         return SparseRows(ends, indices[kept], None if self.data is None else self.data[kept], len(columns))
 
     @cached_property
@@ -83,16 +84,13 @@ class SparseRows:
     @cached_property
     def squared_lengths(self) -> Array:
         """(rows,): the sum of the squares of each row."""
-        sums = np.append(0.0, np.cumsum(self.values.astype(float) ** 2))
-        return np.diff(sums[self.ends]).astype(np.float32)
+        return sum_entries(self.ends, np.square(self.values, dtype=float)).astype(np.float32)
 
     def take_rows(self, rows: Array) -> SparseRows:
         """Some of the rows."""
-        sizes = np.diff(self.ends)[rows]
-        ends = np.append(0, np.cumsum(sizes))
-        entries = np.repeat(self.ends[rows] - ends[:-1], sizes) + np.arange(ends[-1])
-        data = None if self.data is None else self.data[entries]
-        return SparseRows(ends, self.indices[entries], data, self.width)
+        ends, indices = take_entries(self.ends, rows, self.indices)
+        data = None if self.data is None else take_entries(self.ends, rows, self.data)[1]
+        return SparseRows(ends, indices, data, self.width)
 
     def multiply_columns(self, dense: Array) -> Array:
         """`multiply` with a table of any width."""
@@ -126,9 +124,7 @@ class SparseRows:
 
     def count_by_class(self, group: Array, weight: Array, classes: int) -> Array:
         """(columns, classes): the weight of the rows of each class that show each column."""
-        counts = np.zeros((self.width, classes))
-        kernel.count_entries(self.ends, self.indices, group.astype(np.int32), weight.astype(float), counts)
-        return counts
+        return sum_entries_by_class(self.ends, self.indices, None, group, weight, (self.width, classes))
 
     def score_left_out(self, counts: Array, group: Array, weight: Array, smoothing: float) -> tuple[Array, Array]:
         """``Σ log(count + smoothing)`` over the columns of each row (rows, classes), and how many these are (rows,).

@@ -219,7 +219,7 @@ def subtract_counts(total: Array, part: Array) -> Array:
 
 def _is_exact(counts: Array) -> Array:
     """Which counts are multiples of 2^-12 below 2^40: their sums and differences have no rounding error."""
-    units = np.ldexp(counts, 12)
+    units = counts * 2.0**12
     return (units == np.rint(units)) & (np.abs(units) < 2.0**52)
 
 

@@ -128,7 +128,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     ) -> ModelStatistics:
         self._check_calibration_parameters()
         part = super()._compute_statistics(table, classes, group, sample_weight)
-        if not self.calibrate or not self._memory():
+        if part.sample is not None or not self.calibrate or not self._memory():
             return part
         weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
         return replace(

@@ -57,7 +57,7 @@ from priory.models.probability_tables import (
     tabulate_texts,
     tabulate_words,
 )
-from priory.models.row_sample import TEXT_COLUMN_NAMES, choose_text_memory
+from priory.models.row_sample import TEXT_COLUMN_NAMES, RowSample, choose_text_memory
 from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
 
@@ -398,7 +398,19 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return None if is_first_call else self.classes_
 
     def _observe(self, table: TextTable, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        return observe_documents(self._build_text_model(), table.documents, classes, group, weight)
+        if not self._keeps_all_texts(table, weight):
+            return observe_documents(self._build_text_model(), table.documents, classes, group, weight)
+        bags = self._read_bags(table.documents)  # they are read once, to be counted and to be kept
+        learned = observe_documents(self._build_text_model(), bags, classes, group, weight)
+        sample, rows = RowSample.choose_rows(
+            self._column_names(), self._read_cells(table), classes, group, weight, self._memory()
+        )
+        return replace(learned, sample=sample.with_cells([TextCells(bags[rows])]))
+
+    def _keeps_all_texts(self, table: TextTable, weight: Array | None) -> bool:
+        """Whether the sample will hold all texts, and counting it is counting them, to the last bit."""
+        is_whole = weight is None or bool((weight == np.rint(weight)).all())
+        return bool(self.calibrate) and table.rows <= self._memory() and self.max_tokens is None and is_whole
 
     def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)

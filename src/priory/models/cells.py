@@ -27,6 +27,9 @@ CellData = Array | ColumnSubset | CategoricalCells | AnyDocuments  # what famili
 ZERO_HASH = np.uint64(0x9E3779B97F4A7C15)  # what the bits of a number are crossed with, so that zero is not missing
 
 
+NO_DIGEST = bytes(8)  # of an empty document, which is missing
+
+
 class Cells(Protocol):
     """Rows of one or more columns that hold the same kind of value."""
 
@@ -200,7 +203,8 @@ class TextCells:
         if isinstance(self.data, TokenBags):
             return [self.data.hash_documents()]
         encoded = (d if isinstance(d, bytes) else d.encode(errors="surrogatepass") for d in self.data)
-        return [np.fromiter((hash_bytes(document) if document else 0 for document in encoded), np.uint64, len(self))]
+        hashes = b"".join(digest_bytes(document) if document else NO_DIGEST for document in encoded)
+        return [np.frombuffer(hashes, "<u8").astype(np.uint64)]
 
     def append(self, other: TextCells) -> TextCells:
         if isinstance(self.data, TokenBags) and isinstance(other.data, TokenBags):
@@ -216,9 +220,14 @@ class TextCells:
         return TextCells(self.data.drop_absent_tokens()) if isinstance(self.data, TokenBags) else self
 
 
+def digest_bytes(content: bytes) -> bytes:
+    """Eight bytes that are a hash, the same on every machine."""
+    return blake2b(content, digest_size=8).digest()
+
+
 def hash_bytes(content: bytes) -> int:
     """A 64-bit hash, the same on every machine."""
-    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
+    return int.from_bytes(digest_bytes(content), "little")
 
 
 def hash_value(value: object) -> int:

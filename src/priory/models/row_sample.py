@@ -75,6 +75,20 @@ class RowSample(Statistics):
 
         ``names`` are those of each block's columns, and ``keep_cells`` turns cells into what is kept of them.
         """
+        sample, rows = cls.choose_rows(names, cells, classes, group, weight, memory)
+        return sample.with_cells(keep_cells(take_rows(cells, rows))), rows
+
+    @classmethod
+    def choose_rows(
+        cls,
+        names: Sequence[Sequence[str]],
+        cells: Sequence[Cells],
+        classes: Array,
+        group: Array,
+        weight: Array | None,
+        memory: int,
+    ) -> tuple[RowSample, Array]:
+        """The sample of rows without any cells, and the position of each kept row (its first one) among them."""
         hashes = hash_labelled_rows(names, cells, classes, group)
         counted = np.arange(len(hashes)) if weight is None else np.flatnonzero(weight > 0)
         if 4 * memory < len(counted):  # the distinct rows are most probably among these
@@ -84,9 +98,11 @@ class RowSample(Statistics):
         kept, first, place = np.unique(hashes[counted], return_index=True, return_inverse=True)
         weights = np.bincount(place, None if weight is None else weight[counted], len(kept)).astype(float)
         rows, limit = counted[first[:memory]], int(kept[memory]) if len(kept) > memory else NO_LIMIT
-        blocks = tuple(block.drop_absent_values() for block in keep_cells(take_rows(cells, rows)))
-        own = group[rows].astype(np.int32)
-        return cls(memory, limit, kept[:memory], own, weights[:memory], blocks), rows
+        return cls(memory, limit, kept[:memory], group[rows].astype(np.int32), weights[:memory], ()), rows
+
+    def with_cells(self, blocks: Sequence[Cells]) -> RowSample:
+        """The sample with these cells of its rows."""
+        return replace(self, blocks=tuple(block.drop_absent_values() for block in blocks))
 
     def __len__(self) -> int:
         return len(self.hashes)
