@@ -30,6 +30,7 @@ from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.input_checks import (
     Matrix,
+    MatrixT,
     count_classes,
     find_first_cell,
     log_declared_prior,
@@ -43,7 +44,6 @@ from priory.naive_bayes.sparse_records import observe_sparse_counts, score_store
 
 CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers each
 EstimateT = TypeVar("EstimateT")
-MatrixT = TypeVar("MatrixT", bound=Matrix)
 
 
 class ConjugateClassifier(BaseClassifier[MatrixT]):

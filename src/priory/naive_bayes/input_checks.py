@@ -24,6 +24,7 @@ from priory.errors import DataError, PrioryWarning
 from priory.models.class_prior import check_class_probabilities, log_class_prior
 
 Matrix = Array | sparse.csr_array
+MatrixT = TypeVar("MatrixT", bound=Matrix)
 BlockTransform = Callable[[Array], Array]
 CellsResultT = TypeVar("CellsResultT")
 
