@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.core.input_guard import name_cells
 from priory.core.optional_attribute import optional_method
 from priory.core.typing import Array, Label
 from priory.errors import DataError, KindError
@@ -51,11 +52,15 @@ class SingleRowMethods:
         raise NotImplementedError
 
     def _wrap_row(self, x: Any, learns: bool) -> object:
-        """One row as a table, its columns in the order in which they were learned first."""
+        """One row as a table, its columns in the order in which they were learned first.
+
+        ``learns`` if the row is to be learned or was learned, rather than asked about.
+        """
         if self._takes_texts and isinstance(x, str | bytes):
             return [x]
         if not isinstance(x, Mapping):
             raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
+        x = name_cells(x)
         names = list(vars(self).get("feature_names_in_", x))
         if set(names) != x.keys():
             name = next(iter(set(names) ^ x.keys()))
@@ -79,7 +84,7 @@ class SingleRowMethods:
     @optional_method
     def forget_one(self, x: Any, y: Label) -> Self:
         """Unlearn one row that was learned: the model is as if it had never seen it."""
-        self._forget_table(self._wrap_row(x, learns=False), [y])
+        self._forget_table(self._wrap_row(x, learns=True), [y])
         return self
 
     def predict_proba_one(self, x: Any) -> dict[Label, float]:

@@ -28,8 +28,12 @@ class RowStreamMethods(SingleRowMethods):
     def _settle(self) -> None:
         """Count the rows of the stream into the record."""
 
+    def _needs_record(self, stream: RowStream[Any]) -> bool:
+        """Whether something has to be derived from the record, with all rows, before a stream answers."""
+        return False
+
     def _prepare_answer(self, stream: RowStream[Any]) -> None:
-        """Bring the corrections of a stream up to date before it answers."""
+        """Derive from the record what a stream answers with."""
 
     def _has_learned(self) -> bool:
         return "statistics_" in vars(self)
@@ -60,7 +64,7 @@ class RowStreamMethods(SingleRowMethods):
         with guard.lock:
             stream = self._open_stream(guard)
             if stream is not None and vars(self).get("clock_", 1.0) == 1.0:
-                group, row = stream.find_group(y), stream.model.read_row(x, learns=False)
+                group, row = stream.find_group(y), stream.model.read_row(x, learns=True)
                 if group is not None and row is not None and stream.forget(row, group):
                     if stream.is_full:
                         self._settle()
@@ -72,6 +76,9 @@ class RowStreamMethods(SingleRowMethods):
         guard = find_guard(self)
         with guard.lock:
             stream = self._open_stream(guard)
+            if stream is not None and self._needs_record(stream):
+                settle_state(self)
+                stream = self._open_stream(guard)  # another one if a column has lost its last cell
             if stream is not None:
                 row = stream.model.read_row(x, learns=False)
                 if row is not None:
