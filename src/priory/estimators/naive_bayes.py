@@ -411,7 +411,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             takes_new = learns and self.new_columns != "ignore"
             return [row if takes_new else {name: row.get(name) for name in self._schema.names}]
         declared = self.families if isinstance(self.families, Mapping) else {}
-        return [{**dict.fromkeys(declared), **name_cells(x)}]
+        row = name_cells(x)
+        return [{**row, **{name: None for name in declared if name not in row}}]
 
     def _open_model(self) -> OpenTable | None:
         model = self._model()
