@@ -534,21 +534,3 @@ def test_the_inbox_as_a_stream_is_the_inbox():
     assert right > 0.6 * len(rows)
     whole = NaiveBayes({"sender": "categorical", "text": "text"}, calibrate=False).fit(rows, labels)
     assert hash_content(model.statistics_) == hash_content(whole.statistics_)
-
-
-def test_river_evaluates_every_classifier():
-    pytest.importorskip("river")
-    from river import base, evaluate, metrics
-
-    texts, labels = make_texts(300)
-    rows, answers = make_rows(300)
-    counts = [{"a": 1 + i % 3, "b": 1 + i % 2} for i in range(60)]
-    for classifier in (TextClassifier, NaiveBayes, *DROP_INS):
-        base.Classifier.register(classifier)
-    accuracy = evaluate.progressive_val_score(zip(texts, labels, strict=True), TextClassifier(), metrics.Accuracy())
-    assert accuracy.get() > 0.8
-    loss = evaluate.progressive_val_score(zip(rows, answers, strict=True), NaiveBayes(), metrics.CrossEntropy())
-    assert loss.get() < 0.7
-    for kind in DROP_INS:
-        stream = ((row, row["b"]) for row in counts)
-        assert evaluate.progressive_val_score(stream, kind(), metrics.Accuracy()).get() > 0.4, kind  # some see no more

@@ -216,6 +216,15 @@ def test_a_cell_stored_in_pieces():
     assert pieces.nnz == 3
 
 
+@difference("GaussianNB on sparse rows")
+def test_sparse_rows_of_numbers():
+    X, y = np.array([[1.5, 0.0], [2.0, 0.0], [0.0, -1.0], [0.0, -2.0]]), [0, 0, 1, 1]
+    with pytest.raises(TypeError, match="dense data is required"):
+        theirs.GaussianNB().fit(sparse.csr_array(X), y)
+    model = ours.GaussianNB().fit(sparse.csr_array(X), y)
+    assert_allclose(model.predict_proba(sparse.csr_array(X)), theirs.GaussianNB().fit(X, y).predict_proba(X))
+
+
 @difference("`class_prior` that is negative or does not add up to 1")
 @pytest.mark.parametrize("name", ["BernoulliNB", "CategoricalNB", "ComplementNB", "MultinomialNB"])
 def test_impossible_priors(name):

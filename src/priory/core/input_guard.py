@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -69,6 +69,18 @@ def check_unique_names(names: Sequence[str]) -> None:
     name = next(name for place, name in enumerate(names) if name in names[:place])
     places = [place for place, other in enumerate(names) if other == name]
     raise DataError(f"column {name!r} is there twice (positions {places[0]} and {places[1]}); rename one.")
+
+
+def name_cells(row: Mapping[Any, object]) -> Mapping[str, object]:
+    """A row whose columns are named by strings; other names, such as numbers, are written as strings.
+
+    >>> name_cells({0: 1.5, "b": 2})
+    {'0': 1.5, 'b': 2}
+    """
+    if all(isinstance(name, str) for name in row):
+        return row
+    check_unique_names([str(name) for name in row])
+    return {str(name): cell for name, cell in row.items()}
 
 
 def _find_column_names(X: object) -> Sequence[str]:

@@ -1,9 +1,11 @@
-"""Attributes that a fitted model may lack: ``hasattr``, ``dir`` and completion in notebooks work with them."""
+"""What a model may lack: ``hasattr``, ``dir`` and completion in notebooks work with such attributes and methods."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from types import MethodType
+from typing import Any, cast
 
 from priory.core.typing import P, ReturnT
 from priory.errors import NotAvailableError, PrioryError
@@ -31,3 +33,38 @@ def optional_attribute(get: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
             raise NotAvailableError(*error.args) from error
 
     return get_or_raise
+
+
+class OptionalMethod:
+    """A method whose object may lack it: the object's ``_explain_absence`` says why, and None where it is there."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Callable[..., Any]:
+        if instance is None:
+            return self.method
+        name = self.method.__name__
+        reason = instance._explain_absence(name)
+        if reason is not None:
+            raise NotAvailableError(f"{type(instance).__name__} has no {name}: {reason}")
+        return MethodType(self.method, instance)
+
+
+def optional_method(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
+    """Let objects lack a method.
+
+    >>> class Model:
+    ...     def _explain_absence(self, method):
+    ...         return "it learns from all rows at once; call fit."
+    ...     @optional_method
+    ...     def forget_one(self, x, y):
+    ...         return self
+    >>> hasattr(Model(), "forget_one")
+    False
+    >>> Model().forget_one({}, "spam")
+    Traceback (most recent call last):
+    priory.errors.NotAvailableError: Model has no forget_one: it learns from all rows at once; call fit.
+    """
+    return cast("Callable[P, ReturnT]", OptionalMethod(method))

@@ -12,8 +12,8 @@ A classifier defines how to read a table, the statistics of its rows, and log p(
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, Self, TypeVar
+from collections.abc import Callable
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,18 +28,18 @@ from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
 from priory.core.statistics import find_members
 from priory.core.typing import Array
-from priory.errors import DataError, KindError, ModelTooLargeError, NotLearnedError, StaleModelError
+from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.estimators.labels import convert_to_numpy, encode_labels, sort_labels
 from priory.estimators.model_summary import summarise_model
 from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, flatten_labels
-from priory.estimators.single_rows import SingleRowMethods
+from priory.estimators.single_rows import RowStreamMethods
 from priory.models.model_statistics import ModelStatistics
 
 DECLARED_ATTRIBUTES = ("target_", "missing_", "notes")  # what a model has besides its parameters and what it learned
 TableT = TypeVar("TableT")  # what a classifier reads its input into
 
 
-class BaseClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator, Generic[TableT]):
+class BaseClassifier(ClassifierMixin, RowStreamMethods, BaseEstimator, Generic[TableT]):
     """The methods of every Priory classifier. ``statistics_`` is all it has learned.
 
     A classifier may be used by several threads at once: see `priory.core.atomic_state`.
@@ -147,25 +147,6 @@ class BaseClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator, Generic[T
 
     def _forget_table(self, X: object, y: ArrayLike | None) -> None:
         self.forget(X, y)
-
-    def _answer_table(self, X: object) -> Array:
-        return np.asarray(self.predict_proba(X))
-
-    def _wrap_row(self, x: Any, learns: bool) -> object:
-        """A dict as a table of one row, its columns in the order in which they were learned first."""
-        if not isinstance(x, Mapping):
-            raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
-        names = list(vars(self).get("feature_names_in_", x))
-        if set(names) != x.keys():
-            name = next(iter(set(names) ^ x.keys()))
-            raise DataError(
-                f"the row {'lacks' if name in names else 'has'} column {name!r}; the model knows {names[:10]}."
-            )
-        if "feature_names_in_" not in vars(self) and hasattr(self, "statistics_"):
-            return np.array([list(x.values())])
-        import pyarrow as pa  # of all tables the one with names that every installation has
-
-        return pa.table({name: [x[name]] for name in names})
 
     def _has_declared_class_prior(self) -> bool:
         """Whether probabilities of classes are declared, and with them the classes."""

@@ -4,7 +4,7 @@
 
 A hypothesis is any scikit-learn classifier. Its likelihood is the probability that it gives to labels that it has not
 seen: either out of fold, or with each block of rows predicted from those before it, which is the evidence by the chain
-rule.
+rule. Single rows (`learn_one`) are predicted by every model before it learns them, which goes on with the chain.
 """
 
 from __future__ import annotations
@@ -21,24 +21,30 @@ from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags,
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from priory.core.atomic_state import find_guard
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
-from priory.core.typing import Array, Classifier, MatrixLike, RandomState
-from priory.errors import DataError
+from priory.core.optional_attribute import optional_method
+from priory.core.single_rows import SingleRowMethods
+from priory.core.typing import Array, Classifier, Label, MatrixLike, RandomState
+from priory.errors import DataError, PrioryError
 from priory.estimators.folds import make_splitter
 from priory.estimators.sklearn_compat import BaseComposition, take_table_rows
-from priory.hypotheses.description_length import label_log_probabilities
+from priory.hypotheses.description_length import label_log_probabilities, log_shared_probability
 from priory.probability.rules import check_distribution
 
 
-class ModelSpace(ClassifierMixin, BaseComposition):
+class ModelSpace(ClassifierMixin, SingleRowMethods, BaseComposition):
     """The base of classifiers over a finite space of models: fits the models and their posterior probabilities."""
 
     classes_: Array
     class_prior_: Array
-    models_: list[Classifier]
+    class_count_: Array
+    models_: list[Any]  # classifiers, which may have the methods for single rows
     log_likelihood_: Array
     posterior_: dict[str, float]
+
+    _takes_texts = True
 
     def __init__(
         self,
@@ -68,7 +74,6 @@ class ModelSpace(ClassifierMixin, BaseComposition):
             raise DataError(
                 f"n_samples = {len(labels)}: give at least two rows, so that one can be predicted from the other."
             )
-        self.class_prior_ = np.bincount(codes) / len(codes)
         self.log_likelihood_ = np.zeros(len(models))
         for train, test in self._split_rows(codes):
             train_rows, test_rows = take_table_rows(X, train), take_table_rows(X, test)
@@ -76,11 +81,48 @@ class ModelSpace(ClassifierMixin, BaseComposition):
                 fitted = clone(model).fit(train_rows, labels[train])
                 terms = label_log_probabilities(fitted, test_rows, labels[test], self.classes_, len(train))
                 self.log_likelihood_[j] += terms.sum()
+        self._update_posterior(names, np.bincount(codes))
+        self.models_ = [clone(model).fit(X, labels) for model in models]
+        return self
+
+    def _update_posterior(self, names: list[str], class_count: Array) -> None:
+        """Set what follows from the likelihoods and the number of rows of each class."""
+        self.class_count_, self.class_prior_ = class_count, class_count / class_count.sum()
         prior = {name: 1 / len(names) for name in names} if self.prior is None else self.prior
         log_joint = log(check_distribution("the prior", [prior[name] for name in names])) + self.log_likelihood_
         self.posterior_ = dict(zip(names, np.exp(log_normalise(log_joint)).tolist(), strict=True))
-        self.models_ = [clone(model).fit(X, labels) for model in models]
+
+    @optional_method
+    def learn_one(self, x: Any, y: Label) -> Self:
+        """Learn from one row: every model does, and its likelihood grows by what it gave to the label before.
+
+        Classes need not be declared.
+        """
+        with find_guard(self).lock:
+            names, models = self._check_estimators()
+            is_first = not self._has_learned()
+            known = {} if is_first else dict(zip(self.classes_.tolist(), self.class_count_.tolist(), strict=True))
+            fitted = [clone(model) for model in models] if is_first else self.models_
+            count = {**known, y: known.get(y, 0) + 1}
+            probabilities = [model.predict_proba_one(x).get(y, 0.0) for model in fitted]
+            _teach_models(fitted, x, y)
+            if is_first:
+                self.models_, self.log_likelihood_ = fitted, np.zeros(len(fitted))
+            if y not in known:
+                self.classes_ = np.asarray(fitted[0].classes_)
+            terms = log_shared_probability(probabilities, sum(known.values()), len(count))
+            self.log_likelihood_ = self.log_likelihood_ + terms
+            self._update_posterior(names, np.array([count[label] for label in self.classes_.tolist()]))
         return self
+
+    def _explain_absence(self, method: str) -> str | None:
+        if method == "forget_one":
+            return "its models are weighed in the order of the rows; call fit with the rows that are left."
+        lacking = [name for name, model in zip(*self._check_estimators(), strict=True) if not hasattr(model, method)]
+        return f"estimator {lacking[0]!r} has none; call fit with all rows, or leave it out." if lacking else None
+
+    def _has_learned(self) -> bool:
+        return "models_" in vars(self)
 
     def _check_estimators(self) -> tuple[list[str], list[Classifier]]:
         """Return the names and the models, or raise if they or the parameters cannot be used."""
@@ -114,8 +156,26 @@ class ModelSpace(ClassifierMixin, BaseComposition):
         return np.stack([model.predict_proba(X) for model in self.models_])
 
     @abstractmethod
+    def _combine_votes(self, votes: Array) -> Array:
+        """Return the probability of each class, (rows, classes), from those of each model, (models, rows, classes)."""
+
     def predict_proba(self, X: MatrixLike) -> Array:
         """Return the probability of each class."""
+        return self._combine_votes(self._predict_each_model(X))
+
+    def predict_proba_one(self, x: Any) -> dict[Label, float]:
+        if not self._has_learned():
+            return {}
+        with find_guard(self).lock:
+            votes = [self._predict_row(model, x) for model in self.models_]
+            answer = self._combine_votes(np.array(votes)[:, None, :])[0]
+            return dict(zip(self.classes_.tolist(), answer.tolist(), strict=True))
+
+    def _predict_row(self, model: Any, x: Any) -> list[float]:
+        """Return the probability that a model gives to each class, by its own method for single rows if it has one."""
+        if hasattr(model, "predict_proba_one"):
+            return list(model.predict_proba_one(x).values())
+        return list(model.predict_proba(self._wrap_row(x, learns=False))[0])
 
     def predict(self, X: MatrixLike) -> Array:
         """Return the most probable class of each row."""
@@ -164,6 +224,8 @@ class BayesOptimalClassifier(ModelSpace):
         The classes.
     class_prior_ : ndarray of shape (n_classes,)
         P(class): the share of the rows of each class.
+    class_count_ : ndarray of shape (n_classes,)
+        The number of rows learned of each class.
     models_ : list of classifiers
         The models, fitted on all rows.
     log_likelihood_ : ndarray of shape (n_models,)
@@ -188,8 +250,7 @@ class BayesOptimalClassifier(ModelSpace):
     {'gauss': 1.0, 'base rate': 0.0}
     """
 
-    def predict_proba(self, X: MatrixLike) -> Array:
-        votes = self._predict_each_model(X)  # (models, rows, classes)
+    def _combine_votes(self, votes: Array) -> Array:
         return np.einsum("h,hrc->rc", np.array(list(self.posterior_.values())), votes)
 
 
@@ -220,6 +281,8 @@ class GibbsClassifier(ModelSpace):
         The classes.
     class_prior_ : ndarray of shape (n_classes,)
         P(class): the share of the rows of each class.
+    class_count_ : ndarray of shape (n_classes,)
+        The number of rows learned of each class.
     models_ : list of classifiers
         The models, fitted on all rows.
     log_likelihood_ : ndarray of shape (n_models,)
@@ -244,8 +307,7 @@ class GibbsClassifier(ModelSpace):
     [0, 0, 0]
     """
 
-    def predict_proba(self, X: MatrixLike) -> Array:
-        votes = self._predict_each_model(X)  # (models, rows, classes)
+    def _combine_votes(self, votes: Array) -> Array:
         p = np.array(list(self.posterior_.values()))
         drawn = check_random_state(self.random_state).choice(len(p), size=votes.shape[1], p=p / p.sum())  # (rows,)
         return np.asarray(votes[drawn, np.arange(votes.shape[1])])
@@ -254,6 +316,18 @@ class GibbsClassifier(ModelSpace):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
+
+
+def _teach_models(models: list[Any], x: Any, y: Label) -> None:
+    """Let every model learn a row; if one of them refuses it, those before it forget it again."""
+    for position, model in enumerate(models):
+        try:
+            model.learn_one(x, y)
+        except PrioryError:
+            for taught in models[:position]:
+                if hasattr(taught, "forget_one"):
+                    taught.forget_one(x, y)
+            raise
 
 
 def split_growing_blocks(codes: Array, rng: np.random.RandomState) -> Iterator[tuple[Array, Array]]:

@@ -23,6 +23,7 @@ from priory.calibration.calibration_maps import (
 )
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
+from priory.core.single_rows import SingleRowMethods
 from priory.core.typing import Array, MatrixLike
 from priory.errors import DataError
 from priory.estimators.folds import make_splitter
@@ -30,7 +31,7 @@ from priory.estimators.folds import make_splitter
 PREDICTION_METHODS = ("predict_log_proba", "predict_proba", "decision_function")
 
 
-class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class Calibrated(ClassifierMixin, MetaEstimatorMixin, SingleRowMethods, BaseEstimator):
     """A classifier with calibrated probabilities, fitted to out-of-fold predictions of another classifier.
 
     Every row is predicted by a classifier fitted on the other folds. A calibration map is fitted to these predictions
@@ -87,6 +88,8 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator_: ClassifierMixin
     map_: CalibrationMap
 
+    _takes_texts = True
+
     def __init__(
         self,
         estimator: ClassifierMixin,
@@ -137,6 +140,12 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the most probable class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def _explain_absence(self, method: str) -> str:
+        return (
+            "its map is fitted to folds of all rows; call fit with all of them, or use priory.NaiveBayes or "
+            "TextClassifier, which calibrate themselves."
+        )
 
     def interval(self, X: MatrixLike) -> tuple[Array, Array]:
         """Return Venn-Abers bounds on each probability: narrow where there were many similar rows, wide where few.

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.core.input_guard import guard_input
 from priory.core.sample_weight import check_sample_weight
+from priory.core.single_rows import SingleRowMethods
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.hypotheses.description_length import Bits, label_bits
 
@@ -34,7 +35,7 @@ NODE_BITS = 1.0  # whether a node is a question or a leaf
 
 
 @final
-class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
+class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
     """A scikit-learn decision tree, fully grown and then pruned to the shortest description.
 
     The probabilities of a leaf with n rows, n_c of them of class c, are ``(n_c + 1/k) / (n + 1)`` for k classes, in
@@ -149,6 +150,9 @@ class MDLTreeClassifier(ClassifierMixin, BaseEstimator):
         with guard_input(X):
             table = validate_data(self, X, dtype=np.float32, ensure_all_finite="allow-nan", reset=False)
         return np.asarray(self.leaf_[self.tree_.apply(table)])
+
+    def _explain_absence(self, method: str) -> str:
+        return "a tree is grown and pruned over all rows at once; call fit with all of them, or use priory.NaiveBayes."
 
     def get_n_leaves(self) -> int:
         """Return the number of leaves after pruning."""

@@ -16,6 +16,7 @@ from priory.calibration.calibrator import Calibrator
 from priory.calibration.fitting import FitPlan
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.core.atomic_state import read_state
+from priory.core.input_guard import name_cells
 from priory.core.logspace import log_normalise
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import count_columns, list_record_types, register_estimator
@@ -284,7 +285,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         if reset:
             _check_not_empty(table)
         elif table.has_names and hasattr(self, "feature_names_in_"):
-            extra = [name for name in table.names if name not in self._schema.names]
+            filled = dict(zip(table.names, table.find_filled_columns(), strict=True))
+            extra = [name for name in self._list_new_columns(table) if filled[name]]
             if extra:
                 warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
         self._check_columns(table, reset)
@@ -305,6 +307,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         """More rows: a column that they lack is missing in all of them, and a new one is learned as declared."""
         self._check_parameters()
         table = self._read_known(X)
+        if not learns and self.new_columns != "ignore":
+            self._check_columns_were_learned(table)
         if self.new_columns == "error" or not (table.has_names and hasattr(self, "feature_names_in_")):
             if learns:
                 self._check_no_new_columns(table)
@@ -317,6 +321,19 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         new = self._list_new_columns(table)
         if new:
             raise DataError(f"column {new[0]!r} is new; set new_columns to 'learn' or 'ignore', or leave it out.")
+
+    def _check_columns_were_learned(self, table: Table) -> None:
+        """Raise an error if a row to forget has a cell in a column that no row has brought yet."""
+        for name in self._list_new_columns(table):
+            place = table.names.index(name)
+            row = next((row for row in range(table.rows) if table.get_cell(row, place) is not None), None)
+            if row is not None:
+                value = table.get_cell(row, place)
+                raise NotLearnedError(
+                    f"row {row}: column {name!r}, {value!r}, was never learned; forget only rows that were learned, or "
+                    "leave the column out; the model is unchanged.",
+                    row=row,
+                )
 
     def _list_new_columns(self, table: Table) -> list[str]:
         if not (table.has_names and hasattr(self, "feature_names_in_")):
@@ -390,10 +407,12 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         if not isinstance(x, Mapping):
             raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
         if hasattr(self, "statistics_"):
-            row = split_row(x, self._schema.names)
-            return [row if learns else {name: row.get(name) for name in self._schema.names}]
+            row = split_row(name_cells(x), self._schema.names)
+            takes_new = learns and self.new_columns != "ignore"
+            return [row if takes_new else {name: row.get(name) for name in self._schema.names}]
         declared = self.families if isinstance(self.families, Mapping) else {}
-        return [{**x, **{name: None for name in declared if name not in x}}]
+        row = name_cells(x)
+        return [{**row, **{name: None for name in declared if name not in row}}]
 
     def _open_model(self) -> OpenTable | None:
         model = self._model()

@@ -23,7 +23,7 @@ from priory.bag_of_words.word_pairs import make_pair_hasher
 from priory.calibration.corrections import Corrections
 from priory.calibration.row_corrections import RowCorrections, step_tempering
 from priory.core.logspace import log_normalise_row
-from priory.core.typing import Array, Label
+from priory.core.typing import Array
 from priory.models.cells import hash_value
 from priory.models.model_statistics import ModelStatistics
 from priory.models.open_model import OpenModel, RowT
@@ -197,8 +197,3 @@ class TokenFinder:
         if self.pairs is not None:
             columns = np.append(columns, self.tokens.find_pairs(self.pairs.list_buckets(text)))
         return np.asarray(columns[columns >= 0])
-
-
-def find_best_label(answer: dict[Label, float]) -> Label | None:
-    """The most probable label; None if there is none."""
-    return max(answer, key=answer.__getitem__) if answer else None

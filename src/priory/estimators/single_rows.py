@@ -1,4 +1,4 @@
-"""`learn_one`, `forget_one`, `predict_one` and `predict_proba_one`: a classifier row by row, by river's convention.
+"""Single rows at the cost of the row, for classifiers whose record is a sum over rows.
 
 A classifier that can be opened for single rows has a `RowStream`. A row that the stream cannot take (a new class, a new
 column, a cell of another kind) goes the ordinary way, as a table of one row. Both ways lead to the same record.
@@ -6,44 +6,20 @@ column, a cell of another kind) goes the ordinary way, as a table of one row. Bo
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from priory.core.atomic_state import Guard, close_stream, find_guard, settle_state
-from priory.core.typing import Array, Label
-from priory.estimators.row_stream import RowStream, find_best_label
+from priory.core.single_rows import SingleRowMethods
+from priory.core.typing import Label
+from priory.estimators.row_stream import RowStream
 
 
-class SingleRowMethods:
-    """Methods for one row at a time, which is a dict of column to cell, or a text."""
-
-    _supervised = _multiclass = True  # what river's pipelines and evaluators ask of a classifier
+class RowStreamMethods(SingleRowMethods):
+    """The methods for one row at a time, with a stream."""
 
     # -- what a classifier provides -------------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def classes_(self) -> Array:
-        """The labels, sorted."""
-
-    @abstractmethod
-    def _wrap_row(self, x: Any, learns: bool) -> object:
-        """One row as a table, to be learned or to be asked about."""
-
-    @abstractmethod
-    def _learn_table(self, X: object, y: ArrayLike | None) -> None:
-        """Learn from rows, the first ones or more, whatever their classes."""
-
-    @abstractmethod
-    def _forget_table(self, X: object, y: ArrayLike | None) -> None:
-        """Forget rows."""
-
-    @abstractmethod
-    def _answer_table(self, X: object) -> Array:
-        """p(c | x) for each row and class."""
 
     def _make_stream(self) -> RowStream[Any] | None:
         """A stream that begins with what was learned; None if rows go the ordinary way."""
@@ -52,8 +28,15 @@ class SingleRowMethods:
     def _settle(self) -> None:
         """Count the rows of the stream into the record."""
 
+    def _needs_record(self, stream: RowStream[Any]) -> bool:
+        """Whether something has to be derived from the record, with all rows, before a stream answers."""
+        return False
+
     def _prepare_answer(self, stream: RowStream[Any]) -> None:
-        """Bring the corrections of a stream up to date before it answers."""
+        """Derive from the record what a stream answers with."""
+
+    def _has_learned(self) -> bool:
+        return "statistics_" in vars(self)
 
     # -- rows one at a time --------------------------------------------------------------------------------------
 
@@ -73,8 +56,7 @@ class SingleRowMethods:
                     if stream.is_full:
                         self._settle()
                     return self
-            self._learn_table(self._wrap_row(x, learns=True), [y])
-        return self
+            return super().learn_one(x, y)
 
     def forget_one(self, x: Any, y: Label) -> Self:
         """Unlearn one row that was learned: the model is as if it had never seen it."""
@@ -82,19 +64,21 @@ class SingleRowMethods:
         with guard.lock:
             stream = self._open_stream(guard)
             if stream is not None and vars(self).get("clock_", 1.0) == 1.0:
-                group, row = stream.find_group(y), stream.model.read_row(x, learns=False)
+                group, row = stream.find_group(y), stream.model.read_row(x, learns=True)
                 if group is not None and row is not None and stream.forget(row, group):
                     if stream.is_full:
                         self._settle()
                     return self
-            self._forget_table(self._wrap_row(x, learns=False), [y])
-        return self
+            return super().forget_one(x, y)
 
     def predict_proba_one(self, x: Any) -> dict[Label, float]:
         """The probability of each class for one row; empty as long as nothing was learned."""
         guard = find_guard(self)
         with guard.lock:
             stream = self._open_stream(guard)
+            if stream is not None and self._needs_record(stream):
+                settle_state(self)
+                stream = self._open_stream(guard)  # another one if a column has lost its last cell
             if stream is not None:
                 row = stream.model.read_row(x, learns=False)
                 if row is not None:
@@ -102,18 +86,11 @@ class SingleRowMethods:
                     answer = stream.log_probabilities(row)
                     if answer is not None:
                         return dict(zip(stream.labels, np.exp(answer).tolist(), strict=True))
-            if "statistics_" not in vars(self):
-                return {}
-            probabilities = self._answer_table(self._wrap_row(x, learns=False))[0]
-            return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
-
-    def predict_one(self, x: Any) -> Label | None:
-        """The most probable class of one row; None as long as nothing was learned."""
-        return find_best_label(self.predict_proba_one(x))
+            return super().predict_proba_one(x)
 
     def _open_stream(self, guard: Guard[RowStream[Any]]) -> RowStream[Any] | None:
         """The stream of this classifier; None if nothing was learned, or rows go the ordinary way."""
-        if guard.stream is None and "statistics_" in vars(self):
+        if guard.stream is None and self._has_learned():
             guard.stream = self._make_stream()
         return guard.stream
 

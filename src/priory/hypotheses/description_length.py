@@ -139,7 +139,18 @@ def label_log_probabilities(model: FittedClassifier, x: MatrixLike, y: Array, cl
     column_of = {label: j for j, label in enumerate(model.classes_)}
     column = np.array([column_of.get(label, -1) for label in y])  # (rows,): -1 for a class that the model lacks
     p = np.where(column < 0, 0.0, model.predict_proba(x)[np.arange(len(y)), column])
-    return log((rows * p + 1 / len(classes)) / (rows + 1))
+    return log_shared_probability(p, rows, len(classes))
+
+
+def log_shared_probability(p: ArrayLike, rows: float, n_classes: int) -> Array:
+    """Return the log probability of a label to which a model fitted on ``rows`` rows gives the probability ``p``.
+
+    One observation more is shared by all the classes:
+
+    >>> np.exp(log_shared_probability([1.0, 0.0], rows=9, n_classes=2)).round(4).tolist()
+    [0.95, 0.05]
+    """
+    return log((rows * np.asarray(p, dtype=float) + 1 / n_classes) / (rows + 1))
 
 
 def label_bits(counts: ArrayLike) -> Array:

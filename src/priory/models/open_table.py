@@ -16,6 +16,7 @@ import numpy as np
 from priory.bag_of_words.documents import Document
 from priory.bag_of_words.open_counts import OpenCounts
 from priory.core.content_hash import WORD_MASK, scramble_number
+from priory.core.input_guard import name_cells
 from priory.core.typing import Array
 from priory.families import Text
 from priory.families.open_columns import OpenColumns, open_columns
@@ -108,7 +109,7 @@ class OpenTable:
                 return None
             cells.append(cell)  # type: ignore[arg-type]  # not unreadable
         if n_found < len(x):
-            split = split_row(x, self.known_names)
+            split = split_row(name_cells(x), self.known_names)
             if split is not x:
                 return self.read_row(split, learns)
             if not self._ignores_other_columns(x, learns):
@@ -120,12 +121,7 @@ class OpenTable:
     def _ignores_other_columns(self, x: Mapping[object, object], learns: bool) -> bool:
         """Whether the columns of a row that the model does not know say nothing."""
         known = {name for name, _ in self.columns}
-        for name, value in x.items():
-            if not isinstance(name, str):
-                return False
-            if name not in known and value is not None and learns and self.new_columns != "ignore":
-                return False
-        return True
+        return not learns or self.new_columns == "ignore" or all(x[name] is None for name in x.keys() - known)
 
     def hash_row(self, row: SingleRow) -> int:
         total = 0

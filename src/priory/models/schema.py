@@ -22,6 +22,7 @@ from priory.families.base import AnyFamily, ColumnFamily
 from priory.families.registry import auto_candidates, families_by_name, is_registered_family
 from priory.families.value_counts import CategoricalCells
 from priory.models.cells import Cells, LabelCells, NumberCells, TextCells
+from priory.models.date_parts import split_part_name
 from priory.models.records import BlockRecord
 from priory.models.table import Table
 from priory.models.textbook_families import TextbookFamilies
@@ -156,7 +157,8 @@ class Schema:
             if name not in known and filled[place]:
                 kind = kinds[table.names[place]]
                 family: FamilyLike = wanted.get(name, "auto")
-                is_prose = family == "auto" and kind == "label" and table.is_prose(place)
+                is_date_part = bool(split_part_name(name)[1])  # never prose, though an hour has three words
+                is_prose = family == "auto" and kind == "label" and not is_date_part and table.is_prose(place)
                 if rule is not None:
                     kind = "text" if is_prose else kind
                     family = rule.choose_family(name, kind, kind == "number" and table.is_binary(place))

@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from priory.core.input_guard import check_frame, check_unique_names, guard_input, is_masked_array
+from priory.core.input_guard import check_frame, check_unique_names, guard_input, is_masked_array, name_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.models.column_reading import make_object_array, read_array_column, read_named_column
@@ -31,14 +31,16 @@ def read_table(X: object) -> Table:
     check_frame(X)
     if hasattr(X, "toarray") or hasattr(X, "todense"):
         raise KindError(
-            "X is a sparse matrix; a table of columns is dense: call .toarray(), or use priory.naive_bayes."
+            "X is a sparse matrix; a table of columns is dense: call .toarray(), or use BernoulliNB, MultinomialNB, "
+            "PoissonNB or GaussianNB of priory.naive_bayes."
         )
     if isinstance(X, Mapping):
         check_unique_names([str(name) for name in X])
         return _table_from_columns({str(name): _read_mapped_cells(values, str(name)) for name, values in X.items()})
     if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
-        names = dict.fromkeys(str(name) for row in X for name in row)
-        return _table_from_columns({name: make_object_array([row.get(name) for row in X]) for name in names})
+        rows = [name_cells(row) for row in X]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return _table_from_columns({name: make_object_array([row.get(name) for row in rows]) for name in names})
     if isinstance(X, (list, tuple, np.ndarray)):
         return _table_from_array(X)
     from priory.models.frame_reading import find_frame, read_frame  # it imports narwhals

@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.registration import register_estimator
-from priory.core.sharding import map_shards, score_shards
+from priory.core.sharding import score_shards
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -29,19 +29,24 @@ from priory.families.poisson import MAX_EXACT_COUNT, PoissonStatistics
 from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.input_checks import (
+    Matrix,
+    MatrixT,
     count_classes,
     find_first_cell,
     log_declared_prior,
     make_count_checker,
+    map_cells,
     read_array,
+    read_matrix,
     warn_of_fractions,
 )
+from priory.naive_bayes.sparse_records import observe_sparse_counts, score_stored_cells
 
 CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers each
 EstimateT = TypeVar("EstimateT")
 
 
-class ConjugateClassifier(BaseClassifier[Array]):
+class ConjugateClassifier(BaseClassifier[MatrixT]):
     """A classifier with ``priors`` for the classes and a choice of ``estimate`` for the parameters."""
 
     priors: ArrayLike | None
@@ -50,18 +55,14 @@ class ConjugateClassifier(BaseClassifier[Array]):
     _allowed_estimates: ClassVar[tuple[str, ...]] = ESTIMATES
 
     @abstractmethod
-    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
+    def _observe_records(self, table: MatrixT, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
         """The records of the rows; ``n`` (classes,) is the weight of the rows of each class."""
 
     def _check_parameters(self) -> None:
         if self.estimate not in self._allowed_estimates:
             raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(self._allowed_estimates)}.")
 
-    def _read(self, X: object, reset: bool) -> Array:
-        self._check_parameters()
-        return read_array(self, X, reset)
-
-    def _observe(self, table: Array, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
+    def _observe(self, table: MatrixT, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
         n = count_classes(group, weight, classes)
         if self.priors is not None:
             check_class_probabilities(self.priors, len(n))
@@ -77,7 +78,7 @@ class ConjugateClassifier(BaseClassifier[Array]):
         return np.exp(self._log_prior())
 
 
-class FamilyNB(ConjugateClassifier, Generic[EstimateT]):
+class FamilyNB(ConjugateClassifier[MatrixT], Generic[MatrixT, EstimateT]):
     """Naive Bayes with the same family for every column."""
 
     prior: ArrayFamily[Any, EstimateT] | None
@@ -88,10 +89,6 @@ class FamilyNB(ConjugateClassifier, Generic[EstimateT]):
         if not (self.prior is None or isinstance(self.prior, self._family)):
             raise DataError(f"prior is {self.prior!r}; use a {self._family.__name__}, or None.")
         super()._check_parameters()
-
-    def _read(self, X: object, reset: bool) -> Array:
-        x = super()._read(X, reset)
-        return x.astype(float, copy=False) if x.dtype.kind == "f" else x
 
     def _family_with_prior(self) -> ArrayFamily[Any, EstimateT]:
         """The family with its declared prior, or the one it takes from the data."""
@@ -107,7 +104,8 @@ class FamilyNB(ConjugateClassifier, Generic[EstimateT]):
         """log p(x_j | c): (rows, classes, columns)."""
         return np.asarray(self._family_with_prior().log_likelihood(self.statistics_.parts[0], block, self.estimate))
 
-    def _log_joint(self, table: Array) -> Array:
+    def _score_rows(self, table: Array) -> Array:
+        """log p(x | c): (rows, classes)."""
         step = max(1, CONJUGATE_CHUNK_CELLS // (len(self.classes_) * table.shape[1]))
 
         def score(part: slice) -> Array:
@@ -115,7 +113,7 @@ class FamilyNB(ConjugateClassifier, Generic[EstimateT]):
             pieces = [self._column_log_likelihoods(table[i : min(i + step, part.stop)]).sum(axis=-1) for i in starts]
             return np.concatenate(pieces) if pieces else np.empty((0, len(self.classes_)))
 
-        return score_shards(score, len(table), len(self.classes_)) + self._log_prior()
+        return score_shards(score, len(table), len(self.classes_))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -124,10 +122,11 @@ class FamilyNB(ConjugateClassifier, Generic[EstimateT]):
 
 
 @register_estimator(records=(PoissonStatistics,))
-class PoissonNB(FamilyNB[Array]):
+class PoissonNB(FamilyNB[Matrix, Array]):
     """Naive Bayes for counts of events: ``x_j | c ~ Poisson(rate_cj)`` with a Gamma prior on the rate.
 
-    Counts are whole numbers: fractions are cut off, with a warning.
+    Counts are whole numbers: fractions are cut off, with a warning. The cells that a sparse matrix does not store are
+    zeros, and take no time.
 
     Parameters
     ----------
@@ -177,13 +176,42 @@ class PoissonNB(FamilyNB[Array]):
         self.estimate = estimate
         self.priors = priors
 
-    def _read(self, X: object, reset: bool) -> Array:
-        x = super()._read(X, reset)
+    def _read(self, X: object, reset: bool) -> Matrix:
+        self._check_parameters()
+        x = _widen_floats(read_matrix(self, X, reset))
         check_cells(x, "PoissonNB", lambda v: v > MAX_EXACT_COUNT, "counts above 2**53 are not exact: scale them")
-        return np.floor(x) if warn_of_fractions(x) else x
+        if not warn_of_fractions(x):
+            return x
+        return np.floor(x) if isinstance(x, np.ndarray) else x.floor()
 
-    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
-        return (Poisson().observe(table, group, len(n), weight),)
+    def _observe_records(self, table: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
+        if isinstance(table, np.ndarray):
+            return (Poisson().observe(table, group, len(n), weight),)
+        return (observe_sparse_counts(table, group, weight, len(n)),)
+
+    def _log_joint(self, table: Matrix) -> Array:
+        if isinstance(table, np.ndarray):
+            return self._score_rows(table) + self._log_prior()
+        without_events = self._column_log_likelihoods(np.zeros((1, table.shape[1])))[0]  # (classes, columns)
+
+        def score_events(cells: Array, columns: Array) -> Array:
+            return self._cell_log_likelihoods(cells, columns) - without_events[:, columns]
+
+        classes = len(self.classes_)
+        events = score_stored_cells(table, score_events, classes, CONJUGATE_CHUNK_CELLS // classes + 1)
+        return events + without_events.sum(axis=1) + self._log_prior()
+
+    def _cell_log_likelihoods(self, cells: Array, columns: Array) -> Array:
+        """log p(x_j | c) of some cells, given the column j of each: (classes, cells)."""
+        record, family = self.statistics_.parts[0], self._family_with_prior()
+        if self.estimate == "predictive":
+            belief = record.derive("posterior", family.posterior, family)
+            shape, rate = (np.broadcast_to(part, record.n.shape)[:, columns] for part in (belief.shape, belief.rate))
+            terms = Poisson(shape, rate).log_predictive(cells)
+        else:
+            rates = record.derive("parameters", lambda r: family.parameters(r, self.estimate), family, self.estimate)
+            terms = family.log_density(cells, rates[:, columns])
+        return np.where(np.isnan(terms), 0.0, terms)
 
     @property
     def rate_(self) -> Array:
@@ -192,12 +220,13 @@ class PoissonNB(FamilyNB[Array]):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.input_tags.categorical = True  # the only tag that stands for whole numbers
         return tags
 
 
 @register_estimator(records=(GammaStatistics, BernoulliStatistics))
-class GammaNB(FamilyNB[GammaParameters]):
+class GammaNB(FamilyNB[Array, GammaParameters]):
     """Naive Bayes for amounts: ``x_j | c ~ Gamma(shape_cj, rate_cj)``, with priors on both.
 
     Zero has a probability of its own (with a Beta(1, 1) prior). In a column in which no zero was learned, a zero gives
@@ -255,7 +284,8 @@ class GammaNB(FamilyNB[GammaParameters]):
         self.priors = priors
 
     def _read(self, X: object, reset: bool) -> Array:
-        x = super()._read(X, reset)
+        self._check_parameters()
+        x = _widen_floats(read_array(self, X, reset))
         remedy = f"GammaNB takes 0, and amounts from {MIN_GAMMA_VALUE:g} to {MAX_GAMMA_VALUE:g}: scale the column"
         check_cells(x, "GammaNB", lambda v: ((v < MIN_GAMMA_VALUE) & (v != 0)) | (v > MAX_GAMMA_VALUE), remedy)
         return x
@@ -266,6 +296,9 @@ class GammaNB(FamilyNB[GammaParameters]):
             Gamma().observe(_mask_zeros(table), group, len(n), weight),
             BernoulliStatistics(n[:, None], zeros, np.zeros((len(n), 1))),
         )
+
+    def _log_joint(self, table: Array) -> Array:
+        return self._score_rows(table) + self._log_prior()
 
     def _column_log_likelihoods(self, block: Array) -> Array:
         zeros: BernoulliStatistics = self.statistics_.parts[1]
@@ -283,12 +316,18 @@ class GammaNB(FamilyNB[GammaParameters]):
         return np.asarray(self._point_estimate().rate)
 
 
-def check_cells(x: Array, name: str, is_outside: Callable[[Array], Array], remedy: str) -> None:
+def check_cells(x: Matrix, name: str, is_outside: Callable[[Array], Array], remedy: str) -> None:
     """Raise if a cell is negative, NaN, infinite, or ``is_outside``."""
     counted = make_count_checker(x, name)
-    if any(map_shards(lambda part: bool(is_outside(counted(x[part])).any()), len(x))):
+    if any(map_cells(lambda v: bool(is_outside(counted(v)).any()), x)):
         row, column, value = find_first_cell(x, is_outside) or (0, 0, 0.0)
         raise DataError(f"row {row}, column {column} holds {value:g}; {remedy}.")
+
+
+def _widen_floats(x: MatrixT) -> MatrixT:
+    """Numbers in double precision; whole numbers as they are."""
+    wide: MatrixT = x.astype(float, copy=False) if x.dtype.kind == "f" else x  # type: ignore[assignment]
+    return wide
 
 
 def _mask_zeros(x: Array) -> Array:

@@ -20,9 +20,8 @@ from priory.errors import DataError
 from priory.estimators.base import BaseClassifier
 from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
-from priory.naive_bayes.input_checks import Matrix, count_classes, log_declared_prior, transform_sparse
+from priory.naive_bayes.input_checks import Matrix, MatrixT, count_classes, log_declared_prior, transform_sparse
 
-MatrixT = TypeVar("MatrixT", bound=Matrix)
 CountsResultT = TypeVar("CountsResultT")
 Alpha = float | Array  # one number, or one for each column
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.utils import Tags
 
 from priory.core.atomic_state import read_state
@@ -21,12 +22,14 @@ from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.array_libraries import convert_like, empty_like, find_array_library, is_single_precision
 from priory.naive_bayes.input_checks import (
+    Matrix,
     check_finite,
     count_classes,
     log_declared_prior,
     raise_not_finite,
-    read_any_array,
+    read_matrix,
 )
+from priory.naive_bayes.sparse_records import observe_sparse_moments, split_sparse_rows
 
 MAX_VARIANCE_RATIO = 1000.0  # smoothing ignores how much wider than this (in variance) another column is
 MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: the least variance of a class, even if it shows one value only
@@ -34,13 +37,15 @@ MIN_VARIANCE = 1e-300  # in units squared: the precision of anything narrower is
 
 
 @register_estimator(required=("statistics_", "n_features_in_", "_kind"), records=(Moments,))
-class GaussianNB(BaseClassifier[Array]):
+class GaussianNB(BaseClassifier[Matrix]):
     """Naive Bayes for numbers: ``x_j | c ~ N(theta_cj, var_cj)``.
 
     To the variances of column j, ``var_smoothing * min(largest variance, 1000 * variance of column j)`` is added, where
     both variances are those over all rows. scikit-learn adds ``var_smoothing * largest variance`` to all of them, so
     that one wide column blurs all the others. If the variances of the columns are within a factor of 1000, the two are
     the same.
+
+    The cells of a sparse matrix that are not stored are zeros.
 
     Parameters
     ----------
@@ -96,23 +101,26 @@ class GaussianNB(BaseClassifier[Array]):
         if not 0 <= self.var_smoothing < np.inf:
             raise DataError(f"var_smoothing is {self.var_smoothing!r}; it must be finite and not negative.")
 
-    def _read(self, X: object, reset: bool) -> Array:
+    def _read(self, X: object, reset: bool) -> Matrix:
         self._check_parameters()
-        x = read_any_array(self, X, reset)
+        x = read_matrix(self, X, reset)
+        cells = x.data if sparse.issparse(x) else x
         if reset:
-            self._kind = empty_like(x)
-        elif find_array_library(x) != find_array_library(self._kind):
+            self._kind = empty_like(cells)
+        elif find_array_library(cells) != find_array_library(self._kind):
             methods = ", ".join(f"GaussianNB.{name}()" for name in ("predict", "predict_proba", "predict_log_proba"))
-            given = (
-                f"given {' on '.join(find_array_library(x))}, fitted on {' on '.join(find_array_library(self._kind))}"
-            )
+            libraries = [" on ".join(find_array_library(one)) for one in (cells, self._kind)]
+            given = f"given {libraries[0]}, fitted on {libraries[1]}"
             raise DataError(f"{methods} and all others must use the same namespace and device as fit: {given}.")
-        return np.asarray(convert_to_numpy(x))
+        return x if sparse.issparse(x) else np.asarray(convert_to_numpy(x))
 
-    def _observe(self, table: Array, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
+    def _observe(self, table: Matrix, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
         n = count_classes(group, weight, classes)
         if self.priors is not None:
             check_class_probabilities(self.priors, len(n))
+        if not isinstance(table, np.ndarray):
+            check_finite(table)
+            return ModelStatistics(classes, n, (observe_sparse_moments(table, group, weight, len(n)),))
         try:
             moments = Gaussian().observe(table, group, len(n), weight)
         except DataError:
@@ -178,13 +186,16 @@ class GaussianNB(BaseClassifier[Array]):
 
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def _log_joint(self, table: Array) -> Array:
+    def _log_joint(self, table: Matrix) -> Array:
         check_finite(table)
         centre, precision, constant = self.statistics_.derive(
             "densities", lambda _: self._density_parameters(), self.var_smoothing
         )
         constant = np.insert(constant[:, 1:], 0, constant[:, 0] + self._log_prior(), axis=1)
-        return score_gaussian(table, self._moments().units(), centre, precision, constant)
+        parameters = self._moments().units(), centre, precision, constant
+        if isinstance(table, np.ndarray):
+            return score_gaussian(table, *parameters)
+        return np.concatenate([score_gaussian(block.toarray(), *parameters) for block in split_sparse_rows(table)])
 
     def _density_parameters(self) -> tuple[Array, Array, Array]:
         """Centre and precision in units, and the logarithm of the density at the centre: (classes, columns) each."""
@@ -224,6 +235,7 @@ class GaussianNB(BaseClassifier[Array]):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.array_api_support = True
+        tags.input_tags.sparse = True
         return tags
 
 

@@ -7,7 +7,8 @@ in the cache, show whether something is wrong; only then are the cells searched 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,30 +24,30 @@ from priory.errors import DataError, PrioryWarning
 from priory.models.class_prior import check_class_probabilities, log_class_prior
 
 Matrix = Array | sparse.csr_array
+MatrixT = TypeVar("MatrixT", bound=Matrix)
 BlockTransform = Callable[[Array], Array]
+CellsResultT = TypeVar("CellsResultT")
 
 
 def read_matrix(estimator: BaseEstimator, X: object, reset: bool) -> Matrix:
-    """A matrix of numbers, dense or CSR, with the columns that the estimator knows; NaN and infinity may be in it."""
+    """A matrix of numbers, dense or CSR, with the columns that the estimator knows; NaN and infinity may be in it.
+
+    It is in the array library it came in, if scikit-learn is configured to accept others.
+    """
     with guard_input(X):
         x: Matrix = validate_data(estimator, X, accept_sparse="csr", ensure_all_finite=False, reset=reset)
         if getattr(x.dtype, "kind", "f") not in "biuf":
             x = x.astype(float)
-    return x if isinstance(x, np.ndarray) else _make_canonical(x)
+    return _make_canonical(x) if sparse.issparse(x) else x
 
 
 def read_array(estimator: BaseEstimator, X: object, reset: bool) -> Array:
     """A dense matrix of numbers with the columns that the estimator knows; NaN and infinity may be in it."""
-    return np.asarray(read_any_array(estimator, X, reset))
-
-
-def read_any_array(estimator: BaseEstimator, X: object, reset: bool) -> Array:
-    """A dense matrix of numbers in the array library it came in, if scikit-learn is configured to accept others."""
     with guard_input(X):
         x: Array = validate_data(estimator, X, ensure_all_finite=False, reset=reset)
         if getattr(x.dtype, "kind", "f") not in "biuf":
             x = x.astype(float)
-    return x
+    return np.asarray(x)
 
 
 def _make_canonical(x: sparse.csr_array) -> sparse.csr_array:
@@ -87,10 +88,16 @@ def transform_sparse(x: sparse.csr_array, transform: BlockTransform) -> sparse.c
 # -- cells that cannot be used -----------------------------------------------------------------------------------------
 
 
-def check_finite(x: Array) -> None:
+def check_finite(x: Matrix) -> None:
     """Raise if a cell is NaN or infinite."""
-    if not all(map_shards(lambda part: is_finite(x[part]), len(x))):
+    if not all(map_cells(is_finite, x)):
         raise_not_finite(x)
+
+
+def map_cells(function: Callable[[Array], CellsResultT], x: Matrix) -> Iterable[CellsResultT]:
+    """``function`` of all cells, shard by shard; of a sparse matrix, of those that it stores."""
+    cells = x if isinstance(x, np.ndarray) else x.data
+    return map_shards(lambda part: function(cells[part]), len(cells))
 
 
 def is_finite(block: Array) -> bool:
@@ -133,13 +140,13 @@ def raise_negative(x: Matrix, name: str) -> None:
         raise DataError(f"Negative values in data passed to {name} (input X): {where}; counts are 0 or more.")
 
 
-def warn_of_fractions(x: Array) -> bool:
+def warn_of_fractions(x: Matrix) -> bool:
     """Warn of numbers that are not whole, and return whether there are any; scikit-learn's CategoricalNB is silent."""
 
     def is_fraction(v: Array) -> Array:
         return np.asarray(v != np.floor(v))
 
-    if x.dtype.kind != "f" or not any(map_shards(lambda part: bool(is_fraction(x[part]).any()), len(x))):
+    if x.dtype.kind != "f" or not any(map_cells(lambda v: bool(is_fraction(v).any()), x)):
         return False
     row, column, value = find_first_cell(x, is_fraction) or (0, 0, 0.0)
     found = f"row {row}, column {column} holds {value:g}, which is not a whole number"

@@ -21,7 +21,7 @@ from priory.families.multivariate_gaussian import MultivariateGaussian
 from priory.families.scatter import Scatter
 from priory.naive_bayes.conjugate import ConjugateClassifier
 from priory.naive_bayes.discrete import MAX_MULTIPLICATIONS_AT_ONCE
-from priory.naive_bayes.input_checks import check_finite
+from priory.naive_bayes.input_checks import check_finite, read_array
 
 # statistics do not depend on the prior: any instance can compute them
 PLACEHOLDER_PRIOR = MultivariateGaussian(location=0.0, strength=1.0, degrees=1.0, scale=1.0)
@@ -30,7 +30,7 @@ MIN_COVARIANCE_SHARE = 1e-9  # of a column's variance: added to all variances of
 
 
 @register_estimator(records=(Scatter,))
-class GaussianBayes(ConjugateClassifier):
+class GaussianBayes(ConjugateClassifier[Array]):
     """``x | c ~ N(mean_c, covariance_c)`` for whole rows: a Bayes classifier without the naive assumption.
 
     Parameters
@@ -92,7 +92,8 @@ class GaussianBayes(ConjugateClassifier):
         super()._check_parameters()
 
     def _read(self, X: object, reset: bool) -> Array:
-        x = super()._read(X, reset)
+        self._check_parameters()
+        x = read_array(self, X, reset)
         check_finite(x)
         return x
 

@@ -138,18 +138,27 @@ def fit_gradient_ascent(
 
 
 def fit_newton(
-    examples: TrainingExamples, precision: Array, start: Array | None = None, tol: float = 1e-10, max_iter: int = 100
+    examples: TrainingExamples,
+    precision: Array,
+    start: Array | None = None,
+    centre: Array | None = None,
+    tol: float = 1e-10,
+    max_iter: int = 100,
 ) -> SolverResult:
-    """Maximise the posterior by Newton's method, with steps that are halved until they go uphill."""
+    """Maximise the posterior by Newton's method, with steps that are halved until they go uphill.
+
+    The prior has its mean at ``centre``, or at zero weights.
+    """
     _check_size(examples.shape)
-    w = np.zeros(examples.shape) if start is None else start
+    mean = np.zeros(examples.shape) if centre is None else centre
+    w = mean if start is None else start
 
     def log_posterior(at: Array) -> float:
-        return examples.log_likelihood(at) - 0.5 * float((precision * at**2).sum())
+        return examples.log_likelihood(at) - 0.5 * float((pull_to_prior(precision, at - mean) * (at - mean)).sum())
 
     here = log_posterior(w)
     for step in range(max_iter):
-        uphill = (examples.gradient(w) - precision * w).ravel()
+        uphill = (examples.gradient(w) - pull_to_prior(precision, w - mean)).ravel()
         move = _solve_newton_step(posterior_curvature(examples, w, precision), uphill).reshape(w.shape)
         if uphill @ move.ravel() <= tol * (1 + abs(here)):
             return SolverResult(w + move if log_posterior(w + move) >= here else w, step, True)
@@ -170,7 +179,17 @@ def _solve_newton_step(curvature: Array, gradient: Array) -> Array:
 
 def posterior_curvature(examples: TrainingExamples, w: Array, precision: Array) -> Array:
     """Return minus the second derivative of the log posterior, as (contrasts * terms, contrasts * terms)."""
-    return examples.information(w) + np.diag(np.broadcast_to(precision, examples.shape).ravel())
+    is_matrix = precision.ndim == 2
+    prior = precision if is_matrix else np.diag(np.broadcast_to(precision, examples.shape).ravel())
+    return examples.information(w) + prior
+
+
+def pull_to_prior(precision: Array, away: Array) -> Array:
+    """Return the precision times the distance from the mean of the prior, as (contrasts, terms).
+
+    The precision is (terms,), or that of all weights together, (contrasts * terms, contrasts * terms).
+    """
+    return precision * away if precision.ndim == 1 else (precision @ away.ravel()).reshape(away.shape)
 
 
 @register_record("Laplace")
@@ -195,6 +214,17 @@ class LaplaceApproximation:
         prior = np.broadcast_to(precision, peak.shape)
         evidence = examples.log_likelihood(peak) - 0.5 * float((prior * peak**2 - np.log(prior)).sum())
         return cls(peak, root, evidence - float(np.log(np.diag(lower)).sum()))
+
+    def learn(self, examples: TrainingExamples) -> LaplaceApproximation:
+        """Return the approximation after more rows: this Gaussian is their prior."""
+        prior_root = np.asarray(dtrtri(self.root, lower=1)[0])  # its product with its transpose is the precision
+        precision = prior_root @ prior_root.T
+        peak = fit_newton(examples, precision, centre=self.mean).weights
+        lower = np.linalg.cholesky(posterior_curvature(examples, peak, precision))
+        moved = float((((peak - self.mean).ravel() @ prior_root) ** 2).sum())
+        shrunk = float(np.log(np.diag(prior_root)).sum() - np.log(np.diag(lower)).sum())
+        evidence = examples.log_likelihood(peak) - 0.5 * moved + shrunk
+        return LaplaceApproximation(peak, np.asarray(dtrtri(lower, lower=1)[0]), self.log_evidence + evidence)
 
     def probabilities(self, u: Array, class_contrasts: Array) -> Array:
         """Return P(class | row) averaged over the weights, as (rows, classes)."""

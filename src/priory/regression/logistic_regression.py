@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,16 +13,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from priory.core.atomic_state import replace_state
 from priory.core.blas_threads import limit_blas_threads
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
-from priory.core.optional_attribute import optional_attribute
+from priory.core.optional_attribute import optional_attribute, optional_method
 from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
+from priory.core.single_rows import SingleRowMethods
 from priory.core.statistics import is_increasing
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, PrioryWarning
 from priory.regression import mcmc
+from priory.regression.declared_classes import encode_declared_classes, resolve_declared_classes
 from priory.regression.logistic_posterior import (
     LaplaceApproximation,
     TrainingExamples,
@@ -44,11 +47,13 @@ MAX_RHAT = 1.01  # above this the chains have not converged
 @register_estimator(
     required=("classes_", "n_features_in_", "_mean", "_spread", "_centre", "_unit", "_gaussian", "_draws")
 )
-class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
+class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimator):
     """Logistic regression whose probabilities are averaged over the posterior of the weights.
 
-    Logistic regression has no sufficient statistics of fixed size, so this model learns from all rows at once. To
-    forget and merge, use :class:`~priory.BayesianLinearRegression` or naive Bayes.
+    Logistic regression has no sufficient statistics of fixed size, so ``fit`` needs all rows at once. With
+    ``method="laplace"``, ``partial_fit`` and ``learn_one`` learn more rows with the posterior so far as their prior,
+    which is close to ``fit``, but not the same. To forget and merge, use :class:`~priory.BayesianLinearRegression` or
+    naive Bayes.
 
     Parameters
     ----------
@@ -84,6 +89,8 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         The classes.
     class_prior_ : ndarray of shape (n_classes,)
         P(class): the share of the rows of each class.
+    class_count_ : ndarray of shape (n_classes,)
+        The weight of the rows learned of each class.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         The weights of the columns: at the peak of the posterior, or averaged over the draws.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -108,7 +115,9 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
     ----------
     .. [1] T. M. Mitchell, "Machine Learning", McGraw-Hill, 1997, section 6.5.
     .. [2] C. M. Bishop, "Pattern Recognition and Machine Learning", Springer, 2006, sections 4.4 and 4.5.
-    .. [3] M. D. Hoffman and A. Gelman, "The No-U-Turn Sampler", Journal of Machine Learning Research 15, 2014.
+    .. [3] D. J. Spiegelhalter and S. L. Lauritzen, "Sequential updating of conditional probabilities on directed
+       graphical structures", Networks 20(5), 1990.
+    .. [4] M. D. Hoffman and A. Gelman, "The No-U-Turn Sampler", Journal of Machine Learning Research 15, 2014.
 
     Examples
     --------
@@ -121,6 +130,7 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
 
     classes_: Array
     class_prior_: Array
+    class_count_: Array
     strength_: float
     n_iter_: int
     log_evidence_: float
@@ -183,23 +193,79 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model to the rows."""
+        x, labels, weight = self._read_rows(X, y, sample_weight, reset=True)
+        self._fit_rows(x, labels, weight, np.unique(labels))
+        return self
+
+    @optional_method
+    @replace_state
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from more rows, with the posterior so far as their prior; the first call needs all classes.
+
+        The first call is ``fit``: the scales of the columns and the strength of the prior are those of its rows.
+        """
+        known = self.classes_ if self._has_learned() else None
+        all_classes = resolve_declared_classes(classes, known)
+        x, labels, weight = self._read_rows(X, y, sample_weight, reset=known is None)
+        if known is None:
+            self._fit_rows(x, labels, weight, all_classes)
+            return self
+        examples = self._make_examples(x, encode_declared_classes(labels, known), weight)
+        if self._gaussian is not None:  # None if there is only one class
+            with limit_blas_threads():
+                self._gaussian = self._gaussian.learn(examples)
+            self._mean, self.log_evidence_ = self._gaussian.mean, self._gaussian.log_evidence
+        self._count_classes(self.class_count_, examples)
+        return self
+
+    def _learn_table(self, X: Any, y: ArrayLike) -> None:
+        self.partial_fit(X, y)
+
+    def _explain_absence(self, method: str) -> str | None:
+        if method == "forget_one":
+            return "its posterior is an approximation, from which no row can be taken out; call fit with the rows left."
+        if self.method != "laplace":
+            return f'method="{self.method}" needs all rows at once; call fit with all of them, or use method="laplace".'
+        if self._has_learned() and "class_count_" not in vars(self):
+            return "this model was saved by a version that did not count rows; call fit with all of them."
+        return None
+
+    def _read_rows(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None, reset: bool
+    ) -> tuple[Array, Array, Array]:
+        """Return the cells, the labels and the weights of rows to learn."""
         self._check_parameters()
         with guard_input(X):
-            x, labels = validate_data(self, X, y, dtype=np.float64)
+            x, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
             check_classification_targets(labels)
         _check_range(x)
-        self.classes_, code = np.unique(labels, return_inverse=True)
         weight = check_sample_weight(sample_weight, len(x))
-        weight = np.ones(len(x)) if weight is None else weight
-        self.class_prior_ = np.bincount(code, weight) / weight.sum()
+        return x, labels, np.ones(len(x)) if weight is None else weight
+
+    def _make_examples(self, x: Array, code: Array, weight: Array) -> TrainingExamples:
+        return TrainingExamples(self._scale_rows(x), np.eye(len(self.classes_))[code], weight)
+
+    def _count_classes(self, before: Array | float, examples: TrainingExamples) -> None:
+        self.class_count_ = before + examples.weight @ examples.d
+        self.class_prior_ = self.class_count_ / self.class_count_.sum()
+
+    def _fit_rows(self, x: Array, labels: Array, weight: Array, classes: Array) -> None:
+        """Learn from the first rows."""
+        self.classes_ = classes
         self._centre, self._unit = _compute_scales(x, weight, bool(self.standardise))
-        examples = TrainingExamples(self._scale_rows(x), np.eye(len(self.classes_))[code], weight)
+        examples = self._make_examples(x, encode_declared_classes(labels, classes), weight)
+        self._count_classes(0.0, examples)
         with limit_blas_threads():
             self.strength_ = self._choose_strength(examples)
             precision = prior_precision(self.strength_, examples.shape[1])
             self._find_peak(examples, precision)
             self._approximate_posterior(examples, precision)
-        return self
 
     def _check_parameters(self) -> None:
         for name, allowed in (("method", LOGISTIC_METHODS), ("solver", LOGISTIC_SOLVERS)):
@@ -310,8 +376,11 @@ class BayesianLogisticRegression(ClassifierMixin, BaseEstimator):
         p = self.predict_proba(X)
         return np.asarray(self.classes_[np.argmax(p, axis=1)])
 
+    def _has_learned(self) -> bool:
+        return "_mean" in vars(self)
+
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_mean")
+        return self._has_learned()
 
 
 def _check_range(x: Array) -> None:

@@ -3,11 +3,12 @@
     h(x) = 1 / (1 + exp(-w·x)),    w <- w + eta Σ_i (d_i - h(x_i)) x_i
 
 The rule climbs the likelihood of the labels, and so goes down the cross-entropy -Σ d ln h(x) + (1 - d) ln(1 - h(x)).
+``fit`` sums over all rows in each step; ``partial_fit`` and ``learn_one`` take a step for each row.
 """
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,12 +18,15 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from priory.core.atomic_state import replace_state
 from priory.core.input_guard import guard_input
+from priory.core.single_rows import SingleRowMethods
 from priory.core.typing import Array, MatrixLike
 from priory.errors import DataError
+from priory.regression.declared_classes import encode_declared_classes, resolve_declared_classes
 
 
-class SigmoidUnit(ClassifierMixin, BaseEstimator):
+class SigmoidUnit(ClassifierMixin, SingleRowMethods, BaseEstimator):
     """One sigmoid unit for two classes, trained by the rule above from zero weights; columns are used as they are.
 
     For a model that standardises its columns, finds the optimum quickly and averages over weights, use
@@ -43,12 +47,14 @@ class SigmoidUnit(ClassifierMixin, BaseEstimator):
         The classes; d is 1 for the second.
     class_prior_ : ndarray of shape (2,)
         P(class): the share of the rows of each class.
+    class_count_ : ndarray of shape (2,)
+        The number of rows learned of each class.
     weights_ : ndarray of shape (n_weights,)
         The weights after the last step, w0 first if there is one.
     path_ : ndarray of shape (steps + 1, n_weights)
-        The weights before each step, and after the last.
+        The weights before each step of the last ``fit`` or ``partial_fit``, and after the last step.
     errors_ : ndarray of shape (steps + 1,)
-        The cross-entropy, in nats, with each of these weights.
+        The cross-entropy of its rows, in nats, with each of these weights.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of str
@@ -69,8 +75,11 @@ class SigmoidUnit(ClassifierMixin, BaseEstimator):
 
     classes_: Array
     class_prior_: Array
+    class_count_: Array
     path_: Array
     errors_: Array
+
+    _multiclass = False
 
     def __init__(self, *, eta: float = 0.05, steps: int = 100, fit_intercept: bool = True) -> None:
         self.eta = eta
@@ -79,22 +88,55 @@ class SigmoidUnit(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Train from zero weights."""
+        inputs, labels = self._read_rows(X, y, reset=True)
+        classes, d = np.unique(labels, return_inverse=True)
+        _check_two_classes(classes)
+        path = [np.zeros(inputs.shape[1])]
+        for _ in range(self.steps):
+            path.append(self._take_step(path[-1], inputs, d))
+        self.classes_, self.class_count_ = classes, np.zeros(2)
+        self._keep_path(path, inputs, d)
+        return self
+
+    @replace_state
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Take one step for each row, in the order of the rows; the first call needs both classes."""
+        known = self.classes_ if self._has_learned() else None
+        self.classes_ = _check_two_classes(resolve_declared_classes(classes, known))
+        inputs, labels = self._read_rows(X, y, reset=known is None)
+        d = encode_declared_classes(labels, self.classes_)
+        if known is None:
+            self.class_count_ = np.zeros(2)
+        path = [np.zeros(inputs.shape[1]) if known is None else self.weights_]
+        for row in range(len(d)):
+            path.append(self._take_step(path[-1], inputs[row : row + 1], d[row : row + 1]))
+        self._keep_path(path, inputs, d)
+        return self
+
+    def _learn_table(self, X: Any, y: ArrayLike) -> None:
+        self.partial_fit(X, y)
+
+    def _explain_absence(self, method: str) -> str | None:
+        return "a step cannot be taken back; call fit with the rows that are left." if method == "forget_one" else None
+
+    def _read_rows(self, X: MatrixLike, y: ArrayLike, reset: bool) -> tuple[Array, Array]:
+        """Return the rows, with a column of ones if there is an intercept, and their labels."""
         if not 0 < self.eta < np.inf or self.steps < 1:
             raise DataError(f"eta is {self.eta!r} and steps {self.steps!r}; give a rate above 0 and 1 step or more.")
         with guard_input(X):
-            x, labels = validate_data(self, X, y, dtype=np.float64)
+            x, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
             check_classification_targets(labels)
-        classes, d = np.unique(labels, return_inverse=True)
-        if len(classes) != 2:
-            raise DataError(f"Only binary classification is supported: y has {len(classes)} class(es), give two.")
-        inputs = self._add_ones(x)
-        path = [np.zeros(inputs.shape[1])]
-        for _ in range(self.steps):
-            path.append(path[-1] + self.eta * (d - expit(inputs @ path[-1])) @ inputs)
-        self.classes_, self.class_prior_ = classes, np.bincount(d) / len(d)
+        return self._add_ones(x), labels
+
+    def _take_step(self, weights: Array, inputs: Array, d: Array) -> Array:
+        """Return the weights after one step with these rows."""
+        return np.asarray(weights + self.eta * (d - expit(inputs @ weights)) @ inputs)
+
+    def _keep_path(self, path: list[Array], inputs: Array, d: Array) -> None:
         self.path_ = np.array(path)
         self.errors_ = np.array([cross_entropy(d, inputs @ weights) for weights in path])
-        return self
+        self.class_count_ = self.class_count_ + np.bincount(d, minlength=2)
+        self.class_prior_ = self.class_count_ / self.class_count_.sum()
 
     @property
     def weights_(self) -> Array:
@@ -126,6 +168,12 @@ class SigmoidUnit(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _check_two_classes(classes: Array) -> Array:
+    if len(classes) != 2:
+        raise DataError(f"Only binary classification is supported: y has {len(classes)} class(es), give two.")
+    return classes
 
 
 def cross_entropy(d: ArrayLike, log_odds: ArrayLike) -> float:

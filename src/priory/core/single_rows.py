@@ -1,0 +1,100 @@
+"""`learn_one`, `forget_one`, `predict_one` and `predict_proba_one`: a classifier row by row, by river's convention.
+
+Here a row is a table of one row. Classifiers that count rows have a shorter way (`priory.estimators.single_rows`). A
+classifier that cannot learn or forget single rows lacks the method, and says what to use instead.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priory.core.input_guard import name_cells
+from priory.core.optional_attribute import optional_method
+from priory.core.typing import Array, Label
+from priory.errors import DataError, KindError
+
+
+class SingleRowMethods:
+    """Methods for one row at a time: a dict of column to cell or, if the classifier learns texts, a text."""
+
+    if TYPE_CHECKING:  # an attribute of some classifiers, a property of others
+
+        @property
+        def classes_(self) -> Array: ...
+
+    _supervised = _multiclass = True  # what river's pipelines and evaluators ask of a classifier
+    _takes_texts = False
+
+    # -- what a classifier provides -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class."""
+
+    def _explain_absence(self, method: str) -> str | None:
+        """Why there is no ``learn_one`` or ``forget_one``, and what to use instead; None if there is."""
+        return None
+
+    def _has_learned(self) -> bool:
+        return "classes_" in vars(self)
+
+    def _learn_table(self, X: object, y: ArrayLike) -> None:
+        """Learn from rows, the first ones or more."""
+        raise NotImplementedError
+
+    def _forget_table(self, X: object, y: ArrayLike) -> None:
+        """Forget rows."""
+        raise NotImplementedError
+
+    def _wrap_row(self, x: Any, learns: bool) -> object:
+        """One row as a table, its columns in the order in which they were learned first.
+
+        ``learns`` if the row is to be learned or was learned, rather than asked about.
+        """
+        if self._takes_texts and isinstance(x, str | bytes):
+            return [x]
+        if not isinstance(x, Mapping):
+            raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
+        x = name_cells(x)
+        names = list(vars(self).get("feature_names_in_", x))
+        if set(names) != x.keys():
+            name = next(iter(set(names) ^ x.keys()))
+            raise DataError(
+                f"the row {'lacks' if name in names else 'has'} column {name!r}; the model knows {names[:10]}."
+            )
+        if "feature_names_in_" not in vars(self) and self._has_learned():
+            return np.array([list(x.values())])
+        import pyarrow as pa  # of all tables the one with names that every installation has
+
+        return pa.table({name: [x[name]] for name in names})
+
+    # -- rows one at a time --------------------------------------------------------------------------------------
+
+    @optional_method
+    def learn_one(self, x: Any, y: Label) -> Self:
+        """Learn from one row, as from a table of this row."""
+        self._learn_table(self._wrap_row(x, learns=True), [y])
+        return self
+
+    @optional_method
+    def forget_one(self, x: Any, y: Label) -> Self:
+        """Unlearn one row that was learned: the model is as if it had never seen it."""
+        self._forget_table(self._wrap_row(x, learns=True), [y])
+        return self
+
+    def predict_proba_one(self, x: Any) -> dict[Label, float]:
+        """The probability of each class for one row; empty as long as nothing was learned."""
+        if not self._has_learned():
+            return {}
+        probabilities = np.asarray(self.predict_proba(self._wrap_row(x, learns=False)))[0]
+        return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
+
+    def predict_one(self, x: Any) -> Label | None:
+        """The most probable class of one row; None as long as nothing was learned."""
+        answer = self.predict_proba_one(x)
+        return max(answer, key=answer.__getitem__) if answer else None
