@@ -283,8 +283,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         table = read_table(X) if reset else self._read_known(X)
         if reset:
             _check_not_empty(table)
-        elif table.has_names and hasattr(self, "feature_names_in_"):
-            extra = [name for name in table.names if name not in self._schema.names]
+        else:
+            extra = self._list_new_columns(table)
             if extra:
                 warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
         self._check_columns(table, reset)
@@ -321,7 +321,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def _list_new_columns(self, table: Table) -> list[str]:
         if not (table.has_names and hasattr(self, "feature_names_in_")):
             return []
-        return [name for name in table.names if name not in self._schema.names]
+        known = set(self._schema.names)
+        return [name for name in table.names if name not in known]
 
     def _add_columns(self, table: Table) -> None:
         """Know the new columns of a table."""

@@ -133,6 +133,22 @@ def encode_values(column: Array) -> tuple[Array, Array]:
     return codes, values
 
 
+def drop_absent_labels(codes: Array, values: Array) -> tuple[Array, Array]:
+    """Codes and values of one column, without the values that no cell holds."""
+    shown = np.unique(codes[codes >= 0])
+    place = np.full(len(values) + 1, -1)
+    place[shown] = np.arange(len(shown))
+    return place[codes], values[shown] if len(shown) else np.array([], dtype=object)
+
+
+def take_shown_values(codes: Array, values: Array) -> tuple[Array, Array]:
+    """Codes and values of one column; where it has more values than rows, those that the rows show.
+
+    Whatever is done with each value then costs no more than the rows, also if they are a part of a long table.
+    """
+    return (codes, values) if len(values) <= len(codes) else drop_absent_labels(codes, values)
+
+
 def find_missing(column: Array) -> Array:
     """Which cells are None or NaN."""
     if column.dtype.kind == "f":

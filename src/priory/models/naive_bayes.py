@@ -262,8 +262,10 @@ class Model:
 
     def leave_one_out_prior(self, group: Array) -> Array:
         """(rows, classes): log p(c), with one row less of each row's own class."""
-        counts = self.statistics.n - np.eye(len(self.classes))
-        return np.stack([log_class_prior(n, self.class_prior) for n in counts])[group]
+        own, place = np.unique(group, return_inverse=True)
+        counts = np.repeat(self.statistics.n[None], len(own), axis=0)  # (classes of the rows, classes)
+        counts[np.arange(len(own)), own] -= 1
+        return np.stack([log_class_prior(n, self.class_prior) for n in counts])[place]
 
     def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
         """(rows, classes, columns): log p(x_j | c), from the model that has not learned the row."""
