@@ -348,13 +348,13 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         return StreamCorrections(corrections, self._list_tokenizers(), self.refresh_after, changes, seen)
 
     def _prepare_answer(self, stream: RowStream[Any]) -> None:
-        """Derive anew what is not valid any more: the corrections or, where there are none, the choice of families."""
+        """Derive anew what is not valid any more: the corrections and, where it is needed, the choice of families."""
         if stream.corrections is None:
             settle_state(self)
             corrections = self._derive_corrections(self.statistics_)
             self._use_corrections(corrections)
             stream.corrections = self._follow_corrections(corrections, is_fresh=True)
-        if stream.corrections.rows is None and stream.model.needs_record:
+        if stream.corrections.needs_families and stream.model.needs_record:
             settle_state(self)
             stream.model.follow_record(self._model(), self.refresh_after)
 

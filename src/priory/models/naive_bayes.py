@@ -30,7 +30,7 @@ from priory.models.model_statistics import ModelStatistics, observe_cells
 from priory.models.records import find_filled, take_columns
 from priory.models.schema import Schema, family_with_prior, instantiate_family, matches_candidate
 
-MAX_ROWS_TO_LEAVE_ONE_OUT = 50_000
+MAX_ROWS_TO_LEAVE_ONE_OUT, MAX_CLASSES_TO_LEAVE_ONE_OUT = 50_000, 64
 LEAVE_ONE_OUT_CHUNK_CELLS = 1 << 20  # terms computed at a time: a few hundred megabytes
 
 
@@ -58,11 +58,13 @@ class Model:
     def can_leave_one_out(self) -> bool:
         """Whether rows are left out one by one.
 
-        With many rows, or texts that are not left out in closed form, a whole fold at a time is as fair, and faster.
+        With many rows or classes, or texts that are not left out in closed form, a whole fold at a time is as fair, and
+        faster.
         """
         texts = [family for block in self.schema.blocks for family in block.candidates if isinstance(family, Text)]
         quick = all(text.leaves_out_in_closed_form(self.estimate) for text in texts)
-        return quick and bool(self.statistics.n.sum() <= MAX_ROWS_TO_LEAVE_ONE_OUT)
+        few = len(self.classes) <= MAX_CLASSES_TO_LEAVE_ONE_OUT and self.statistics.n.sum() <= MAX_ROWS_TO_LEAVE_ONE_OUT
+        return quick and bool(few)
 
     def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
         """The statistics of rows, over the classes of this model."""
