@@ -49,24 +49,27 @@ def split_rows(rows: int) -> Iterator[slice]:
     return (slice(start, min(start + ROWS_PER_SHARD, rows)) for start in range(0, max(rows, 1), ROWS_PER_SHARD))
 
 
-def map_threads(function: Callable[[ItemT], ShardResultT], items: Sequence[ItemT]) -> Iterable[ShardResultT]:
-    """Return ``function(item)`` for every item, in order, computed on all cores."""
+def map_threads(function: Callable[[ItemT], ShardResultT], items: Sequence[ItemT]) -> Iterator[ShardResultT]:
+    """Yield ``function(item)`` for every item, in order, computed on all cores: no more results wait than there are."""
     threads = choose_threads()
     if len(items) == 1 or threads == 1:
-        return map(function, items)
+        yield from map(function, items)
+        return
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, items))
+        for start in range(0, len(items), threads):
+            yield from pool.map(function, items[start : start + threads])
 
 
-def map_shards(function: Callable[[slice], ShardResultT], rows: int) -> Iterable[ShardResultT]:
-    """Return ``function(shard)`` for every shard of the rows, in order."""
+def map_shards(function: Callable[[slice], ShardResultT], rows: int) -> Iterator[ShardResultT]:
+    """Yield ``function(shard)`` for every shard of the rows, in order."""
     return map_threads(function, list(split_rows(rows)))
 
 
 def sum_shards(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
     """Return the sum of the shards' results, element by element; the first result is modified in place."""
-    total, *rest = parts
-    for part in rest:
+    results = iter(parts)
+    total = next(results)
+    for part in results:
         for sums, more in zip(total, part, strict=True):
             sums += more
     return total
