@@ -238,9 +238,11 @@ def score_student_mixture(
 def score_by_lookup(codes: Callable[[slice], Array], rows: int, tables: list[Array]) -> Array:
     """Return (rows, classes) sums over the columns of ``tables[j][class, code]``; a negative code adds nothing."""
     starts = _column_offsets(np.array([table.shape[1] for table in tables]))
-    table = np.ascontiguousarray(np.concatenate(tables, axis=1))
+    table = np.ascontiguousarray(np.concatenate(tables, axis=1).T)  # (codes of all columns, classes)
     return score_shards(
-        lambda part: kernel.lookup(np.ascontiguousarray(codes(part), dtype=np.int32), starts, table), rows, len(table)
+        lambda part: kernel.lookup(np.ascontiguousarray(codes(part), dtype=np.int32), starts, table),
+        rows,
+        table.shape[1],
     )
 
 

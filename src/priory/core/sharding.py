@@ -18,6 +18,7 @@ from priory.core.machine import n_usable_cores
 from priory.core.typing import Array
 
 ROWS_PER_SHARD = 1 << 15
+MAX_SCORES_PER_SHARD = 1 << 20
 N_THREADS = n_usable_cores()
 _has_one_core: ContextVar[bool] = ContextVar("_has_one_core", default=False)
 
@@ -100,13 +101,14 @@ def take_weights(weight: Array | None, part: slice) -> Array | None:
 
 
 def score_shards(function: Callable[[slice], Array], rows: int, groups: int) -> Array:
-    """Return scores (rows, groups), computed shard by shard."""
+    """Return scores (rows, groups), computed shard by shard; with many groups a shard has fewer rows."""
     scores = np.empty((rows, groups))
+    step = min(ROWS_PER_SHARD, max(1, MAX_SCORES_PER_SHARD // max(groups, 1)))
 
     def score(part: slice) -> None:
         scores[part] = function(part)
 
-    for _ in map_shards(score, rows):
+    for _ in map_threads(score, [slice(start, min(start + step, rows)) for start in range(0, max(rows, 1), step)]):
         pass
     return scores
 

@@ -35,7 +35,7 @@ from priory.estimators.single_rows import SingleRowMethods
 from priory.models.model_statistics import ModelStatistics
 
 DECLARED_ATTRIBUTES = ("target_", "missing_", "notes")  # what a model has besides its parameters and what it learned
-ANSWERS_AT_A_TIME = 1 << 22  # rows x classes
+ANSWERS_AT_A_TIME = 1 << 23  # rows x classes
 TableT = TypeVar("TableT")  # what a classifier reads its input into
 Normaliser = Callable[[Array, Array], Array]  # makes log p(c | x) or p(c | x) of log p(c, x) and log p(c)
 

@@ -246,8 +246,9 @@ class Model:
         """The family, the record and the block of each column of texts."""
         found = []
         for b, (block, records) in enumerate(zip(self.schema.blocks, self.statistics.parts, strict=True)):
-            family = family_with_prior(block.candidates[0], records[0])
-            if isinstance(family, Text):
+            if block.kind == "text":
+                family = family_with_prior(block.candidates[0], records[0])
+                assert isinstance(family, Text)
                 found.append((family, records[0], b))
         return found
 
