@@ -100,7 +100,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     calibrate : "loo" or False
         Correct the probabilities by the model's answers to rows left out, or leave them as naive Bayes has them.
     refine : "auto", True or False
-        Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all.
+        Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all. With
+        more than 64 classes each column is weighed as a whole, and nothing else is corrected.
     structure : "auto" or "naive"
         "naive": columns are weighed one by one. "auto" also weighs pairs and triples of columns, and all numbers
         together, as far as that predicts rows left out better.
