@@ -41,10 +41,13 @@ def test_the_limit_of_a_container_is_the_memory_there_is(monkeypatch, tmp_path):
         assert total_memory_bytes() == expected
 
 
-def test_the_limit_of_the_process_is_the_memory_there_is(monkeypatch):
-    resource = pytest.importorskip("resource")
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (54321, 99999))
-    assert total_memory_bytes() == 54321
+def test_the_limit_of_the_process_is_the_memory_there_is(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}.__getitem__, raising=False)
+    monkeypatch.setattr(machine, "PROCESS_LIMITS", tmp_path / "limits")
+    for soft, expected in [("54321", 54321), ("unlimited", 4_096_000)]:
+        line = f"Limit  Soft Limit  Hard Limit  Units\nMax address space  {soft}  unlimited  bytes\n"
+        (tmp_path / "limits").write_text(line, encoding="ascii")
+        assert total_memory_bytes() == expected
 
 
 def test_results_wait_for_as_many_tasks_as_there_are_cores(monkeypatch):

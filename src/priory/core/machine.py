@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of the control group, on Linux
+CONTAINER_LIMIT, PROCESS_LIMITS = Path("/sys/fs/cgroup/memory.max"), Path("/proc/self/limits")  # on Linux
 
 
 def total_memory_bytes() -> int | None:
@@ -28,11 +28,9 @@ def _list_limits() -> list[int]:
     limits = [sys.maxsize]
     with suppress(OSError, ValueError):  # no such file, or "max"
         limits.append(int(CONTAINER_LIMIT.read_text(encoding="ascii")))
-    with suppress(ImportError):  # Windows has none
-        import resource
-
-        own, _ = resource.getrlimit(resource.RLIMIT_AS)
-        limits += [] if own == resource.RLIM_INFINITY else [own]
+    with suppress(OSError):
+        lines = [line.split() for line in PROCESS_LIMITS.read_text(encoding="ascii").splitlines()]
+        limits += [int(words[3]) for words in lines if words[:3] == ["Max", "address", "space"] and words[3].isdigit()]
     return limits
 
 
