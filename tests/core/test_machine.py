@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from priory.core import sharding
+from priory.core import machine, sharding
 from priory.core.machine import n_usable_cores, total_memory_bytes
-from priory.core.sharding import choose_threads, use_one_thread
+from priory.core.sharding import choose_threads, map_threads, use_one_thread
 from priory.estimators.base import check_memory
 
 
@@ -31,6 +31,32 @@ def test_a_system_that_lacks_a_name_of_sysconf(monkeypatch):
     monkeypatch.setattr(os, "sysconf", refuse, raising=False)
     monkeypatch.setitem(sys.modules, "psutil", None)
     assert total_memory_bytes() is None
+
+
+def test_the_limit_of_a_container_is_the_memory_there_is(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}.__getitem__, raising=False)
+    for written, expected in [("1234567\n", 1234567), ("max\n", 4_096_000)]:
+        (tmp_path / "memory.max").write_text(written, encoding="ascii")
+        monkeypatch.setattr(machine, "CONTAINER_LIMIT", tmp_path / "memory.max")
+        assert total_memory_bytes() == expected
+
+
+def test_the_limit_of_the_process_is_the_memory_there_is(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}.__getitem__, raising=False)
+    monkeypatch.setattr(machine, "PROCESS_LIMITS", tmp_path / "limits")
+    for soft, expected in [("54321", 54321), ("unlimited", 4_096_000)]:
+        line = f"Limit  Soft Limit  Hard Limit  Units\nMax address space  {soft}  unlimited  bytes\n"
+        (tmp_path / "limits").write_text(line, encoding="ascii")
+        assert total_memory_bytes() == expected
+
+
+def test_results_wait_for_as_many_tasks_as_there_are_cores(monkeypatch):
+    monkeypatch.setattr(sharding, "N_THREADS", 2)
+    started = []
+    results = map_threads(lambda item: started.append(item) or item, range(10))
+    assert next(results) == 0
+    assert set(started) <= {0, 1}
+    assert list(results) == list(range(1, 10))
 
 
 @pytest.mark.parametrize("has_affinity", [True, False])

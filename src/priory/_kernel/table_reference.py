@@ -89,9 +89,9 @@ def student_mixture(
 
 
 def lookup(codes: np.ndarray, starts: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Sum over columns of ``table[class, starts[j] + code]`` per row and class; a negative code adds nothing."""
-    scores = np.zeros((len(codes), len(table)))
+    """Sum over columns of ``table[starts[j] + code, class]`` per row and class; a negative code adds nothing."""
+    scores = np.zeros((len(codes), table.shape[1]))
     for j in range(codes.shape[1]):
         seen = codes[:, j] >= 0
-        scores[seen] += table[:, starts[j] + codes[seen, j]].T
+        scores[seen] += table[starts[j] + codes[seen, j]]
     return scores

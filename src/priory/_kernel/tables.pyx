@@ -273,9 +273,8 @@ def student_mixture(const double[:, ::1] x, const double[::1] inverse_unit, cons
 
 
 def lookup(const int32_t[:, ::1] codes, const int64_t[::1] starts, const double[:, ::1] table):
-    cdef Py_ssize_t n = codes.shape[0], d = codes.shape[1], groups = table.shape[0], i, j, c
+    cdef Py_ssize_t n = codes.shape[0], d = codes.shape[1], groups = table.shape[1], i, j, c
     cdef double[:, ::1] scores = np.zeros((n, groups))
-    cdef const double[:, ::1] columns = np.ascontiguousarray(np.asarray(table).T)
     cdef const double* cell
     cdef double* out
     cdef int32_t code
@@ -285,7 +284,7 @@ def lookup(const int32_t[:, ::1] codes, const int64_t[::1] starts, const double[
             for j in range(d):
                 code = codes[i, j]
                 if code >= 0:
-                    cell = &columns[starts[j] + code, 0]
+                    cell = &table[starts[j] + code, 0]
                     for c in range(groups):
                         out[c] += cell[c]
     return np.asarray(scores)

@@ -38,7 +38,9 @@ MAX_ROWS_FOR_MORE_FOLDS, MAX_PARTS_FOR_MORE_FOLDS = 500, 300
 MIN_ROWS_TO_CALIBRATE = 50
 MAX_CLASSES_TO_CALIBRATE = 1000  # with more, each class has too few rows
 MAX_ROWS_FOR_ALL_FOLDS = 5_000  # with more, one fold is enough to choose by
-MAX_TERMS_TO_CALIBRATE = 1 << 24  # numbers in the evidence terms of the rows used
+MAX_CLASSES_TO_REFINE = 64  # with more, a table is tempered only: weights of codes in each class have too few rows
+MAX_TERMS_TO_CALIBRATE, MAX_TERMS_TO_TEMPER = 1 << 24, 1 << 21  # numbers in the evidence terms of the rows used
+MAX_SHARE_AT_ONCE = 0.1  # of all rows: so few are left out together, and little is missing
 MAX_BATCH_ROWS_TO_TEMPER = 512  # rows of a batch that the tempering learns from
 PREDICTION_CHUNK_CELLS = 1 << 20  # terms computed at a time
 
@@ -141,16 +143,19 @@ class Calibrator:
         self, model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array
     ) -> Corrections:
         """Corrections fitted to rows in their canonical order."""
-        if all(len(parts) == 0 for parts in _find_column_parts(model)) and model.n_parts == 1:
+        if _has_text_alone(model):
             if self.plan.refine:
                 return refine_texts(model, cells, group, order, judged, self.pairs, self.hold)
             return _fit_tempering_alone(model, cells, group, order)
+        if _has_many_classes(model):
+            few = order.weight.sum() <= MAX_SHARE_AT_ONCE * model.statistics.n.sum()
+            return _fit_tempering_alone(model, cells, group, order._replace(fold=0 * order.fold) if few else order)
         return fit_corrections(_collect_rows(model, cells, group, order.weight, order.fold, judged), self.plan)
 
     def _choose_rows(self, model: CalibratableModel, n_rows: int) -> Array:
         """The positions of the rows that corrections are fitted to: evenly spaced if there are many."""
-        terms_per_row = len(model.classes) * (1 + model.n_parts)
-        return space_evenly(n_rows, min(self.max_rows, MAX_TERMS_TO_CALIBRATE // terms_per_row))
+        max_terms = MAX_TERMS_TO_TEMPER if _has_many_classes(model) else MAX_TERMS_TO_CALIBRATE
+        return space_evenly(n_rows, min(self.max_rows, max_terms // _count_terms_per_row(model)))
 
     def update(
         self,
@@ -161,7 +166,8 @@ class Calibrator:
         weight: Array | None,
     ) -> Corrections:
         """Corrections whose tempering has learned from the model's answers to a batch before the model learns it."""
-        used = space_evenly(len(group), MAX_BATCH_ROWS_TO_TEMPER)
+        max_rows = max(1, MAX_TERMS_TO_CALIBRATE // _count_terms_per_row(model))
+        used = space_evenly(len(group), min(MAX_BATCH_ROWS_TO_TEMPER, max_rows))
         terms = model.evidence_terms(take_rows(cells, used))
         parts = terms.values.shape[2]
         belief = corrections.tempering if len(corrections.tempering.weights) == parts else Tempering.prior(parts)
@@ -183,7 +189,7 @@ class CalibratedModel:
         """
         prior = self.model.log_prior()
         rows, classes = len(cells[0]), len(self.model.classes)
-        step = max(1, PREDICTION_CHUNK_CELLS // ((1 + self.model.n_parts) * classes))
+        step = max(1, PREDICTION_CHUNK_CELLS // _count_terms_per_row(self.model))
         answers = np.empty((rows, classes))
         for start in range(0, rows, step):
             part = slice(start, start + step)
@@ -243,10 +249,24 @@ def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array, n_parts: 
     return order._replace(fold=fold), np.zeros(1, dtype=np.int64)
 
 
+def _has_text_alone(model: CalibratableModel) -> bool:
+    """Whether a text is all that a row is."""
+    return model.n_parts == 1 and not any(map(len, _find_column_parts(model)))
+
+
+def _has_many_classes(model: CalibratableModel) -> bool:
+    """Whether a table has so many classes that only its parts are weighed."""
+    return len(model.classes) > MAX_CLASSES_TO_REFINE and not _has_text_alone(model)
+
+
+def _count_terms_per_row(model: CalibratableModel) -> int:
+    return len(model.classes) * (1 + model.n_parts)
+
+
 def _fit_tempering_alone(
     model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds
 ) -> Corrections:
-    """The tempering of a model of texts: so few weights need no folds of their own."""
+    """The tempering of the model's own evidence: so few weights need no folds of their own."""
     terms = collect_text_terms(model, cells, group, order.weight, order.fold, [-1])[0]
     return Corrections(fit_tempering(terms, group, order.weight))
 

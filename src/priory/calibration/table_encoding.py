@@ -21,6 +21,7 @@ from priory.core.special_functions import ndtri
 from priory.core.statistics import is_increasing
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
+from priory.families.value_counts import take_shown_values
 from priory.models.cells import Cells, LabelCells, NumberCells
 
 VALUE_BITS = Histogram().bits  # numbers are rounded as a histogram counts them
@@ -119,8 +120,9 @@ class ColumnCodes:
         """(rows,): the code of each cell of column ``j``."""
         missing = self.n_codes - 1
         if isinstance(cells, LabelCells):
-            codes = np.append(self.encode_values(cells.data.values[j]), missing)  # where -1, a missing cell, points
-            return np.asarray(codes[cells.data.codes[:, j]], dtype=np.int64)
+            own, values = take_shown_values(cells.data.codes[:, j], cells.data.values[j])
+            codes = np.append(self.encode_values(values), missing)  # where -1, a missing cell, points
+            return np.asarray(codes[own], dtype=np.int64)
         assert isinstance(cells, NumberCells)
         x = np.asarray(cells.data[:, j], dtype=float)
         return np.where(np.isnan(x), missing, self.encode_values(round_to_bits(x, VALUE_BITS)))

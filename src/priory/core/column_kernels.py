@@ -13,6 +13,7 @@ from priory._kernel import exact as exact_kernel
 from priory._kernel import tables as kernel
 from priory.core import sharding
 from priory.core.exact_sums import ExactSums
+from priory.core.machine import total_memory_bytes
 from priory.core.sharding import (
     ROWS_PER_SHARD,
     ColumnSubset,
@@ -24,12 +25,15 @@ from priory.core.sharding import (
     take_weights,
 )
 from priory.core.typing import Array
-from priory.errors import DataError
+from priory.errors import DataError, ModelTooLargeError
 
 EXACT_KERNEL_DTYPES = tuple(np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32))
 MIN_CELLS_PER_THREAD = 1 << 16
 MAX_ROWS_PER_SUM = 1 << 26  # the kernel carries its limbs after so many rows at the latest
 MAX_DISTINCT_WEIGHTS, MAX_WEIGHT_SAMPLE = 16, 1024
+MAX_CLASSES_TO_COUNT_AS_MET = 64  # with more, a table of the values met so far takes longer to grow than to make once
+CELLS_TO_COUNT_UNCHECKED = 1 << 27  # cells x classes: counts of at most so many are not worth a look at the values
+TABLES_OF_COUNTS = 3  # the counts, and what is computed from them at the same time
 
 
 def sum_by_class(
@@ -138,6 +142,7 @@ def _sum_by_weight(
 def count_codes(codes: Array, widths: Array, group: Array, weight: Array | None, groups: int) -> list[Array]:
     """Return, for each column, the counts (classes, values) of codes ``0 .. width-1``; negative codes are missing."""
     starts = _column_offsets(widths)
+    check_count_memory(int(starts[-1]), groups)
 
     def count(part: slice) -> tuple[Array, ...]:
         block = np.ascontiguousarray(codes[part], dtype=np.int32)
@@ -152,10 +157,34 @@ def count_values(x: Array, group: Array, weight: Array | None, groups: int, bits
 
     def count(j: int) -> tuple[Array, Array]:
         column = np.ascontiguousarray(x[:, j], dtype=np.float64)
+        if groups > MAX_CLASSES_TO_COUNT_AS_MET:
+            return _count_sorted_values(round_to_bits(column, bits), group, weight, groups)
         return kernel.value_counts(column, group, take_weights(weight, slice(None)), groups, bits)
 
     columns = range(x.shape[1])
+    if groups * x.size > CELLS_TO_COUNT_UNCHECKED:
+        check_count_memory(sum(len(np.unique(round_to_bits(x[:, j], bits))) for j in columns), groups)
     return list(map(count, columns) if len(x) < ROWS_PER_SHARD else map_threads(count, columns))
+
+
+def _count_sorted_values(column: Array, group: Array, weight: Array | None, groups: int) -> tuple[Array, Array]:
+    """The distinct values of a column, and their counts (classes, values) in an array that never has to grow."""
+    present = np.flatnonzero(~np.isnan(column))
+    values, place = np.unique(column[present], return_inverse=True)
+    cell = group[present].astype(np.int64) * len(values) + place
+    counts = np.bincount(cell, None if weight is None else weight[present], minlength=groups * len(values))
+    return values, counts.astype(float, copy=False).reshape(groups, len(values))
+
+
+def check_count_memory(values: int, classes: int) -> None:
+    """Raise an error if a count of each value of all columns in each class would not fit into memory."""
+    needed, available = TABLES_OF_COUNTS * 8 * values * classes, total_memory_bytes()
+    if available is not None and needed > available:
+        raise ModelTooLargeError(
+            f"counts of {values:,} different values in {classes:,} classes need about {needed / 2**30:.0f} GiB, and "
+            f"this machine has {available / 2**30:.0f}; use fewer classes, round numbers, or declare a family that "
+            "counts no values, such as families='gaussian'."
+        )
 
 
 def round_to_bits(x: Array, bits: int) -> Array:
@@ -209,9 +238,11 @@ def score_student_mixture(
 def score_by_lookup(codes: Callable[[slice], Array], rows: int, tables: list[Array]) -> Array:
     """Return (rows, classes) sums over the columns of ``tables[j][class, code]``; a negative code adds nothing."""
     starts = _column_offsets(np.array([table.shape[1] for table in tables]))
-    table = np.ascontiguousarray(np.concatenate(tables, axis=1))
+    table = np.ascontiguousarray(np.concatenate(tables, axis=1).T)  # (codes of all columns, classes)
     return score_shards(
-        lambda part: kernel.lookup(np.ascontiguousarray(codes(part), dtype=np.int32), starts, table), rows, len(table)
+        lambda part: kernel.lookup(np.ascontiguousarray(codes(part), dtype=np.int32), starts, table),
+        rows,
+        table.shape[1],
     )
 
 

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
+from pathlib import Path
+
+CONTAINER_LIMIT, PROCESS_LIMITS = Path("/sys/fs/cgroup/memory.max"), Path("/proc/self/limits")  # on Linux
 
 
 def total_memory_bytes() -> int | None:
-    """The size of the machine's memory, or None if it cannot be found out; then nothing is checked against it."""
+    """The memory that this process may use, or None if it cannot be found out; then nothing is checked against it."""
+    machine = _ask_system() or _ask_psutil()
+    return None if machine is None else min(machine, *_list_limits())
+
+
+def _ask_system() -> int | None:
     if hasattr(os, "sysconf"):  # Windows has none
         with suppress(ValueError, OSError):  # a system may not know these names
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return _ask_psutil()
+    return None
+
+
+def _list_limits() -> list[int]:
+    """The limits that a container, or whoever started the process, has set."""
+    limits = [sys.maxsize]
+    with suppress(OSError, ValueError):  # no such file, or "max"
+        limits.append(int(CONTAINER_LIMIT.read_text(encoding="ascii")))
+    with suppress(OSError):
+        lines = [line.split() for line in PROCESS_LIMITS.read_text(encoding="ascii").splitlines()]
+        limits += [int(words[3]) for words in lines if words[:3] == ["Max", "address", "space"] and words[3].isdigit()]
+    return limits
 
 
 def _ask_psutil() -> int | None:

@@ -18,6 +18,7 @@ from priory.core.machine import n_usable_cores
 from priory.core.typing import Array
 
 ROWS_PER_SHARD = 1 << 15
+MAX_SCORES_PER_SHARD = 1 << 20
 N_THREADS = n_usable_cores()
 _has_one_core: ContextVar[bool] = ContextVar("_has_one_core", default=False)
 
@@ -49,24 +50,27 @@ def split_rows(rows: int) -> Iterator[slice]:
     return (slice(start, min(start + ROWS_PER_SHARD, rows)) for start in range(0, max(rows, 1), ROWS_PER_SHARD))
 
 
-def map_threads(function: Callable[[ItemT], ShardResultT], items: Sequence[ItemT]) -> Iterable[ShardResultT]:
-    """Return ``function(item)`` for every item, in order, computed on all cores."""
+def map_threads(function: Callable[[ItemT], ShardResultT], items: Sequence[ItemT]) -> Iterator[ShardResultT]:
+    """Yield ``function(item)`` for every item, in order, computed on all cores: no more results wait than there are."""
     threads = choose_threads()
     if len(items) == 1 or threads == 1:
-        return map(function, items)
+        yield from map(function, items)
+        return
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, items))
+        for start in range(0, len(items), threads):
+            yield from pool.map(function, items[start : start + threads])
 
 
-def map_shards(function: Callable[[slice], ShardResultT], rows: int) -> Iterable[ShardResultT]:
-    """Return ``function(shard)`` for every shard of the rows, in order."""
+def map_shards(function: Callable[[slice], ShardResultT], rows: int) -> Iterator[ShardResultT]:
+    """Yield ``function(shard)`` for every shard of the rows, in order."""
     return map_threads(function, list(split_rows(rows)))
 
 
 def sum_shards(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
     """Return the sum of the shards' results, element by element; the first result is modified in place."""
-    total, *rest = parts
-    for part in rest:
+    results = iter(parts)
+    total = next(results)
+    for part in results:
         for sums, more in zip(total, part, strict=True):
             sums += more
     return total
@@ -97,13 +101,14 @@ def take_weights(weight: Array | None, part: slice) -> Array | None:
 
 
 def score_shards(function: Callable[[slice], Array], rows: int, groups: int) -> Array:
-    """Return scores (rows, groups), computed shard by shard."""
+    """Return scores (rows, groups), computed shard by shard; with many groups a shard has fewer rows."""
     scores = np.empty((rows, groups))
+    step = min(ROWS_PER_SHARD, max(1, MAX_SCORES_PER_SHARD // max(groups, 1)))
 
     def score(part: slice) -> None:
         scores[part] = function(part)
 
-    for _ in map_shards(score, rows):
+    for _ in map_threads(score, [slice(start, min(start + step, rows)) for start in range(0, max(rows, 1), step)]):
         pass
     return scores
 

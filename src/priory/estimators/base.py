@@ -12,7 +12,7 @@ A classifier defines how to read a table, the statistics of its rows, and log p(
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, Self, TypeVar
 
 import numpy as np
@@ -36,7 +36,9 @@ from priory.estimators.single_rows import RowStreamMethods
 from priory.models.model_statistics import ModelStatistics
 
 DECLARED_ATTRIBUTES = ("target_", "missing_", "notes")  # what a model has besides its parameters and what it learned
+ANSWERS_AT_A_TIME = 1 << 23  # rows x classes
 TableT = TypeVar("TableT")  # what a classifier reads its input into
+Normaliser = Callable[[Array, Array], Array]  # makes log p(c | x) or p(c | x) of log p(c, x) and log p(c)
 
 
 class BaseClassifier(ClassifierMixin, RowStreamMethods, BaseEstimator, Generic[TableT]):
@@ -367,15 +369,34 @@ class BaseClassifier(ClassifierMixin, RowStreamMethods, BaseEstimator, Generic[T
     @read_state
     def predict(self, X: object) -> Array:
         """The most probable class of each row."""
-        best = np.argmax(self._predict_posterior(X), axis=1)
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        best = np.empty(count_table_rows(table), dtype=np.int64)
+        for part, rows in split_table(table, len(self.classes_)):
+            best[part] = np.argmax(self._compute_posterior(rows, log_normalise), axis=1)
         return self._convert_output(self.classes_[best], X)
 
     def _predict_joint(self, X: object) -> Array:
-        check_is_fitted(self)
-        return self._log_joint(self._read(X, reset=False))
+        return self._answer_in_parts(X, self._log_joint)
 
-    def _predict_posterior(self, X: object, normaliser: Callable[[Array, Array], Array] = log_normalise) -> Array:
-        joint = self._predict_joint(X)
+    def _predict_posterior(self, X: object, normaliser: Normaliser = log_normalise) -> Array:
+        return self._answer_in_parts(X, lambda rows: self._compute_posterior(rows, normaliser))
+
+    def _answer_in_parts(self, X: object, answer: Callable[[TableT], Array]) -> Array:
+        """(rows, classes): the answers to all rows; besides them, memory is taken for a part of the rows only."""
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        shape = count_table_rows(table), len(self.classes_)
+        check_answer_memory(*shape)
+        parts = split_table(table, shape[1])
+        answers = np.empty(shape)
+        for part, rows in parts:
+            answers[part] = answer(rows)
+        return answers
+
+    def _compute_posterior(self, table: TableT, normaliser: Normaliser) -> Array:
+        """The answers to some rows, normalised."""
+        joint = self._log_joint(table)
         prior = self._log_prior()
         return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)
 
@@ -388,6 +409,17 @@ def _take_rows(table: TableT, rows: Array) -> TableT:
     """Some rows of a matrix or a table, by their numbers."""
     taken: TableT = table.take_rows(rows) if hasattr(table, "take_rows") else table[rows]  # type: ignore[index]
     return taken
+
+
+def split_table(table: TableT, n_classes: int) -> Iterator[tuple[slice, TableT]]:
+    """The rows of a matrix or a table in parts of so many that the answers to one part are a small array."""
+    n_rows, step = count_table_rows(table), max(1, ANSWERS_AT_A_TIME // max(n_classes, 1))
+    if n_rows <= step:
+        yield slice(0, n_rows), table
+        return
+    for start in range(0, n_rows, step):
+        rows = np.arange(start, min(start + step, n_rows))
+        yield slice(start, start + len(rows)), _take_rows(table, rows)
 
 
 def count_table_rows(table: object) -> int:
@@ -409,4 +441,14 @@ def check_memory(classes: int, columns: int) -> None:
         raise ModelTooLargeError(
             f"{classes:,} classes x {columns:,} columns need about {needed / 2**30:.0f} GiB, and this machine has "
             f"{available / 2**30:.0f}; use fewer classes or columns."
+        )
+
+
+def check_answer_memory(rows: int, classes: int) -> None:
+    """Raise an error if the answers, a number for each row and class, would not fit into memory."""
+    needed, available = 8 * rows * classes, total_memory_bytes()
+    if available is not None and needed > available:
+        raise ModelTooLargeError(
+            f"the answers to {rows:,} rows x {classes:,} classes need about {needed / 2**30:.0f} GiB, and this machine "
+            f"has {available / 2**30:.0f}; ask for fewer rows at a time, or for labels with predict."
         )

@@ -101,7 +101,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     calibrate : "loo" or False
         Correct the probabilities by the model's answers to rows left out, or leave them as naive Bayes has them.
     refine : "auto", True or False
-        Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all.
+        Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all. With
+        more than 64 classes each column is weighed as a whole, and nothing else is corrected.
     structure : "auto" or "naive"
         "naive": columns are weighed one by one. "auto" also weighs pairs and triples of columns, and all numbers
         together, as far as that predicts rows left out better.
@@ -284,9 +285,9 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         table = read_table(X) if reset else self._read_known(X)
         if reset:
             _check_not_empty(table)
-        elif table.has_names and hasattr(self, "feature_names_in_"):
+        elif new := self._list_new_columns(table):
             filled = dict(zip(table.names, table.find_filled_columns(), strict=True))
-            extra = [name for name in self._list_new_columns(table) if filled[name]]
+            extra = [name for name in new if filled[name]]
             if extra:
                 warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
         self._check_columns(table, reset)
@@ -338,7 +339,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     def _list_new_columns(self, table: Table) -> list[str]:
         if not (table.has_names and hasattr(self, "feature_names_in_")):
             return []
-        return [name for name in table.names if name not in self._schema.names]
+        known = set(self._schema.names)
+        return [name for name in table.names if name not in known]
 
     def _add_columns(self, table: Table) -> None:
         """Know the new columns of a table."""

@@ -126,10 +126,12 @@ class RowStream(Generic[RowT]):
     def log_probabilities(self, row: RowT) -> Array | None:
         """(classes,): log p(c | x); None if that is for the record to say. ``corrections`` must be there."""
         assert self.corrections is not None
-        answer = self.corrections.log_probabilities(self.model, row)
-        if answer is None:
+        if self.corrections.rows is None:
             joint = self.model.log_joint(row)
             return None if joint is None else log_normalise_row(joint, self.model.log_prior)
+        answer = self.corrections.log_probabilities(self.model, row)
+        if answer is None:
+            return None
         shift = self.model.find_prior_shift()
         return answer if shift is None else log_normalise_row(answer + shift, self.model.log_prior)
 
@@ -147,6 +149,7 @@ class StreamCorrections:
     ) -> None:
         self.refresh_after, self.changes, self.seen = refresh_after, changes, seen
         self.rows = None if corrections is None else RowCorrections(corrections)
+        self.tempers_columns = _tempers_columns(corrections, len(tokenizers))
         self.tempers = corrections is not None and (not corrections.members or bool(tokenizers))
         chosen = zip(corrections.tokens, tokenizers, strict=True) if corrections and corrections.tokens else ()
         self.finders = [TokenFinder(tokens, tokenizer) for tokens, tokenizer in chosen]
@@ -156,9 +159,17 @@ class StreamCorrections:
         """The corrections as they are now."""
         return None if self.rows is None else self.rows.corrections
 
+    @property
+    def needs_families(self) -> bool:
+        """Whether answers are those of the model's families, corrected or not."""
+        return self.rows is None or self.tempers_columns
+
     def learn(self, model: OpenModel[RowT], row: RowT, group: int, row_hash: int) -> None:
-        """Predict, then learn: the tempering learns from the answer to a row before the model has learned it."""
-        if self.rows is None or not self.tempers:
+        """Predict, then learn: the tempering learns from the answer to a row before the model has learned it.
+
+        That of columns is as it was derived.
+        """
+        if self.rows is None or not self.tempers or self.tempers_columns:
             return
         tempering = self.rows.corrections.tempering
         self.rows.update_tempering(step_tempering(tempering, model.evidence(row), group))
@@ -170,13 +181,20 @@ class StreamCorrections:
         return self.rows is not None and (self.seen is None or row_hash in self.seen)
 
     def log_probabilities(self, model: OpenModel[RowT], row: RowT) -> Array | None:
-        """(classes,): log p(c | x) with the estimated class prior; None without corrections."""
-        if self.rows is None:
-            return None
+        """(classes,): log p(c | x) with the estimated class prior; None if that is for the record to say."""
+        assert self.rows is not None
+        if self.tempers_columns:
+            found = model.column_evidence(row)
+            return None if found is None else self.rows.log_probabilities((), found, ())
         texts = model.list_texts(row) if self.finders else ()
         tokens = [finder.find(text) for finder, text in zip(self.finders, texts, strict=False)]
         evidence = model.evidence(row) if self.tempers else None
         return self.rows.log_probabilities(model.list_coded_cells(row), evidence, tokens)
+
+
+def _tempers_columns(corrections: Corrections | None, n_texts: int) -> bool:
+    """Whether corrections are weights of all that a model says, its columns included."""
+    return corrections is not None and not corrections.members and len(corrections.tempering.weights) > 1 + n_texts
 
 
 class TokenFinder:

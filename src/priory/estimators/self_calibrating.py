@@ -18,7 +18,7 @@ With ``memory=0`` no row is kept. Then corrections are fitted by ``fit`` or by `
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -42,7 +42,7 @@ from priory.core.sample_weight import check_sample_weight
 from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError, NotAvailableError, StaleModelError
-from priory.estimators.base import BaseClassifier, TableT, check_row_counts
+from priory.estimators.base import BaseClassifier, Normaliser, TableT, check_row_counts
 from priory.estimators.labels import convert_to_numpy, encode_labels
 from priory.estimators.row_stream import RowStream, StreamCorrections
 from priory.estimators.scikit_learn import check_is_fitted
@@ -286,13 +286,11 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def _predict_posterior(self, X: object, normaliser: Callable[[Array, Array], Array] = log_normalise) -> Array:
-        check_is_fitted(self)
+    def _compute_posterior(self, table: TableT, normaliser: Normaliser) -> Array:
         calibrated = self._calibrated()
         if calibrated.corrections is None:
-            return super()._predict_posterior(X, normaliser)
-        answers = calibrated.log_probabilities(self._read_cells(self._read(X, reset=False)))
-        return normaliser(answers, self._log_prior())
+            return super()._compute_posterior(table, normaliser)
+        return normaliser(calibrated.log_probabilities(self._read_cells(table)), self._log_prior())
 
     def _name_corrections(self) -> tuple[str, ...]:
         """The corrections that the answers have; naive Bayes alone has none."""
@@ -353,15 +351,15 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     def _needs_record(self, stream: RowStream[Any]) -> bool:
         corrections = stream.corrections
-        return corrections is None or (corrections.rows is None and stream.model.needs_record)
+        return corrections is None or (corrections.needs_families and stream.model.needs_record)
 
     def _prepare_answer(self, stream: RowStream[Any]) -> None:
-        """Derive anew what is not valid any more: the corrections or, where there are none, the choice of families."""
+        """Derive anew what is not valid any more: the corrections and, where it is needed, the choice of families."""
         if stream.corrections is None:
             corrections = self._derive_corrections(self.statistics_)
             self._use_corrections(corrections)
             stream.corrections = self._follow_corrections(corrections, is_fresh=True)
-        if stream.corrections.rows is None and stream.model.needs_record:
+        if stream.corrections.needs_families and stream.model.needs_record:
             stream.model.follow_record(self._model(), self.refresh_after)
 
     def _settle(self) -> None:

@@ -18,7 +18,7 @@ from priory.families import dirichlet
 from priory.families.base import Family, GroupedRows, nan_where_zero
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, leave_out_labels
 from priory.families.registry import register_family
-from priory.families.value_counts import CategoricalCells, ValueCounts
+from priory.families.value_counts import CategoricalCells, ValueCounts, take_shown_values
 
 
 class ValueProbabilities(NamedTuple):
@@ -196,10 +196,9 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         """(rows, columns): the cells of ``x`` as positions in the tables; negative where missing."""
         codes = np.full(x.codes.shape, -1, dtype=np.int32)
         for j, tally in enumerate(statistics):
-            places = np.append(
-                self._add_declared_values(tally).find_positions(x.values[j]), -1
-            )  # the last is where -1 points
-            codes[:, j] = places[x.codes[:, j]]
+            own, values = take_shown_values(x.codes[:, j], x.values[j])
+            places = self._add_declared_values(tally).find_positions(values)
+            codes[:, j] = np.append(places, -1)[own]  # the last is where -1 points
         return codes
 
     def log_likelihood(

@@ -32,23 +32,34 @@ def leave_out_bins(
     ``quantiles`` (cuts,) are the cuts of all candidates as shares of the rows, ``candidate`` (cuts,) the candidate of
     each. With at most ``max_bins`` values, a bin for each value is one more candidate.
     """
-    step = max(1, CELLS_PER_CHUNK // ((len(quantiles) + max_bins) * len(removals.value_counts.counts)))
+    counts = removals.value_counts.counts.astype(np.int64)  # (classes, values)
+    # (classes, values + 1): the rows of each class below each possible cut
+    content = np.concatenate([np.zeros((len(counts), 1), dtype=np.int64), np.cumsum(counts, axis=1)], axis=1)
+    step = max(1, CELLS_PER_CHUNK // ((len(quantiles) + max_bins) * len(counts)))
+    chunks = (slice(start, start + step) for start in range(0, len(removals.own_class), step))
     parts = [
-        _leave_out_bins_chunk(removals[i : i + step], x[i : i + step], quantiles, candidate, max_bins, bits, alpha)
-        for i in range(0, len(removals.own_class), step)
+        _leave_out_bins_chunk(removals[part], x[part], content, quantiles, candidate, max_bins, bits, alpha)
+        for part in chunks
     ]
     return LeaveOneOutResult(np.concatenate([p.evidence for p in parts]), np.concatenate([p.terms for p in parts]))
 
 
 def _leave_out_bins_chunk(
-    removals: RowRemovals, x: Array, quantiles: Array, candidate: Array, max_bins: int, bits: int, alpha: float | None
+    removals: RowRemovals,
+    x: Array,
+    content: Array,
+    quantiles: Array,
+    candidate: Array,
+    max_bins: int,
+    bits: int,
+    alpha: float | None,
 ) -> LeaveOneOutResult:
     tally = removals.value_counts
-    counts = tally.counts.astype(np.int64)  # (classes, values)
-    # (classes, values + 1): the rows of each class below each possible cut
-    content = np.concatenate([np.zeros((len(counts), 1), dtype=np.int64), np.cumsum(counts, axis=1)], axis=1)
-    half = gammaln(np.arange(content.max() + 1) + 0.5) - gammaln(0.5)  # a table: it is looked up millions of times
-    cuts = _find_equal_content_cuts(removals, content.sum(axis=0), quantiles)  # (removals, cuts)
+    half = gammaln(np.arange(content[:, -1].max() + 1) + 0.5) - gammaln(
+        0.5
+    )  # a table: it is looked up millions of times
+    total = np.append(0, np.cumsum(removals.totals.astype(np.int64)))  # (values + 1,): the rows of all classes
+    cuts = _find_equal_content_cuts(removals, total, quantiles)  # (removals, cuts)
     if len(tally.values) - 1 <= max_bins:
         every = np.minimum(np.arange(len(tally.values) + 1), removals.values[:, None])
         cuts = np.concatenate([cuts, every], axis=1)
@@ -123,7 +134,8 @@ def _score_best_bins(
         at = np.flatnonzero((candidate[1:] == k) & (candidate[:-1] == k))
         # (classes, removals, bins), and (removals, bins) twice: whether there is a bin, and the log of its width
         counts, real, wide = inside[:, r][:, :, at], bin_[r][:, at], widths[r][:, at]
-        drawn = np.stack([(gammaln(counts + s) - gammaln(s)).sum(axis=(0, 2)) for s in alphas], axis=1)
+        tables = gammaln(np.arange(counts.max() + 1) + alphas[:, None]) - gammaln(alphas)[:, None]
+        drawn = np.stack([table[counts].sum(axis=(0, 2)) for table in tables], axis=1)
         a, found = choose_alpha_per_removal(drawn, real.sum(axis=1), removals.class_rows[r], alphas)
         evidence[r] = found - (counts.sum(axis=0) * wide).sum(axis=1)
         # The last bin that begins at or before the value; a value below all bins falls into the first.

@@ -30,9 +30,10 @@ class RowRemovals:
     def __init__(self, value_counts: ValueCounts, position: Array, own_class: Array) -> None:
         self.value_counts, self.position, self.own_class = value_counts, position, own_class
         self.removal_index = np.arange(len(own_class))
-        self.class_rows = np.repeat(value_counts.n[None], len(own_class), axis=0)  # (removals, classes): rows left
+        n, self.totals = value_counts.derive("margins", lambda c: (c.n, c.counts.sum(axis=0)))
+        self.class_rows = np.repeat(n[None], len(own_class), axis=0)  # (removals, classes): rows left
         self.class_rows[self.removal_index, own_class] -= 1
-        self.vanished = value_counts.counts.sum(axis=0)[position] == 1  # (removals,): it was the only row of its value
+        self.vanished = self.totals[position] == 1  # (removals,): it was the only row of its value
         self.values = len(value_counts.values) - self.vanished  # (removals,): the number of values left
 
     def is_removable(self) -> bool:

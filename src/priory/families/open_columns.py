@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,8 +34,18 @@ class OpenColumns(Protocol):
     def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
         """Count a row ``rows`` times (-1 to forget it); False if another family, or other bins, may be better now."""
 
-    def score(self, cells: Sequence[Any]) -> Array | float | None:
-        """(classes,): log p(cells | class), up to what all classes share; None if a cell is not for this family."""
+    def terms(self, cells: Sequence[Any]) -> ColumnTerms | None:
+        """log p(cell | class) of each cell that is there, up to what all classes share; None if one is not for it."""
+
+
+class ColumnTerms(NamedTuple):
+    """What some columns of a row say."""
+
+    columns: list[int]
+    values: Array  # (columns, classes)
+
+
+NO_TERMS = ColumnTerms([], np.zeros((0, 1)))
 
 
 class LabelCounts:
@@ -82,14 +92,14 @@ class OpenLabels:
             self.n[column, group] += rows
         return True
 
-    def score(self, cells: Sequence[Any]) -> Array | float:
+    def terms(self, cells: Sequence[Any]) -> ColumnTerms:
         found = [(j, self.find_counts(j, label)) for j, label in enumerate(cells) if label is not None]
         shown = [(j, counts.by_class) for j, counts in found if counts is not None and counts.total > 0]
         if not shown:
-            return 0.0
+            return NO_TERMS
         columns, alpha = [j for j, _ in shown], self.alpha[[j for j, _ in shown], None]
         counts = np.array([counts for _, counts in shown])
-        return np.log((counts + alpha) / (self.n[columns] + alpha * self.n_values[columns, None])).sum(axis=0)
+        return ColumnTerms(columns, np.log((counts + alpha) / (self.n[columns] + alpha * self.n_values[columns, None])))
 
 
 class OpenBins:
@@ -112,13 +122,13 @@ class OpenBins:
                 self.n[column, group] += rows
         return True
 
-    def score(self, cells: Sequence[Any]) -> Array | float:
+    def terms(self, cells: Sequence[Any]) -> ColumnTerms:
         columns = [j for j, cell in enumerate(cells) if cell == cell]
         if not columns:
-            return 0.0
+            return NO_TERMS
         counts = np.array([self.counts[j][bisect_right(self.edges[j], cells[j])] for j in columns])
         shares = (counts + self.alpha[columns]) / (self.n[columns] + self.mass[columns])
-        return np.asarray(np.log(shares).sum(axis=0))
+        return ColumnTerms(columns, np.log(shares))
 
 
 class OpenBooleans:
@@ -138,14 +148,14 @@ class OpenBooleans:
                 fits = fits and cell != cell
         return fits
 
-    def score(self, cells: Sequence[Any]) -> Array | float | None:
+    def terms(self, cells: Sequence[Any]) -> ColumnTerms | None:
         columns = [j for j, cell in enumerate(cells) if cell == cell]
         values = [int(cells[j]) for j in columns]
         if any(cells[j] not in (0.0, 1.0) for j in columns):
             return None
         both = self.counts[:, :, columns] + self.prior[:, None, columns]  # (2, classes, columns)
         own = both[values, :, range(len(columns))]  # (columns, classes)
-        return np.asarray(np.log(own / both.sum(axis=0).T).sum(axis=0))
+        return ColumnTerms(columns, np.log(own / both.sum(axis=0).T))
 
 
 class OpenPoisson:
@@ -164,13 +174,13 @@ class OpenPoisson:
                 self.rate[group, column] += rows
         return fits
 
-    def score(self, cells: Sequence[Any]) -> Array | float | None:
+    def terms(self, cells: Sequence[Any]) -> ColumnTerms | None:
         columns = [j for j, cell in enumerate(cells) if cell == cell]
         if not all(_is_count(cells[j]) for j in columns):
             return None
         k, a, b = np.array([cells[j] for j in columns]), self.shape[:, columns], self.rate[:, columns]
         terms = gammaln(a + k) - gammaln(a) + a * np.log(b / (b + 1)) - k * np.log1p(b)
-        return np.asarray(terms.sum(axis=1))
+        return ColumnTerms(columns, terms.T)
 
 
 class OpenGammas:
@@ -202,17 +212,15 @@ class OpenGammas:
         constant = gammaln(a + k) - gammaln(a) - gammaln(k) - k * np.log(b)
         return np.asarray(constant + (k - 1) * np.log(cell) - (a + k) * np.log1p(cell / b))
 
-    def score(self, cells: Sequence[Any]) -> Array | float | None:
-        total: Array | float = 0.0
-        for column, cell in enumerate(cells):
-            if cell == cell:
-                if cell <= 0:
-                    return None
-                mass = self.mass[:, column]
-                total = (
-                    total + log_sum_exp(mass + self._log_predictive(cell, (slice(None), column))) - log_sum_exp(mass)
-                )
-        return total
+    def terms(self, cells: Sequence[Any]) -> ColumnTerms | None:
+        columns = [j for j, cell in enumerate(cells) if cell == cell]
+        if not columns or any(cells[j] <= 0 for j in columns):
+            return None if columns else NO_TERMS
+        masses = [self.mass[:, j] for j in columns]
+        heavier = [
+            mass + self._log_predictive(cells[j], (slice(None), j)) for j, mass in zip(columns, masses, strict=True)
+        ]
+        return ColumnTerms(columns, log_sum_exp(np.stack(heavier)) - log_sum_exp(np.stack(masses)))
 
 
 class OpenGaussians:
@@ -240,13 +248,13 @@ class OpenGaussians:
                 self.spread[group, column] = max(spread, 0.0)
         return True
 
-    def score(self, cells: Sequence[Any]) -> Array | float:
+    def terms(self, cells: Sequence[Any]) -> ColumnTerms:
         if self._tables is None:
             self._tables = self._compute_tables()
         columns = [j for j, cell in enumerate(cells) if cell == cell]
         centre, precision, power, constant = (table[:, columns] for table in self._tables)
         z = np.array([cells[j] for j in columns]) / self.unit[columns] - centre
-        return np.asarray((constant - power * np.log1p(precision * z**2)).sum(axis=1))
+        return ColumnTerms(columns, (constant - power * np.log1p(precision * z**2)).T)
 
     def _compute_tables(self) -> tuple[Array, ...]:
         return self.prior.student_t_tables(self.n, self.mean, self.spread, self.floor)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics, is_increasing, subtract_counts
 from priory.core.typing import Array
-from priory.errors import KindError
+from priory.errors import KindError, NotLearnedError
 
 
 @register_record(
@@ -41,7 +41,7 @@ class ValueCounts(Statistics):
         """The record of the values that some row shows; minus zero is zero."""
         shown = counts.any(axis=0) if counts.ndim > 1 else counts != 0
         kept = values[shown] + 0.0 if values.dtype.kind == "f" else values[shown]
-        return cls(kept, np.ascontiguousarray(counts[..., shown]))
+        return cls(kept, np.ascontiguousarray(counts if shown.all() else counts[..., shown]))
 
     @property
     def n(self) -> Array:
@@ -59,6 +59,36 @@ class ValueCounts(Statistics):
         some = [values for values in (self.values, other.values) if len(values)]  # nothing has no type of its own
         values = np.union1d(*some) if len(some) == 2 else some[0]
         return self._expand_values(values), other._expand_values(values)
+
+    def __add__(self, other: ValueCounts) -> ValueCounts:
+        places = self._find_places(other)
+        if places is None:
+            return super().__add__(other)
+        counts = self.counts.copy()
+        counts[..., places] += other.counts
+        return ValueCounts(self.values, counts)
+
+    def __sub__(self, other: ValueCounts) -> ValueCounts:
+        places = self._find_places(other)
+        if places is None:
+            return super().__sub__(other)
+        try:
+            left = subtract_counts(self.counts[..., places], other.counts)
+        except NotLearnedError:
+            return super().__sub__(other)  # it says where
+        counts, kept = self.counts.copy(), np.ones(len(self.values), dtype=bool)
+        counts[..., places] = left
+        kept[places] = left.any(axis=tuple(range(left.ndim - 1)))
+        return ValueCounts(self.values[kept], np.ascontiguousarray(counts if kept.all() else counts[..., kept]))
+
+    def _find_places(self, other: ValueCounts) -> Array | None:
+        """Where the values of a smaller record stand among these, if all of them are here; None otherwise."""
+        if not len(other.values) < len(self.values) or other.counts.shape[:-1] != self.counts.shape[:-1]:
+            return None
+        if len(other.values) and _holds_text(self.values) != _holds_text(other.values):
+            return None
+        places = self.find_positions(other.values)
+        return None if (places == len(self.values)).any() else places
 
     def _expand_values(self, values: Array) -> ValueCounts:
         counts = np.zeros((*self.counts.shape[:-1], len(values)))
@@ -131,6 +161,22 @@ def encode_values(column: Array) -> tuple[Array, Array]:
     codes = np.full(len(column), -1, dtype=np.int32)
     values, codes[~missing] = np.unique(column[~missing], return_inverse=True)
     return codes, values
+
+
+def drop_absent_labels(codes: Array, values: Array) -> tuple[Array, Array]:
+    """Codes and values of one column, without the values that no cell holds."""
+    shown = np.unique(codes[codes >= 0])
+    place = np.full(len(values) + 1, -1)
+    place[shown] = np.arange(len(shown))
+    return place[codes], values[shown] if len(shown) else np.array([], dtype=object)
+
+
+def take_shown_values(codes: Array, values: Array) -> tuple[Array, Array]:
+    """Codes and values of one column; where it has more values than rows, those that the rows show.
+
+    Whatever is done with each value then costs no more than the rows, also if they are a part of a long table.
+    """
+    return (codes, values) if len(values) <= len(codes) else drop_absent_labels(codes, values)
 
 
 def find_missing(column: Array) -> Array:

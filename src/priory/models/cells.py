@@ -19,7 +19,7 @@ from priory.bag_of_words.token_bags import AnyDocuments, TokenBags, find_nonempt
 from priory.core.registration import register_record
 from priory.core.sharding import ColumnSubset
 from priory.core.typing import Array
-from priory.families.value_counts import CategoricalCells
+from priory.families.value_counts import CategoricalCells, drop_absent_labels, take_shown_values
 
 CellData = Array | ColumnSubset | CategoricalCells | AnyDocuments  # what families read
 
@@ -140,9 +140,7 @@ class LabelCells:
         return np.where(codes < 0, -np.inf, codes)
 
     def hash_columns(self) -> Sequence[Array]:
-        # one hash for each value, and a last one where the code of a missing cell (-1) points
-        hashes = [np.array([*map(hash_value, values.tolist()), 0], np.uint64) for values in self.data.values]
-        return [values[codes] for values, codes in zip(hashes, self.data.codes.T, strict=True)]
+        return [hash_labels(codes, values) for codes, values in zip(self.data.codes.T, self.data.values, strict=True)]
 
     def append(self, other: LabelCells) -> LabelCells:
         columns = []
@@ -161,12 +159,7 @@ class LabelCells:
         return LabelCells(CategoricalCells.from_encoded_columns(columns, len(self)))
 
     def drop_absent_values(self) -> LabelCells:
-        columns = []
-        for codes, values in zip(self.data.codes.T, self.data.values, strict=True):
-            shown = np.unique(codes[codes >= 0])
-            place = np.full(len(values) + 1, -1)
-            place[shown] = np.arange(len(shown))
-            columns.append((place[codes], values[shown] if len(shown) else np.array([], dtype=object)))
+        columns = [drop_absent_labels(*column) for column in zip(self.data.codes.T, self.data.values, strict=True)]
         return LabelCells(CategoricalCells.from_encoded_columns(columns, len(self)))
 
 
@@ -241,6 +234,13 @@ def hash_value(value: object) -> int:
     if isinstance(value, bool | int | float) and value == value // 1:
         return hash_bytes(b"n%d" % int(value))
     return hash_bytes(f"{type(value).__name__} {value!r}".encode(errors="surrogatepass"))
+
+
+def hash_labels(codes: Array, values: Array) -> Array:
+    """(rows,): the hash of each cell's label, zero where it is missing."""
+    codes, values = take_shown_values(codes, values)
+    # one hash for each value, and a last one where the code of a missing cell (-1) points
+    return np.array([*map(hash_value, values.tolist()), 0], np.uint64)[codes]
 
 
 def take_rows(blocks: Sequence[Cells], rows: Array | slice) -> list[Cells]:

@@ -61,15 +61,15 @@ def _leave_out_by_cell(
     usable = np.flatnonzero(outside < 2)
     if not len(usable):
         return evidence, terms
-    flat = x[:, usable].reshape(1, -1)  # one row of rows x columns cells
-    observe, owner = instantiate_family(candidate).observe, np.repeat(group, len(usable))
-    part = sum(  # in the part of class c the cells of other classes are missing, and a missing cell leaves no trace
-        observe(np.where(owner == c, flat, np.nan), np.array([c], dtype=np.int32), classes) for c in range(classes)
-    )
-    left = take_columns(record, np.tile(usable, rows)) - part
-    family = family_with_prior(candidate, left)
-    evidence[:, usable] = family.evidence(left).reshape(rows, len(usable))
-    terms[:, :, usable] = compute_terms(family, left, flat)[0].reshape(classes, rows, len(usable)).transpose(1, 0, 2)
+    for c in np.unique(group):  # the rows of one class at a time: all their cells are one row of that class
+        own = np.flatnonzero(group == c)
+        flat = x[np.ix_(own, usable)].reshape(1, -1)  # one row of rows x columns cells
+        part = instantiate_family(candidate).observe(flat, np.array([c], dtype=np.int32), classes)
+        left = take_columns(record, np.tile(usable, len(own))) - part
+        family = family_with_prior(candidate, left)
+        evidence[np.ix_(own, usable)] = family.evidence(left).reshape(len(own), len(usable))
+        found = compute_terms(family, left, flat)[0].reshape(classes, len(own), len(usable)).transpose(1, 0, 2)
+        terms[np.ix_(own, np.arange(classes), usable)] = found
     return evidence, terms
 
 

@@ -30,7 +30,7 @@ from priory.models.model_statistics import ModelStatistics, observe_cells
 from priory.models.records import find_filled, take_columns
 from priory.models.schema import Schema, family_with_prior, instantiate_family, matches_candidate
 
-MAX_ROWS_TO_LEAVE_ONE_OUT = 50_000
+MAX_ROWS_TO_LEAVE_ONE_OUT, MAX_CLASSES_TO_LEAVE_ONE_OUT = 50_000, 64
 LEAVE_ONE_OUT_CHUNK_CELLS = 1 << 20  # terms computed at a time: a few hundred megabytes
 
 
@@ -58,11 +58,13 @@ class Model:
     def can_leave_one_out(self) -> bool:
         """Whether rows are left out one by one.
 
-        With many rows, or texts that are not left out in closed form, a whole fold at a time is as fair, and faster.
+        With many rows or classes, or texts that are not left out in closed form, a whole fold at a time is as fair, and
+        faster.
         """
         texts = [family for block in self.schema.blocks for family in block.candidates if isinstance(family, Text)]
         quick = all(text.leaves_out_in_closed_form(self.estimate) for text in texts)
-        return quick and bool(self.statistics.n.sum() <= MAX_ROWS_TO_LEAVE_ONE_OUT)
+        few = len(self.classes) <= MAX_CLASSES_TO_LEAVE_ONE_OUT and self.statistics.n.sum() <= MAX_ROWS_TO_LEAVE_ONE_OUT
+        return quick and bool(few)
 
     def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
         """The statistics of rows, over the classes of this model."""
@@ -244,8 +246,9 @@ class Model:
         """The family, the record and the block of each column of texts."""
         found = []
         for b, (block, records) in enumerate(zip(self.schema.blocks, self.statistics.parts, strict=True)):
-            family = family_with_prior(block.candidates[0], records[0])
-            if isinstance(family, Text):
+            if block.kind == "text":
+                family = family_with_prior(block.candidates[0], records[0])
+                assert isinstance(family, Text)
                 found.append((family, records[0], b))
         return found
 
@@ -262,8 +265,10 @@ class Model:
 
     def leave_one_out_prior(self, group: Array) -> Array:
         """(rows, classes): log p(c), with one row less of each row's own class."""
-        counts = self.statistics.n - np.eye(len(self.classes))
-        return np.stack([log_class_prior(n, self.class_prior) for n in counts])[group]
+        own, place = np.unique(group, return_inverse=True)
+        counts = np.repeat(self.statistics.n[None], len(own), axis=0)  # (classes of the rows, classes)
+        counts[np.arange(len(own)), own] -= 1
+        return np.stack([log_class_prior(n, self.class_prior) for n in counts])[place]
 
     def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
         """(rows, classes, columns): log p(x_j | c), from the model that has not learned the row."""

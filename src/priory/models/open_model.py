@@ -75,6 +75,9 @@ class OpenModel(Protocol[RowT]):
     def evidence(self, row: RowT) -> RowEvidence:
         """What the class prior and the texts say about a row."""
 
+    def column_evidence(self, row: RowT) -> RowEvidence | None:
+        """What the class prior, the texts and all columns say about a row; None if that is for the record to say."""
+
     def list_coded_cells(self, row: RowT) -> Sequence[object]:
         """The cells that corrections read as codes, block by block."""
 

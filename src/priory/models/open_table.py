@@ -64,6 +64,7 @@ class OpenTable:
         self.blocks, self.known_names = model.schema.blocks, frozenset(model.schema.names)
         self.new_columns, self.missing_is_error = new_columns, missing_is_error
         self.columns = [(name, block.kind) for block in self.blocks for name in block.names]
+        self.parts = 1 + np.concatenate(model.schema.find_places())  # of each column, among those of the evidence
         self.prior = OpenPrior(model.statistics.n, model.class_prior)
         self.texts = list(_open_texts(model))
         self.families: list[tuple[list[int], OpenColumns]] | None = None  # and where their cells are
@@ -219,10 +220,10 @@ class OpenTable:
             return None
         joint = self.log_prior()
         for places, columns in self.families or ():
-            score = columns.score([row[j] for j in places])
-            if score is None:
+            terms = columns.terms([row[j] for j in places])
+            if terms is None:
                 return None
-            joint = joint + score
+            joint = joint + terms.values.sum(axis=0)
         for text in self.texts:
             joint = joint + text.log_likelihood(row)
         return joint
@@ -241,6 +242,23 @@ class OpenTable:
             assert isinstance(document, str)
             lengths[place] = measure_text_length(document)
         return RowEvidence(np.array([0, *(1 + text.part for text in self.texts)]), values, lengths)
+
+    def column_evidence(self, row: SingleRow) -> RowEvidence | None:
+        """What the class prior, the texts and every column say about a row; None if that is for the record to say."""
+        if not self.families and len(self.texts) < len(self.columns):
+            return None
+        found = self.evidence(row)
+        parts, values = [found.parts], [found.values]
+        for places, columns in self.families or ():
+            terms = columns.terms([row[j] for j in places])
+            if terms is None:
+                return None
+            if terms.columns:
+                parts.append(self.parts[[places[j] for j in terms.columns]])
+                values.append(terms.values.T)
+        lengths = np.ones(sum(map(len, parts)))
+        lengths[: len(found.lengths)] = found.lengths
+        return RowEvidence(np.concatenate(parts), np.concatenate(values, axis=1), lengths)
 
     def list_coded_cells(self, row: SingleRow) -> Sequence[object]:
         return [cell for cell, (_, kind) in zip(row, self.columns, strict=True) if kind != "text"]

@@ -92,6 +92,9 @@ class OpenTexts:
         values[:, 0], values[:, 1] = self.prior.log_estimated(), self.counts.log_likelihood(row, self.n)
         return RowEvidence(BOTH_PARTS, values, np.array([1.0, measure_text_length(row)]))
 
+    def column_evidence(self, row: Document) -> RowEvidence:
+        return self.evidence(row)
+
     def list_coded_cells(self, row: Document) -> Sequence[object]:
         return ()
 

@@ -8,7 +8,7 @@ function of the statistics, computed when it is needed (see `priory.models.naive
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -184,14 +184,15 @@ class Schema:
 
     def _arrange_blocks(self, known: Mapping[str, ColumnBlock]) -> Schema:
         """The schema with these columns, each of the kind and with the candidates of the block it is mapped to."""
-        blocks: list[ColumnBlock] = []
+        found: list[tuple[ColumnBlock, list[str]]] = []  # what the columns of each block are like, and their names
         for name in self.names:
             if name in known:
-                found = known[name]
-                place = next((i for i, block in enumerate(blocks) if block.takes_columns_of(found)), len(blocks))
-                names = (*blocks[place].names, name) if place < len(blocks) else (name,)
-                blocks[place : place + 1] = [ColumnBlock(names, found.kind, found.candidates)]
-        return Schema(self.names, tuple(blocks))
+                like = known[name]
+                place = next((i for i, (block, _) in enumerate(found) if block.takes_columns_of(like)), len(found))
+                if place == len(found):
+                    found.append((like, []))
+                found[place][1].append(name)
+        return Schema(self.names, tuple(replace(block, names=tuple(names)) for block, names in found))
 
     def describe_difference(self, other: Schema) -> str:
         """The first difference from another schema, in words; "" if there is none. An empty column may be anything."""
@@ -235,7 +236,8 @@ def _format_names(names: Sequence[str], max_names: int = 5) -> str:
 
 def _assign_families(families: FamilyLike | Mapping[str, FamilyLike], names: Sequence[str]) -> dict[str, FamilyLike]:
     if isinstance(families, Mapping):
-        unknown = [name for name in families if name not in names]
+        known = set(names)
+        unknown = [name for name in families if name not in known]
         if unknown:
             raise DataError(f"families names column {unknown[0]!r}, which is not in the table.")
         return dict(families)

@@ -62,7 +62,8 @@ class Table:
 
     def add_missing_columns(self, names: Sequence[str]) -> Table:
         """This table with those of the named columns that it lacks, all cells missing."""
-        absent = tuple(name for name in names if name not in self.names)
+        own = set(self.names)
+        absent = tuple(name for name in names if name not in own)
         if not absent:
             return self
         columns = self.columns or tuple(Column("number", np.asarray(x, dtype=float)) for x in np.asarray(self.matrix).T)
