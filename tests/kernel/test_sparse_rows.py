@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, random_array
 from priory._kernel import sparse, sparse_reference
 from priory.calibration.dual_ascent import DualAscent, TokenRegression, compute_probabilities
 from priory.core import row_entries, sparse_rows
-from priory.core.row_entries import count_entries, sort_entries
+from priory.core.row_entries import count_entries_by_class, sort_entries
 from priory.core.sparse_rows import SparseRows, compute_log_losses, join_columns, score_column_sets
 
 
@@ -213,5 +213,9 @@ def test_entries_are_counted_by_class_as_a_product_would(kernel, monkeypatch):
     columns, values = rows.indices.astype(np.int64), rows.data.astype(float)
     table = csr_array((values, columns, rows.ends), shape=(40, 12)).toarray()
     classes = np.eye(3)[group]
-    assert np.allclose(count_entries(rows.ends, columns, values, group, weight, (12, 3)), table.T * weight @ classes)
-    assert np.array_equal(count_entries(rows.ends, columns, None, group, None, (12, 3)), (table.T != 0) @ classes)
+    assert np.allclose(
+        count_entries_by_class(rows.ends, columns, values, group, weight, (12, 3)), table.T * weight @ classes
+    )
+    assert np.array_equal(
+        count_entries_by_class(rows.ends, columns, None, group, None, (12, 3)), (table.T != 0) @ classes
+    )

@@ -17,7 +17,7 @@ from priory.bag_of_words.documents import (
 from priory.bag_of_words.token_order import find_token_order, is_sorted_vocabulary
 from priory.core.content_hash import scramble_bits
 from priory.core.registration import register_record
-from priory.core.row_entries import count_entries, sort_entries, sum_entries, take_entries
+from priory.core.row_entries import count_entries_by_class, sort_entries, sum_entries, take_entries
 from priory.core.typing import Array
 
 ODD_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # so that counts change all bits
@@ -143,7 +143,7 @@ class TokenBags:
 
     def count_by_class(self, group: Array, groups: int, weight: Array | None, binary: bool, tokens: int) -> Array:
         """(tokens, classes): the occurrences of each token in the documents of each class, or the documents."""
-        return count_entries(
+        return count_entries_by_class(
             self.indptr, self.ids, None if binary else self.occurrences, group, weight, (tokens, groups)
         )
 

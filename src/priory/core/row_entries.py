@@ -59,7 +59,7 @@ def are_entries_sorted(ends: Array, columns: Array) -> bool:
     return bool(rises.all())
 
 
-def count_entries(
+def count_entries_by_class(
     ends: Array, columns: Array, values: Array | None, group: Array, weight: Array | None, shape: tuple[int, int]
 ) -> Array:
     """(columns, classes): the sum of the values of each column over the rows of each class; without values, the rows.

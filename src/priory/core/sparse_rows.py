@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from priory._kernel import sparse as kernel
-from priory.core.row_entries import count_entries, sum_entries, take_entries
+from priory.core.row_entries import count_entries_by_class, sum_entries, take_entries
 from priory.core.sharding import N_THREADS, map_threads
 from priory.core.typing import Array
 
@@ -124,7 +124,7 @@ class SparseRows:
 
     def count_by_class(self, group: Array, weight: Array, classes: int) -> Array:
         """(columns, classes): the weight of the rows of each class that show each column."""
-        return count_entries(self.ends, self.indices, None, group, weight, (self.width, classes))
+        return count_entries_by_class(self.ends, self.indices, None, group, weight, (self.width, classes))
 
     def score_left_out(self, counts: Array, group: Array, weight: Array, smoothing: float) -> tuple[Array, Array]:
         """``Σ log(count + smoothing)`` over the columns of each row (rows, classes), and how many these are (rows,).
