@@ -21,10 +21,11 @@ def test_a_step_is_the_same_by_numbers_and_by_arrays(monkeypatch, classes, parts
     few = many = Tempering.prior(parts)
     for _ in range(20):
         evidence, group = make_evidence(rng, classes, parts), int(rng.integers(classes))
-        few = step_tempering(few, evidence, group)
+        count = float(rng.integers(1, 4))
+        few = step_tempering(few, evidence, group, count)
         with monkeypatch.context() as patched:
             patched.setattr(row_corrections, "MAX_VALUES_FOR_PYTHON", 0)
-            many = step_tempering(many, evidence, group)
+            many = step_tempering(many, evidence, group, count)
         for name in ("weights", "exponents", "precision"):
             np.testing.assert_allclose(getattr(few, name), getattr(many, name), rtol=1e-10)
     assert few.find_fault() is None

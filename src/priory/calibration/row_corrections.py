@@ -176,14 +176,15 @@ def subtract_best(values: Array) -> Array:
     return np.maximum(values - best, MIN_RELATIVE_LOG_LIKELIHOOD)
 
 
-def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int) -> Tempering:
+def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int, count: float = 1.0) -> Tempering:
     """The tempering after one more row, judged by a model that has not learned it: one damped Fisher step.
 
     What a row says about the weights and exponents is added to the precision of the belief, and the step is the slope
-    of the row's log loss divided by it: the more rows a belief rests on, the less one of them moves it.
+    of the row's log loss divided by it: the more rows a belief rests on, the less one of them moves it. The row occurs
+    ``count`` times.
     """
     if evidence.values.size <= MAX_VALUES_FOR_PYTHON:
-        return _step_few_values(tempering, evidence, group)
+        return _step_few_values(tempering, evidence, group, count)
     parts, size = evidence.parts, len(tempering.weights)
     weights, exponents, precision = tempering.weights.copy(), tempering.exponents.copy(), tempering.precision.copy()
     own_weights = weights[parts]
@@ -193,8 +194,8 @@ def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int) -> T
     answer /= answer.sum()
     logs = -np.log(evidence.lengths) * own_weights  # the slope of a weighted value along its exponent, by the value
     expected = answer @ values
-    slope = expected - values[group]
-    spread = answer @ (values * values) - expected * expected
+    slope = count * (expected - values[group])
+    spread = count * (answer @ (values * values) - expected * expected)
     precision[parts] += spread
     precision[size + parts] += spread * logs**2
     weights[parts] = own_weights - slope / precision[parts]
@@ -207,7 +208,7 @@ def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int) -> T
     )
 
 
-def _step_few_values(tempering: Tempering, evidence: RowEvidence, group: int) -> Tempering:
+def _step_few_values(tempering: Tempering, evidence: RowEvidence, group: int, count: float) -> Tempering:
     """The same step number by number: of few numbers, quicker than with arrays."""
     weights, exponents = tempering.weights.tolist(), tempering.exponents.tolist()
     precision, size = tempering.precision.tolist(), len(weights)
@@ -222,7 +223,8 @@ def _step_few_values(tempering: Tempering, evidence: RowEvidence, group: int) ->
         column = [row[place] for row in values]
         expected = sum(p * x for p, x in zip(answer, column, strict=True)) / total
         spread = sum(p * x * x for p, x in zip(answer, column, strict=True)) / total - expected * expected
-        slope, logs = expected - column[group], -log_number(length) * weights[part]
+        spread, slope = count * spread, count * (expected - column[group])
+        logs = -log_number(length) * weights[part]
         precision[part] += spread
         precision[size + part] += spread * logs * logs
         weight = weights[part] - slope / precision[part]

@@ -13,7 +13,7 @@ near their common mean, and each is the more probable the nearer it is to zero.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -62,20 +62,6 @@ class Tempering:
     def part_weights(self, lengths: Array) -> Array:
         """(rows, parts): the weight of each part of each row."""
         return np.asarray(self.weights * lengths**-self.exponents)
-
-    def update_belief(self, terms: EvidenceTerms, group: Array, weight: Array) -> Tempering:
-        """The belief after rows judged by a model that had not learned them: a Laplace approximation."""
-        evidence = PartEvidence.of(terms, group, weight)
-        mean = np.concatenate([self.weights, self.exponents])
-
-        def penalty(theta: Array) -> tuple[float, Array]:
-            away = theta - mean
-            return float(0.5 * (self.precision * away) @ away), self.precision * away
-
-        theta = evidence.minimise(penalty, mean)
-        parts = len(self.weights)
-        precision = self.precision + evidence.information(theta)
-        return replace(self, weights=theta[:parts], exponents=theta[parts:], precision=precision)
 
 
 def fit_tempering(
