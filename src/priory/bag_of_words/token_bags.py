@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words import tokenizer as reading
 from priory.bag_of_words.documents import (
@@ -131,14 +130,17 @@ class TokenBags:
             place[shown[order]] = np.arange(len(shown))
             arena, ends = reading.take_tokens(arena, ends, order)
             bags = replace(self, arena=arena, ends=ends, ids=place[self.ids])
-        rows = scipy.sparse.csr_array(
-            (bags.occurrences, bags.ids, bags.indptr), shape=(len(bags), bags.ids.max(initial=0) + 1)
-        )
-        if not rows.has_sorted_indices:
-            rows = rows.copy()
-            rows.sort_indices()
         pairs = None if self.pairs is None else self.pairs.drop_absent_tokens()
-        return replace(bags, ids=rows.indices.astype(np.int64), occurrences=rows.data, pairs=pairs)
+        return replace(bags._sort_entries(), pairs=pairs)
+
+    def _sort_entries(self) -> TokenBags:
+        """The same documents, the tokens of each sorted."""
+        document = np.repeat(np.arange(len(self)), np.diff(self.indptr))
+        keys = document * (self.ids.max(initial=0) + 1) + self.ids
+        if (keys[1:] > keys[:-1]).all():
+            return self
+        order = np.argsort(keys)
+        return replace(self, ids=self.ids[order], occurrences=self.occurrences[order])
 
     def place_tokens(self, place: Array) -> tuple[Array, Array, Array]:
         """Sparse rows ``(indptr, columns, occurrences)``, given the column of each token; negative to leave it out."""
@@ -150,13 +152,11 @@ class TokenBags:
 
     def count_by_class(self, group: Array, groups: int, weight: Array | None, binary: bool, tokens: int) -> Array:
         """(tokens, classes): the occurrences of each token in the documents of each class, or the documents."""
+        sizes = np.diff(self.indptr)
         values = np.ones(len(self.ids)) if binary else self.occurrences
-        rows = scipy.sparse.csr_array((values, self.ids, self.indptr), shape=(len(self), tokens))
-        classes = scipy.sparse.csr_array(
-            (np.ones(len(self)) if weight is None else weight, group, np.arange(len(self) + 1)),
-            shape=(len(self), groups),
-        )
-        return np.asarray((rows.T @ classes).toarray())
+        weighted = values if weight is None else values * np.repeat(weight, sizes)
+        cells = self.ids * groups + np.repeat(group, sizes)
+        return np.bincount(cells, weighted, minlength=tokens * groups).reshape(tokens, groups)
 
     def hash_documents(self) -> Array:
         """(documents,): a 64-bit hash of each, the same on every machine."""
