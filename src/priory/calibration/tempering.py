@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
+from priory.calibration.quasi_newton import minimise_cost
 from priory.core.logspace import log_normalise
 from priory.core.registration import register_record
 from priory.core.typing import Array
@@ -148,16 +148,10 @@ class PartEvidence(NamedTuple):
             value, slope = cost(z * unit)
             return value, slope * unit
 
-        options = {"maxcor": 8, "maxiter": MAX_TEMPERING_STEPS} | {"ftol": 1e-12 if parts <= 3 else 1e-6}
-        found = scipy.optimize.minimize(  # type: ignore[call-overload]  # the stubs know no options of a method
-            scaled_cost,
-            start / unit,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=np.column_stack([lower / unit, upper / unit]),
-            options=options,
+        tolerance = 1e-12 if parts <= 3 else 1e-6
+        return unit * minimise_cost(
+            scaled_cost, start / unit, tolerance, MAX_TEMPERING_STEPS, lower / unit, upper / unit
         )
-        return np.asarray(found.x * unit)
 
     def information(self, theta: Array) -> Array:
         """(2 parts,): the diagonal of the Fisher information about weights and exponents."""

@@ -22,8 +22,6 @@ def _call_later(name: str) -> Callable[..., Any]:
 
 multigammaln = _call_later("multigammaln")
 ndtr = _call_later("ndtr")
-ndtri = _call_later("ndtri")
-softmax = _call_later("softmax")
 
 
 def _call_kernel(function: Callable[[Array], Array], x: ArrayLike) -> Any:
@@ -47,6 +45,17 @@ def log_factorial(counts: ArrayLike) -> Any:
     3.1781
     """
     return _call_kernel(kernel.log_factorial, counts)
+
+
+def find_normal_quantiles(shares: Array) -> Array:
+    """(shares,): where a standard normal variable is below with these probabilities.
+
+    >>> find_normal_quantiles(np.array([0.5, 0.975])).round(2).tolist()
+    [0.0, 1.96]
+    """
+    from statistics import NormalDist  # it imports much that an answer to a row can do without
+
+    return np.array([NormalDist().inv_cdf(share) for share in shares.tolist()])
 
 
 def psi(x: ArrayLike) -> Any:

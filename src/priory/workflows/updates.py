@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from priory.core.typing import Array
 from priory.errors import FileBusyError, NotLearnedError
@@ -267,7 +267,7 @@ def _read_known_rows(
     return read_labelled_rows(rows, get_model_columns(model), fill_target(model, column_options), callbacks, places)
 
 
-def _prepare_rows(model: FileModel, rows: InputRows) -> object:
+def _prepare_rows(model: FileModel, rows: InputRows) -> Any:
     """Rows in the form that takes a model the shortest time to read."""
     return rows if is_regression(model) else make_model_rows(rows)
 
