@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.calibration.quasi_newton import minimise_cost
-from priory.core.logspace import log, log_normalise, log_sum_exp, normalise
+from priory.core.logspace import log_normalise, log_sum_exp, normalise
 from priory.core.registration import register_record
 from priory.core.typing import Array
 
@@ -46,12 +46,6 @@ class MemberPool:
         with np.errstate(divide="ignore"):
             logs = np.log([self.share, 1 - self.share])
         return np.asarray(log_sum_exp(np.stack([pooled + logs[0], base + logs[1]]), axis=0))
-
-    def mix_row(self, answers: Array) -> Array:
-        """(classes,): `mix_answers` for one row, from the log probabilities (1 + members, classes)."""
-        pooled = self.exponents @ answers[1:]
-        pooled = np.exp(pooled - pooled.max())
-        return log(self.share * pooled / pooled.sum() + (1 - self.share) * np.exp(answers[0]))
 
 
 def pool_answers(answers: Array, exponents: Array) -> Array:
