@@ -33,8 +33,6 @@ from priory.workflows.model_files import (
     refresh_corrections,
 )
 from priory.workflows.regression import read_rows_with_targets
-from priory.workflows.training import train_on_rows
-from priory.workflows.training_results import TrainingOptions
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
@@ -275,6 +273,9 @@ def _prepare_rows(model: FileModel, rows: InputRows) -> Any:
 def _learn_new_model(
     file: Updated, path: PathLike, rows: FileRows, column_options: ColumnOptions, callbacks: Callbacks
 ) -> int:
+    from priory.workflows.training import train_on_rows  # the other updates start without what training needs
+    from priory.workflows.training_results import TrainingOptions
+
     reason = "no such model"
     if file.model is not None:
         reason, column_options = "it knows no rows any more", fill_target(file.model, column_options)
