@@ -13,6 +13,7 @@ OPTIONS = {
     "priory._kernel.tables": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
     "priory._kernel.sparse": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
     "priory._kernel.products": ["-O3"],
+    "priory._kernel.rows": ["-O3", "-fno-math-errno"],
     "priory._kernel.text": ["-O3"],
 }
 INCLUDED = [*glob("src/priory/_kernel/*.pxi"), *glob("src/priory/_kernel/*.h")]

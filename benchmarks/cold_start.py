@@ -29,7 +29,12 @@ COMMANDS = {
     "learn, texts": ["-m", "priory", "learn", "texts.priory", "labelled.csv"],
     "forget, texts": ["-m", "priory", "forget", "texts.priory", "labelled.csv"],
     "predict, table": ["-m", "priory", "predict", "table.priory", "row.csv"],
+    "explain, table": ["-m", "priory", "explain", "table.priory", "sender=mother", "hour=7"],
+    "learn, table": ["-m", "priory", "learn", "table.priory", "labelled_row.csv"],
+    "forget, table": ["-m", "priory", "forget", "table.priory", "labelled_row.csv"],
     "predict, plain table": ["-m", "priory", "predict", "plain.priory", "row.csv"],
+    "learn, plain table": ["-m", "priory", "learn", "plain.priory", "labelled_row.csv"],
+    "forget, plain table": ["-m", "priory", "forget", "plain.priory", "labelled_row.csv"],
     "inspect, table": ["-m", "priory", "inspect", "table.priory"],
     "priory --help": ["-m", "priory", "--help"],
     "import scikit-learn": ["-c", "import sklearn.base"],
@@ -46,6 +51,7 @@ def write_examples(folder: Path) -> None:
     (folder / "text.csv").write_text("text\nclaim your prize now\n")
     (folder / "labelled.csv").write_text("text,label\nclaim your prize now,spam\n")
     (folder / "row.csv").write_text("sender,hour,links\nmother,7,0\n")
+    (folder / "labelled_row.csv").write_text("sender,hour,links,label\nmother,7,0,normal\n")
 
 
 def time_process(arguments: list[str], folder: Path) -> tuple[float, float]:

@@ -117,6 +117,7 @@ def test_few_modules_own_each_kernel():
         ("sparse", "core/sparse_rows.py"),
         ("products", "core/exact_products.py"),
         ("gamma", "core/special_functions.py"),
+        ("rows", "calibration/row_corrections.py"),
         ("exact", "core/column_kernels.py"),
         ("exact", "core/exact_sums.py"),
         ("tables", "core/column_kernels.py"),

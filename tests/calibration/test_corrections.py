@@ -6,7 +6,15 @@ from sklearn.datasets import load_iris
 
 import priory as pr
 from priory.calibration.pooling import MemberPool, fit_pool
-from priory.calibration.tempering import Tempering, fit_tempering
+from priory.calibration.tempering import (
+    PRECISION_ABOUT_MEAN,
+    PRECISION_OF_EXPONENT,
+    PRECISION_OF_PRIOR_WEIGHT,
+    USUAL_EXPONENT,
+    WEIGHT_COST,
+    Tempering,
+    fit_tempering,
+)
 from priory.data import inbox
 from priory.errors import DataError
 from priory.models.evidence_terms import EvidenceTerms
@@ -54,31 +62,36 @@ def test_the_joint_stays_plain():
     )
 
 
-def test_tempering_learned_in_parts_is_near_that_learned_at_once():
-    y = RNG.integers(0, 3, 900)
-    values = RNG.normal(0, 1, (900, 3, 4)) + 2 * (np.arange(3) == y[:, None])[:, :, None]
-    terms, weight = EvidenceTerms(values, np.ones((900, 4))), np.ones(900)
-    once = Tempering.prior(4).update_belief(terms, y, weight)
-    streamed = Tempering.prior(4)
-    for part in np.split(np.arange(900), 9):
-        streamed = streamed.update_belief(terms[part], y[part], weight[part])
-    assert np.allclose(once.weights, streamed.weights, rtol=0.1)
-    assert not np.allclose(once.weights, 1, atol=0.1)
+@pytest.mark.parametrize("options", [{}, {"refine": False}, {"refine": False, "class_prior": "uniform"}])
+def test_a_batch_of_one_text_tempers_as_the_text_alone_does(options):
+    messages, labels = inbox()
+    texts = [message["text"] for message in messages]
+    batch, alone = (pr.TextClassifier(**options).fit(texts[:200], labels[:200]) for _ in range(2))
+    before = batch.corrections_.tempering
+    for text, label in zip(texts[200:210], labels[200:210], strict=True):
+        batch.partial_fit([text], [label])
+        alone.learn_one(text, label)
+    for name in ("weights", "exponents", "precision"):
+        found = getattr(batch.corrections_.tempering, name)
+        assert np.allclose(found, getattr(alone.corrections_.tempering, name), rtol=1e-9)
+        assert not np.array_equal(found, getattr(before, name))
 
 
 def test_the_tempering_is_where_the_slope_vanishes():
     y = RNG.integers(0, 2, 200)
     values = RNG.normal(0, 1, (200, 2, 3)) + (np.arange(2) == y[:, None])[:, :, None]
     terms = EvidenceTerms(values, np.column_stack([np.ones((200, 2)), RNG.uniform(0.1, 3, 200)]))
-    prior = Tempering.prior(3)
-    found = prior.update_belief(terms, y, np.ones(200))
+    found = fit_tempering(terms, y, np.ones(200))
 
     def cost(theta):
-        at = Tempering(theta[:3], theta[3:], prior.precision)
-        apart = theta - np.array([1, 1, 1, 0, 0, 0])
+        at = Tempering(theta[:3], theta[3:], found.precision)
+        away = theta - np.array([1, 0, 0, 0, 0, USUAL_EXPONENT])
+        precision = np.array([PRECISION_OF_PRIOR_WEIGHT, 0, 0, 1, 1, PRECISION_OF_EXPONENT])
+        about_mean = theta[1:3] - theta[1:3].mean()
         logs = at.logits(terms)
         logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
-        return 0.5 * prior.precision @ apart**2 - logs[np.arange(200), y].sum()
+        prior = precision @ away**2 + PRECISION_ABOUT_MEAN * about_mean @ about_mean
+        return 0.5 * prior + WEIGHT_COST * theta[1:3].sum() - logs[np.arange(200), y].sum()
 
     best = np.concatenate([found.weights, found.exponents])
     for direction in np.eye(6):

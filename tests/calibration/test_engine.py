@@ -20,6 +20,7 @@ from priory.models.cells import NumberCells
 from priory.models.schema import Schema
 from priory.models.table_reading import read_table
 from priory.storage import load, save
+from sparse_tables import to_csr
 
 
 def read_cells(columns, like=None):
@@ -127,7 +128,7 @@ def test_the_solver_finds_what_scikit_learn_finds_for_every_fold(n_classes, monk
     for m in range(4):
         train = fold != m
         peer = LogisticRegression(C=1.0, fit_intercept=False, max_iter=1000, tol=1e-8)
-        peer.fit(rows.csr[train], group[train])
+        peer.fit(to_csr(rows)[train], group[train])
         expected = peer.coef_[0] if n_classes == 2 else (peer.coef_ - peer.coef_.mean(axis=0)).T
         found = search.weights[:, m, 0] if n_classes == 2 else search.weights[:, m]
         found = found if n_classes == 2 else found - found.mean(axis=1, keepdims=True)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from priory._kernel import rows_reference
 from priory.calibration import row_corrections
 from priory.calibration.row_corrections import step_tempering, weigh_evidence
 from priory.calibration.tempering import Tempering
@@ -16,18 +17,19 @@ def make_evidence(rng, classes, parts):
 
 
 @pytest.mark.parametrize(("classes", "parts"), [(2, 2), (3, 4), (1, 2)])
-def test_a_step_is_the_same_by_numbers_and_by_arrays(monkeypatch, classes, parts):
+def test_a_step_is_the_same_by_the_compiled_loop_and_by_its_twin(monkeypatch, classes, parts):
     rng = np.random.default_rng(0)
-    few = many = Tempering.prior(parts)
+    compiled = readable = Tempering.prior(parts)
     for _ in range(20):
         evidence, group = make_evidence(rng, classes, parts), int(rng.integers(classes))
-        few = step_tempering(few, evidence, group)
+        count = float(rng.integers(1, 4))
+        compiled = step_tempering(compiled, evidence, group, count)
         with monkeypatch.context() as patched:
-            patched.setattr(row_corrections, "MAX_VALUES_FOR_PYTHON", 0)
-            many = step_tempering(many, evidence, group)
+            patched.setattr(row_corrections, "kernel", rows_reference)
+            readable = step_tempering(readable, evidence, group, count)
         for name in ("weights", "exponents", "precision"):
-            np.testing.assert_allclose(getattr(few, name), getattr(many, name), rtol=1e-10)
-    assert few.find_fault() is None
+            np.testing.assert_allclose(getattr(compiled, name), getattr(readable, name), rtol=1e-10)
+    assert compiled.find_fault() is None
 
 
 def test_steps_along_a_stream_come_near_the_best_weight():

@@ -7,6 +7,7 @@ import priory as pr
 from priory.data import inbox
 from priory.errors import DataError
 from priory.storage import load, save
+from sparse_tables import to_csr
 
 FILLERS = ["film", "plot", "cast", "score", "end", "scene", "light", "tone"]
 
@@ -135,7 +136,7 @@ def test_a_shift_of_all_texts_alike_is_held_back_unless_refinement_was_asked_for
 
     def measure_shift(model):
         [rows] = model._model().encode_tokens(model.corrections_.tokens, model._read_cells(model._read(texts, False)))
-        added = np.asarray(rows.csr.mean(axis=0)) @ model.corrections_.members[-1].weights[1:]
+        added = np.asarray(to_csr(rows).mean(axis=0)) @ model.corrections_.members[-1].weights[1:]
         return abs(added[1] - added[0])
 
     careful, asked = (pr.TextClassifier(refine=refine).fit(texts, labels) for refine in ("auto", True))

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import shutil
 import signal
 import struct
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import priory
+from priory.data import inbox
 from shell import GOOD, PRIORY, rows_of, write
 
 
@@ -33,31 +35,56 @@ def test_help_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-HEAVY = {"sklearn", "pandas", "matplotlib", "narwhals", "jinja2", "pyarrow.compute", "sqlite3", "priory.cli.train"}
-HEAVIER = HEAVY | {"scipy", "numpy.random"}
+HEAVY = {
+    *("sklearn", "scipy", "pandas", "matplotlib", "narwhals", "jinja2", "sqlite3"),
+    *("pyarrow.compute", "numpy.random", "priory.cli.train"),
+}
 ANSWERS = [
-    (["predict", "mail.priory", "new.csv"], "claim", HEAVIER),
-    (["predict", "inbox.priory", "inbox.csv"], "work", HEAVIER),
-    (["explain", "mail.priory", "claim your prize"], "spam", HEAVIER),
-    (["inspect", "mail.priory"], "TextClassifier", HEAVIER),
-    (["learn", "mail.priory", "mail.csv"], "6 rows learned", HEAVY),
+    (["predict", "mail.priory", "new.csv"], "claim"),
+    (["predict", "inbox.priory", "inbox.csv"], "work"),
+    (["explain", "mail.priory", "claim your prize"], "spam"),
+    (["explain", "inbox.priory", "hour=7"], "hour"),
+    (["inspect", "mail.priory"], "TextClassifier"),
+    (["learn", "mail.priory", "mail.csv"], "6 rows learned"),
+    (["forget", "mail.priory", "mail.csv"], "6 rows forgotten"),
+    (["learn", "inbox.priory", "one.csv"], "1 row learned"),
+    (["forget", "inbox.priory", "one.csv"], "1 row forgotten"),
+    *(
+        ([command, f"corrected_{kind}.priory", "one.csv"], answer)
+        for kind in ("texts", "table")
+        for command, answer in (("predict", "0."), ("learn", "1 row learned"), ("forget", "1 row forgotten"))
+    ),
 ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "answer", "heavy"), ANSWERS, ids=[" ".join(arguments) for arguments, *_ in ANSWERS]
-)
-def test_answers_and_updates_import_nothing_heavy(arguments, answer, heavy, mail, table):
+@pytest.fixture(scope="module")
+def corrected(made):
+    """A model of texts and one of a table in a folder, both with corrections."""
+    messages, labels = inbox()
+    texts = priory.TextClassifier().fit([message["text"] for message in messages], labels)
+    table = priory.NaiveBayes().fit([{name: m[name] for name in ("sender", "hour", "links")} for m in messages], labels)
+    for name, model in (("texts", texts), ("table", table)):
+        assert model.corrections_
+        priory.save(model, made / f"corrected_{name}.priory")
+    return made
+
+
+@pytest.mark.parametrize(("arguments", "answer"), ANSWERS, ids=[" ".join(arguments) for arguments, _ in ANSWERS])
+def test_answers_and_updates_import_nothing_heavy(arguments, answer, mail, table, corrected):
     code = f"""
 import os, sys
 os._exit = lambda code: sys.exit(code or str(sorted(
-    name for name in {heavy!r} & set(sys.modules) if type(sys.modules[name]).__name__ != "LateModule"
+    name for name in {HEAVY!r} & set(sys.modules) if type(sys.modules[name]).__name__ != "LateModule"
 )))
 sys.argv = ["priory", *{arguments!r}]
 import priory.cli.entry_point
 priory.cli.entry_point.entry()
 """
     write("new.csv", ["text"], [["claim your prize"]])
+    first = rows_of("inbox.csv")[0]
+    write("one.csv", first.keys(), [first.values()])
+    for name in ("corrected_texts.priory", "corrected_table.priory"):
+        shutil.copy(corrected / name, name)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert answer in done.stdout
     assert done.stderr.splitlines()[-1] == "[]"

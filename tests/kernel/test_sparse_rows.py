@@ -1,5 +1,7 @@
 """Products of sparse rows: the compiled loops and their readable twins, on any number of threads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from priory.calibration.dual_ascent import DualAscent, TokenRegression, compute_
 from priory.core import row_entries, sparse_rows
 from priory.core.row_entries import sort_entries, sum_entries_by_class
 from priory.core.sparse_rows import SparseRows, compute_log_losses, join_columns, score_column_sets
+from sparse_tables import to_csr
 
 
 def make_rows(seed, rows=40, width=12, ones=False):
@@ -18,7 +21,8 @@ def make_rows(seed, rows=40, width=12, ones=False):
     table = csr_array(random_array((rows, width), density=0.3, rng=rng, format="csr"))
     if ones:
         table.data[:] = 1
-    return SparseRows.from_csr(table)
+    dense = SparseRows.from_dense(table.toarray())
+    return replace(dense, data=None) if ones else dense
 
 
 @pytest.mark.parametrize("kernel", [sparse, sparse_reference])
@@ -28,8 +32,22 @@ def test_a_product_is_that_of_scipy(kernel, ones):
     dense = np.random.default_rng(1).normal(size=(12, 16)).astype(np.float32)
     out = np.empty((40, 16), dtype=np.float32)
     kernel.multiply_rows(rows.ends, rows.indices, rows.data, dense, out, 0, 40)
-    assert np.allclose(out, rows.csr @ dense, atol=1e-5)
+    assert np.allclose(out, to_csr(rows) @ dense, atol=1e-5)
     assert (rows.data is None) == ones
+
+
+@pytest.mark.parametrize("kernel", [sparse, sparse_reference])
+@pytest.mark.parametrize(("real", "column"), [(np.float32, np.int32), (np.float64, np.int64)])
+def test_products_of_any_width_and_the_order_of_columns_are_those_of_scipy(kernel, real, column):
+    rows, rng = make_rows(0), np.random.default_rng(1)
+    table, indices, data = to_csr(rows), rows.indices.astype(column), rows.values.astype(real)
+    left, right = (rng.normal(size=(n, 3)).astype(real) for n in (40, 12))
+    out, transposed = np.zeros((40, 3), real), np.zeros((12, 3), real)
+    kernel.add_products(rows.ends, indices, data, right, out)
+    kernel.add_transposed_products(rows.ends, indices, data, left, transposed)
+    assert np.allclose(out, table @ right, atol=1e-5)
+    assert np.allclose(transposed, table.T @ left, atol=1e-5)
+    assert np.array_equal(kernel.order_entries(indices, 12), np.argsort(indices, kind="stable"))
 
 
 @pytest.mark.parametrize("scale", [0.1, 30, 1000])
@@ -77,15 +95,17 @@ def test_scores_of_cells_are_those_of_the_twin_on_any_number_of_threads(seed, or
 def test_some_of_the_columns():
     for ones in (False, True):
         rows = make_rows(5, ones=ones)
-        assert np.array_equal(rows.take_columns(np.array([1, 4, 9])).csr.toarray(), rows.csr.toarray()[:, [1, 4, 9]])
+        assert np.array_equal(
+            to_csr(rows.take_columns(np.array([1, 4, 9]))).toarray(), to_csr(rows).toarray()[:, [1, 4, 9]]
+        )
 
 
 def test_columns_side_by_side_and_transposed():
     left, ones, right = make_rows(3), make_rows(5, ones=True), make_rows(4, width=5)
     both = join_columns([left, ones, right])
-    assert np.array_equal(both.csr.toarray(), np.hstack([part.csr.toarray() for part in (left, ones, right)]))
+    assert np.array_equal(to_csr(both).toarray(), np.hstack([to_csr(part).toarray() for part in (left, ones, right)]))
     assert join_columns([ones, ones]).data is None
-    assert np.allclose(both.transposed.csr.toarray(), both.csr.toarray().T)
+    assert np.allclose(to_csr(both.transposed).toarray(), to_csr(both).toarray().T)
 
 
 # -- dual ascent -----------------------------------------------------------------------------------------------------
@@ -138,7 +158,7 @@ def test_dual_ascent_ends_where_the_gradient_is_zero(seed, n_logits, strength):
     search = DualAscent(problem)
     search.ascend(strength, 1000, 1e-6)
     p = compute_probabilities(problem.offset + problem.rows.multiply_columns(search.weights)[:, :n_logits])
-    pull = problem.rows.csr.T @ ((problem.own_class - p) * problem.weight[:, None])
+    pull = to_csr(problem.rows).T @ ((problem.own_class - p) * problem.weight[:, None])
     held_back = pull - np.outer(problem.common, problem.common @ pull)
     assert np.allclose(strength * search.weights[:, :n_logits], held_back, atol=5e-3)
 

@@ -1,6 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
 """The loops of a regression on sparse rows. `sparse_reference` says what each means; `priory.core.sparse_rows` checks what comes in."""
 
+import numpy as np
+
 from libc.math cimport expf, fabsf, log
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
@@ -18,6 +20,14 @@ ctypedef fused Column:
 
 DEF LANE = 8  # columns that are summed in registers
 DEF MAX_LOGITS = 1024  # of one row
+
+ctypedef fused column_number:
+    int32_t
+    int64_t
+
+ctypedef fused real:
+    float
+    double
 
 
 def multiply_rows(const int64_t[::1] ends, const int32_t[::1] indices, data, const float[:, ::1] dense,
@@ -46,6 +56,41 @@ def multiply_rows(const int64_t[::1] ends, const int32_t[::1] indices, data, con
                             total[w] += row[w]
                 for w in range(LANE):
                     out[i, lane + w] = total[w]
+
+
+def add_products(const int64_t[::1] ends, const column_number[::1] indices, const real[::1] data,
+                 const real[:, ::1] dense, real[:, ::1] out):
+    cdef Py_ssize_t i, k, c
+    with nogil:
+        for i in range(out.shape[0]):
+            for k in range(ends[i], ends[i + 1]):
+                for c in range(dense.shape[1]):
+                    out[i, c] += data[k] * dense[indices[k], c]
+
+
+def add_transposed_products(const int64_t[::1] ends, const column_number[::1] indices, const real[::1] data,
+                            const real[:, ::1] dense, real[:, ::1] out):
+    cdef Py_ssize_t i, k, c
+    with nogil:
+        for i in range(dense.shape[0]):
+            for k in range(ends[i], ends[i + 1]):
+                for c in range(dense.shape[1]):
+                    out[indices[k], c] += data[k] * dense[i, c]
+
+
+def order_entries(const column_number[::1] indices, Py_ssize_t width):
+    cdef int64_t[::1] order = np.empty(indices.shape[0], dtype=np.int64)
+    cdef int64_t[::1] place = np.zeros(width + 1, dtype=np.int64)  # of the next entry of each column
+    cdef Py_ssize_t k
+    with nogil:
+        for k in range(indices.shape[0]):
+            place[indices[k] + 1] += 1
+        for k in range(width):
+            place[k + 1] += place[k]
+        for k in range(indices.shape[0]):
+            order[place[indices[k]]] = k
+            place[indices[k]] += 1
+    return np.asarray(order)
 
 
 def judge_logits(const float[:, ::1] logits, const int32_t[::1] group, const float[:, ::1] weight,

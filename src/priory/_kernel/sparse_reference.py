@@ -24,6 +24,26 @@ def multiply_rows(
         out[i] = (values * dense[indices[entries]]).sum(axis=0, dtype=np.float32)
 
 
+def add_products(ends: np.ndarray, indices: np.ndarray, data: np.ndarray, dense: np.ndarray, out: np.ndarray) -> None:
+    """Add a sparse table times ``dense`` to ``out``: a table of any width, in single or double precision."""
+    for i in range(len(out)):
+        entries = slice(ends[i], ends[i + 1])
+        out[i] += (data[entries, None] * dense[indices[entries]]).sum(axis=0)
+
+
+def add_transposed_products(
+    ends: np.ndarray, indices: np.ndarray, data: np.ndarray, dense: np.ndarray, out: np.ndarray
+) -> None:
+    """Add the transposed sparse table times ``dense`` to ``out``, as `add_products` does."""
+    row = np.repeat(np.arange(len(dense)), np.diff(ends))
+    np.add.at(out, indices, data[:, None] * dense[row])
+
+
+def order_entries(indices: np.ndarray, width: int) -> np.ndarray:
+    """The entries column by column; those of one column stay in order. Columns are below ``width``."""
+    return np.argsort(indices, kind="stable")
+
+
 def judge_logits(
     logits: np.ndarray,
     group: np.ndarray,

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, final
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words.bag_counts import BagCounts
 from priory.bag_of_words.sparse_counts import CountTable, SparseCounts
-from priory.bag_of_words.weight_tables import WeightTable, map_by_class, map_by_token, score_rows
+from priory.bag_of_words.weight_tables import WeightTable, map_by_class, map_by_token, score_entries
 from priory.core.logspace import log, log_or_zero
 from priory.core.sparse_rows import SparseRows
 from priory.core.special_functions import gammaln
@@ -51,9 +50,7 @@ class DocumentRows:
             row, ids, x = row[kept], ids[kept], x[kept]
         self.row, self.ids, self.x, self.group, self.tokens_vanish = row, ids, x, group, tokens_vanish
         self.own_class = group[self.row]
-        # (documents, tokens), sparse
-        ends = np.append(0, np.cumsum(np.bincount(self.row, minlength=len(group))))
-        self.matrix = scipy.sparse.csr_array((self.x, self.ids, ends), shape=(len(group), len(words)))
+        self.ends = np.append(0, np.cumsum(np.bincount(self.row, minlength=len(group))))
         # (entries,): tokens that no other document shows say nothing once the document is left out, and vanish from a
         # vocabulary that grows; then (documents,) each
         alone = words.counts.sum(axis=1)[self.ids] == self.x
@@ -62,6 +59,10 @@ class DocumentRows:
         self.n_vanished = self.n_alone if tokens_vanish else np.zeros(len(group))
         self.alone_length = self.sum_by_document(np.where(alone, self.x, 0.0))
         self.remaining_length = self.length - self.alone_length
+
+    def score(self, table: WeightTable) -> Array:
+        """(documents, classes): the sum of ``x table[token]`` over the tokens of each document."""
+        return score_entries(self.ends, self.ids, self.x, table)
 
     def sum_by_document(self, values: Array) -> Array:
         """(documents,): the sum of values (entries,) over the tokens of each document."""
@@ -161,7 +162,7 @@ class BernoulliBag(BagOfWords):
         own_n, seen = n[rows.group], counts[rows.ids, rows.own_class]  # (documents,), (entries,)
         # Present tokens: as in the full record, corrected in the own class, less the tokens that vanish.
         present = map_by_class(counts, lambda count, n: np.log(count + a) - np.log(n - count + a), n)
-        scores = score_rows(rows.matrix, present)
+        scores = rows.score(present)
         rows.add_to_own_class(scores, rows.sum_by_document(np.log(seen - rows.x + a) - np.log(seen + a)))
         gone = np.log(a) - rows.replace_own_class(np.log(n + a), np.log(own_n - 1 + a))
         scores -= rows.n_alone[:, None] * gone
@@ -214,8 +215,7 @@ class ComplementBag(BagOfWords):
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         counts, a = words.counts, self.alpha
         whole = counts.sum(axis=1)
-        log_others = map_by_token(counts, lambda count, whole: np.log(whole - count + a), whole)
-        scores = -score_rows(rows.matrix, log_others)
+        scores = -rows.score(map_by_token(counts, lambda count, whole: np.log(whole - count + a), whole))
         # The complements of other classes lose the document; the complement of its own class never had it.
         for c in range(counts.shape[1]):
             complement = (whole + a)[rows.ids] - counts[rows.ids, np.full(len(rows.ids), c)]  # (entries,)
@@ -250,7 +250,7 @@ def log_dirichlet_evidence(counts: CountTable, alphas: Array) -> Array:
 
 def _score_own_tokens_left_out(alpha: float, words: BagCounts, rows: DocumentRows) -> Array:
     """(documents, classes): ``Σ x log(count + alpha)`` over the tokens that stay, without the document's own counts."""
-    scores = score_rows(rows.matrix, map_by_class(words.counts, lambda count: np.log(count + alpha)))
+    scores = rows.score(map_by_class(words.counts, lambda count: np.log(count + alpha)))
     # In the own class the counts are smaller by x; tokens that vanish have only alpha left, in every class.
     seen = words.counts[rows.ids, rows.own_class]
     rows.add_to_own_class(scores, rows.sum_by_document(rows.x * (np.log(seen - rows.x + alpha) - np.log(seen + alpha))))

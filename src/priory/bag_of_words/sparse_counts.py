@@ -8,10 +8,9 @@ and index alike; the functions of this module are what is done differently.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
-import scipy
 
 from priory.core.machine import total_memory_bytes
 from priory.core.registration import register_record
@@ -36,7 +35,7 @@ TABLES_IN_MEMORY = 3  # at once, of tokens and classes: the counts, the weights,
 class SparseCounts(Statistics):
     """The counts above zero, token by token.
 
-    >>> counts = SparseCounts.from_csr(scipy.sparse.csr_array(np.array([[0.0, 2.0], [1.0, 0.0]])))
+    >>> counts = SparseCounts.from_csr(make_csr(np.array([[0.0, 2.0], [1.0, 0.0]]), (2, 2)))
     >>> (counts + counts).sum(axis=1).tolist(), counts[np.array([0, 1]), np.array([1, 1])].tolist()
     ([4.0, 2.0], [2.0, 0.0])
     """
@@ -63,7 +62,7 @@ class SparseCounts(Statistics):
 
     def _make_csr(self) -> csr_array:
         indptr = np.append(0, self.ends)
-        return scipy.sparse.csr_array((self.values, self.classes, indptr), shape=self.shape)
+        return make_csr((self.values, self.classes, indptr), self.shape)
 
     @property
     def tokens(self) -> Array:
@@ -149,6 +148,13 @@ class SparseCounts(Statistics):
 CountTable = Array | SparseCounts  # (tokens, classes)
 
 
+def make_csr(cells: Any, shape: tuple[int, int]) -> csr_array:
+    """A sparse array for SciPy, which models of few classes do without: to import it takes longer than their answers."""
+    import scipy
+
+    return scipy.sparse.csr_array(cells, shape=shape)
+
+
 def is_kept_sparse(n_classes: int) -> bool:
     """Whether the counts of this number of classes are kept without their zeros."""
     return n_classes > MAX_DENSE_CLASSES
@@ -179,8 +185,8 @@ def count_entries_by_class(
         return sum_entries_by_class(indptr, ids, values, group, weight, shape)
     entries = np.ones(len(ids)) if values is None else values, ids, indptr
     own_classes = np.ones(n_documents) if weight is None else weight, group, np.arange(n_documents + 1)
-    rows = scipy.sparse.csr_array(entries, shape=(n_documents, n_tokens))
-    classes = scipy.sparse.csr_array(own_classes, shape=(n_documents, n_classes))
+    rows = make_csr(entries, (n_documents, n_tokens))
+    classes = make_csr(own_classes, (n_documents, n_classes))
     return SparseCounts.from_csr((rows.T @ classes).tocsr())
 
 
@@ -189,7 +195,7 @@ def spread_tokens(counts: CountTable, rows: Array, n_tokens: int) -> CountTable:
     if isinstance(counts, SparseCounts):
         place = counts.tokens
         cells = counts.values, (np.asarray(rows)[place], counts.classes)
-        return SparseCounts.from_csr(scipy.sparse.csr_array(cells, shape=(n_tokens, counts.n_classes)))
+        return SparseCounts.from_csr(make_csr(cells, (n_tokens, counts.n_classes)))
     wide = np.zeros((n_tokens, counts.shape[1]))
     wide[rows] = counts
     return wide
@@ -201,11 +207,13 @@ def move_classes(counts: CountTable, index: Array, n_classes: int) -> CountTable
         wide = np.zeros((len(counts), n_classes))
         wide[:, index[index >= 0]] = counts[:, index >= 0]
         return wide
-    matrix = counts.csr.tocoo() if isinstance(counts, SparseCounts) else scipy.sparse.coo_array(counts)
-    classes = index[matrix.col]
+    if isinstance(counts, SparseCounts):
+        tokens, classes, values = counts.tokens, index[counts.classes], counts.values
+    else:
+        tokens, classes = np.nonzero(counts)
+        classes, values = index[classes], counts[tokens, classes]
     kept = classes >= 0
-    cells = matrix.data[kept], (matrix.row[kept], classes[kept])
-    return make_count_table(scipy.sparse.csr_array(cells, shape=(len(counts), n_classes)))
+    return make_count_table(make_csr((values[kept], (tokens[kept], classes[kept])), (len(counts), n_classes)))
 
 
 def subtract_tables(total: CountTable, part: CountTable, missed: float, n: Array) -> CountTable:

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import final
 
 import numpy as np
-import scipy
 
 from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words import token_counts as counting
@@ -26,7 +25,7 @@ from priory.bag_of_words.sparse_counts import count_entries_by_class, is_kept_sp
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags, count_letters
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer
-from priory.bag_of_words.weight_tables import SparseTable, WeightTable, score_rows
+from priory.bag_of_words.weight_tables import SparseTable, WeightTable, score_entries
 from priory.core.typing import Array
 from priory.errors import DataError, StaleModelError
 
@@ -55,7 +54,7 @@ class Vocabulary(ABC):
             return self.score_texts(documents, counts, table, binary)
         indptr, ids, occurrences = self.encode(documents, counts)
         values = np.ones(len(ids)) if binary else occurrences
-        return score_rows(scipy.sparse.csr_array((values, ids, indptr), shape=(len(documents), len(table))), table)
+        return score_entries(indptr, ids, values, table)
 
     def encode(self, documents: AnyDocuments, counts: BagCounts) -> tuple[Array, Array, Array]:
         """The documents as sparse rows ``(indptr, tokens, occurrences)`` over the tokens in use."""

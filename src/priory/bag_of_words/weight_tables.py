@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 
-from priory.bag_of_words.sparse_counts import CountTable, SparseCounts, check_dense_size
+from priory.bag_of_words.sparse_counts import CountTable, SparseCounts, check_dense_size, make_csr
+from priory.core.sparse_rows import multiply_entries
 from priory.core.typing import Array
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def map_by_token(counts: CountTable, function: Callable[..., Array], by_token: A
 
 
 def _make_table(counts: SparseCounts, own: Array, by_class: Array, by_token: Array) -> SparseTable:
-    matrix = scipy.sparse.csr_array((own, counts.classes, np.append(0, counts.ends)), shape=counts.shape)
+    matrix = make_csr((own, counts.classes, np.append(0, counts.ends)), counts.shape)
     return SparseTable(matrix, by_class, by_token, np.ones(len(counts)))
 
 
@@ -99,9 +99,11 @@ def silence_tokens(table: WeightTable, counts: CountTable) -> WeightTable:
     return np.where(shown[:, None], table, 0.0)
 
 
-def score_rows(rows: csr_array, table: WeightTable) -> Array:
-    """(rows, classes): the product of sparse rows (rows, tokens) with a table (tokens, classes)."""
-    return table.multiply_rows(rows) if isinstance(table, SparseTable) else np.asarray(rows @ table)
+def score_entries(ends: Array, tokens: Array, values: Array, table: WeightTable) -> Array:
+    """(rows, classes): the product of sparse rows of tokens with a table (tokens, classes)."""
+    if not isinstance(table, SparseTable):
+        return multiply_entries(ends, tokens, values, table)
+    return table.multiply_rows(make_csr((values, tokens, ends), (len(ends) - 1, len(table))))
 
 
 def take_token_rows(table: WeightTable, tokens: Array) -> Array:

@@ -19,9 +19,10 @@ from priory.calibration.corrections import Corrections
 from priory.calibration.fitting import FitPlan, fit_corrections
 from priory.calibration.folds import RowFolds, assign_folds, assign_folds_by_content
 from priory.calibration.members import CorrectionRows
+from priory.calibration.row_corrections import step_tempering
 from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding
 from priory.calibration.tempered_centre import FitRows, weigh_texts
-from priory.calibration.tempering import Tempering, fit_tempering
+from priory.calibration.tempering import fit_tempering
 from priory.calibration.text_refinement import SHIFT_HOLD, PairChoice, refine_texts
 from priory.calibration.text_terms import collect_text_terms
 from priory.core.blas_threads import limit_blas_threads
@@ -32,6 +33,7 @@ from priory.core.typing import Array
 from priory.models.cells import Cells, take_rows
 from priory.models.evidence_terms import EvidenceTerms
 from priory.models.model_statistics import ModelStatistics
+from priory.models.open_model import RowEvidence
 
 CALIBRATION_FOLDS, FOLDS_OF_FEW_ROWS = 5, 10
 MAX_ROWS_FOR_MORE_FOLDS, MAX_PARTS_FOR_MORE_FOLDS = 500, 300
@@ -165,14 +167,23 @@ class Calibrator:
         group: Array,
         weight: Array | None,
     ) -> Corrections:
-        """Corrections whose tempering has learned from the model's answers to a batch before the model learns it."""
-        max_rows = max(1, MAX_TERMS_TO_CALIBRATE // _count_terms_per_row(model))
-        used = space_evenly(len(group), min(MAX_BATCH_ROWS_TO_TEMPER, max_rows))
-        terms = model.evidence_terms(take_rows(cells, used))
-        parts = terms.values.shape[2]
-        belief = corrections.tempering if len(corrections.tempering.weights) == parts else Tempering.prior(parts)
+        """Corrections whose tempering has learned from the model's answers to a batch before the model learns it.
+
+        It is that of the class prior and the texts; columns have members of their own, which stay as they are.
+        """
+        texts, blocks = model.take_texts()
+        tempers_columns = not corrections.members and model.n_parts > len(blocks)
+        if not blocks or tempers_columns or len(corrections.tempering.weights) != 1 + model.n_parts:
+            return corrections
+        used = space_evenly(len(group), MAX_BATCH_ROWS_TO_TEMPER)
+        terms = texts.evidence_terms(take_rows([cells[b] for b in blocks], used))
         counts = np.ones(len(used)) if weight is None else weight[used]
-        return replace(corrections, tempering=belief.update_belief(terms, group[used], counts))
+        parts, belief = np.append(0, 1 + _find_text_parts(model)), corrections.tempering
+        for values, lengths, own, count in zip(
+            terms.values, terms.lengths, group[used].tolist(), counts.tolist(), strict=True
+        ):
+            belief = step_tempering(belief, RowEvidence(parts, values, lengths), own, count)
+        return replace(corrections, tempering=belief)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class TokenRegression:
     @cached_property
     def common_parts(self) -> Array:
         """(rows,): how far each row goes in the common direction."""
-        return np.asarray(self.rows.csr @ self.common)
+        return self.rows.multiply_columns(self.common[:, None])[:, 0]
 
     @cached_property
     def own_class(self) -> Array:
@@ -88,7 +88,7 @@ class DualAscent:
         learned[self.problem.learned, 0] = self.problem.weight[self.problem.learned]
         self.answers, self.strength = np.ascontiguousarray(answers, dtype=np.float32), strength
         pull = (self.problem.own_class - self.answers) * (learned / np.float32(strength))
-        self.sums[:, : self.problem.n_logits] = self.problem.rows.csr.T @ pull
+        self.sums[:, : self.problem.n_logits] = self.problem.rows.multiply_transposed(pull)
         self.shift[: self.problem.n_logits] = self.problem.common_parts @ pull
 
     def ascend(self, strength: float, passes: int, rest: float) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from priory.calibration.corrections import Corrections
 from priory.calibration.gaussian_member import MAX_GAUSSIAN_COLUMNS, choose_gaussian
@@ -149,7 +148,7 @@ def _fit_slopes(given: FitRows, centre: Centre) -> tuple[SlopeMember, Array]:
     is_number = [column.is_number for column in encoding.columns]
     labels = np.where(is_number, -1, given.rows.codes)
     parts = [make_constant(len(given.group)), make_one_hot(labels, encoding.starts)]
-    features = join_columns([*parts, SparseRows.from_csr(scipy.sparse.csr_array(given.rows.scores.astype(np.float32)))])
+    features = join_columns([*parts, SparseRows.from_dense(given.rows.scores.astype(np.float32))])
     problem = _make_problem(given, features, to_logits(centre.text_logits))
     solution = solve_lockstep(problem, STRENGTHS, _make_penalty(features.width))
     weights = to_classes(solution.weights[:, -1])

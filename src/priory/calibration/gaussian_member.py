@@ -12,7 +12,6 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from priory.core.logspace import log_normalise
 from priory.core.registration import register_record
@@ -74,7 +73,7 @@ class ScoreGaussian:
                 factor = np.linalg.cholesky(part)
             except np.linalg.LinAlgError:
                 factor = np.diag(np.sqrt(np.abs(np.diag(part))))
-            roots.append(scipy.linalg.solve_triangular(factor, np.eye(width), lower=True))
+            roots.append(np.linalg.inv(factor))
             constants.append(-np.log(np.diag(factor)).sum())
         return cls(means, np.stack(roots), np.array(constants))
 

@@ -11,13 +11,14 @@ with what was found about the curvature: a penalty adds to it what is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from priory.calibration.quasi_newton import multiply_inverse_hessian
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows, compute_log_losses, pad_to_lane
 from priory.core.typing import Array
@@ -212,7 +213,7 @@ class LockstepSearch:
         history = [remember(*pair) for pair in self.history]
         cost, gradient = penalised(self.at, self.now)
         for _ in range(STEPS_PER_STRENGTH):
-            direction = -_multiply_inverse_hessian(gradient, history, scale, per_model, per_column)
+            direction = -multiply_inverse_hessian(gradient, history, scale, per_model, per_column)
             slope = per_model(direction * gradient)
             if -slope.sum() < CONVERGED * cost.sum():
                 break
@@ -235,23 +236,3 @@ class LockstepSearch:
             history = [*history[1 - HISTORY :], remember(*pair)]
             self.at, self.now, cost, gradient = trial, then, new_cost, new_gradient
             length = np.where(good, 1, length * 0.25).astype(np.float32)
-
-
-def _multiply_inverse_hessian(
-    gradient: Array,
-    history: list[tuple[Array, Array, Array]],
-    scale: Array,
-    per_model: Callable[[Array], Array],
-    per_column: Callable[[Array], Array],
-) -> Array:
-    """The L-BFGS direction of each model (two loops over its history, about a diagonal)."""
-    q, along = gradient, []
-    for step, change, inverse in reversed(history):
-        a = inverse * per_model(step * q)
-        q = q - per_column(a) * change
-        along.append(a)
-    q = q * scale
-    for (step, change, inverse), a in zip(history, reversed(along), strict=True):
-        b = inverse * per_model(change * q)
-        q = q + per_column(a - b) * step
-    return q

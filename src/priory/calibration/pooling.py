@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
-from priory.core.logspace import log, log_normalise, log_sum_exp
+from priory.calibration.quasi_newton import minimise_cost
+from priory.core.logspace import log_normalise, log_sum_exp, normalise
 from priory.core.registration import register_record
-from priory.core.special_functions import softmax
 from priory.core.typing import Array
 
 EXPONENT_PRECISION = 0.1  # of the logarithms of exponents about equal ones
 MIN_EXPONENT = 1e-3  # members with less are left out
+MAX_EXPONENT_STEPS, TOLERANCE = 200, 1e-9
 MAX_SHARE_STEPS = 200
 PRIOR_ROWS = 0.1  # what the base rate and the others start with
 NATS_TO_BELIEVE = 5.0  # a gain over the base rate that leaves little room for chance
@@ -47,12 +47,6 @@ class MemberPool:
             logs = np.log([self.share, 1 - self.share])
         return np.asarray(log_sum_exp(np.stack([pooled + logs[0], base + logs[1]]), axis=0))
 
-    def mix_row(self, answers: Array) -> Array:
-        """(classes,): `mix_answers` for one row, from the log probabilities (1 + members, classes)."""
-        pooled = self.exponents @ answers[1:]
-        pooled = np.exp(pooled - pooled.max())
-        return log(self.share * pooled / pooled.sum() + (1 - self.share) * np.exp(answers[0]))
-
 
 def pool_answers(answers: Array, exponents: Array) -> Array:
     """(rows, classes): the geometric mean of members' log probabilities (members, rows, classes)."""
@@ -78,7 +72,7 @@ def _fit_exponents(answers: Array, group: Array, weight: Array) -> Array:
     rows = np.arange(len(group))
 
     def cost(log_exponents: Array) -> tuple[float, Array]:
-        exponents = softmax(log_exponents)
+        exponents = normalise(log_exponents)
         pooled = pool_answers(answers, exponents)
         wrong = np.exp(pooled)
         wrong[rows, group] -= 1
@@ -86,8 +80,7 @@ def _fit_exponents(answers: Array, group: Array, weight: Array) -> Array:
         loss = EXPONENT_PRECISION / 2 * log_exponents @ log_exponents - weight @ pooled[rows, group]
         return float(loss), EXPONENT_PRECISION * log_exponents + exponents * (slope - exponents @ slope)
 
-    found = scipy.optimize.minimize(cost, np.zeros(len(answers)), jac=True, method="L-BFGS-B")
-    return np.asarray(softmax(found.x))
+    return normalise(minimise_cost(cost, np.zeros(len(answers)), TOLERANCE, MAX_EXPONENT_STEPS))
 
 
 def fit_share(pooled: Array, base: Array, weight: Array) -> float:

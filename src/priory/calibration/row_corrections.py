@@ -8,23 +8,21 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp
-from math import log as log_number
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from priory._kernel import rows as kernel
 from priory.calibration.corrections import Corrections
 from priory.calibration.members import BaseRateMember, GaussianMember, LinearMember, Member, SlopeMember
 from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, VALUE_BITS, ColumnCodes
 from priory.calibration.tempering import MAX_EXPONENT, MAX_WEIGHT, Tempering
 from priory.core.column_kernels import round_number_to_bits
-from priory.core.logspace import log, log_normalise_row
+from priory.core.logspace import log_normalise_row
 from priory.core.typing import Array
 from priory.models.evidence_terms import MIN_RELATIVE_LOG_LIKELIHOOD
 from priory.models.open_model import RowEvidence
-
-MAX_VALUES_FOR_PYTHON = 40  # classes x parts; arrays are quicker for more
 
 
 class RowCodes:
@@ -61,6 +59,26 @@ class RowCodes:
         return scores[place - 1] + share * (scores[place] - scores[place - 1])
 
 
+class RowMember:
+    """A regression laid out for single rows: the weights of tokens, pairs and triples, and where each begin."""
+
+    def __init__(self, member: LinearMember, start: int, n_tokens: Sequence[int]) -> None:
+        self.weights = np.ascontiguousarray(member.weights, dtype=float)
+        self.pairs, self.triples = (np.ascontiguousarray(sets) for sets in (member.pairs, member.triples))
+        starts = [start, *(start + np.cumsum(n_tokens if member.with_tokens else [])).tolist()]
+        self.text_starts, self.pair_start = starts[:-1], starts[-1]
+        self.triple_start = self.pair_start + len(member.pairs) * N_LEVELS**2
+
+    def add_tokens_and_sets(self, tokens: Sequence[Array], levels: Array, triple_levels: Array, logits: Array) -> None:
+        """Add what the tokens of texts, and the cells of pairs and triples of columns, say to logits (classes,)."""
+        for start, chosen in zip(self.text_starts, tokens, strict=False):
+            kernel.add_weights(self.weights, chosen, start, 1 / sqrt(max(len(chosen), 1)), logits)
+        if len(self.pairs):
+            kernel.add_cells(self.weights, levels, self.pairs, N_LEVELS, self.pair_start, logits)
+        if len(self.triples):
+            kernel.add_cells(self.weights, triple_levels, self.triples, N_TRIPLE_LEVELS, self.triple_start, logits)
+
+
 class RowCorrections:
     """Corrections, laid out for single rows."""
 
@@ -70,18 +88,20 @@ class RowCorrections:
         self.starts = (1 + corrections.encoding.starts[:-1]).tolist()
         self.n_codes = corrections.encoding.n_codes
         if corrections.members:
-            self.code_weights = np.stack([self._weigh_codes(member) for member in corrections.members], axis=1)
+            # (1 + codes, members x classes)
+            self.code_weights = np.hstack([self._weigh_codes(member) for member in corrections.members])
             self.scored = [
                 (m, member)
                 for m, member in enumerate(corrections.members)
                 if isinstance(member, GaussianMember | SlopeMember)
             ]
             self.linear = [
-                (m, member)
+                (m, RowMember(member, 1 + self.n_codes, [len(known) for known in corrections.tokens]))
                 for m, member in enumerate(corrections.members)
                 if isinstance(member, LinearMember) and (member.with_tokens or len(member.pairs) + len(member.triples))
             ]
-            self.has_text = np.array([[not isinstance(m, BaseRateMember)] for m in corrections.members], dtype=float)
+            self.reads_pairs = any(len(member.pairs) for _, member in self.linear)
+            self.reads_triples = any(len(member.triples) for _, member in self.linear)
 
     def _weigh_codes(self, member: Member) -> Array:
         """(1 + codes, classes): what a member adds for every row, and for each code."""
@@ -109,47 +129,33 @@ class RowCorrections:
             return log_normalise_row(weigh_evidence(tempering, evidence))
         codes = [column.encode(cell) for column, cell in zip(self.columns, cells, strict=True)]
         features = [0, *(start + code for start, code in zip(self.starts, codes, strict=True) if code >= 0)]
-        logits = self.code_weights[features].sum(axis=0)  # (members, classes)
-        for m, member in self.linear:
-            logits[m] += self._score_tokens_and_sets(member, codes, tokens)
+        flat = np.zeros(self.code_weights.shape[1])
+        kernel.add_weights(self.code_weights, np.array(features), 0, 1.0, flat)
+        logits = flat.reshape(1 + len(pool.exponents), -1)  # (members, classes)
+        levels, triple_levels = self._find_levels(codes)
+        for m, linear in self.linear:
+            linear.add_tokens_and_sets(tokens, levels, triple_levels, logits[m])
         if self.scored:
             scores = self._find_normal_scores(cells)
             for m, scored in self.scored:
                 logits[m] += _score_numbers(scored, scores)
         if evidence is not None:
-            logits += self.has_text * weigh_evidence(tempering, evidence.take_texts())
-        answers = logits - logits.max(axis=1, keepdims=True)
-        answers -= log(np.exp(answers).sum(axis=1, keepdims=True))
-        return pool.mix_row(answers)
+            logits[1:] += weigh_evidence(tempering, evidence.take_texts())  # the base rate reads no texts
+        kernel.mix_members(logits, pool.exponents, pool.share, answer := np.empty(logits.shape[1]))
+        return answer
 
-    def _score_tokens_and_sets(self, member: LinearMember, codes: list[int], tokens: Sequence[Array]) -> Array:
-        """(classes,): what the tokens of texts, and the cells of pairs and triples of columns, add."""
-        start, logits = 1 + self.n_codes, np.zeros(member.weights.shape[1])
-        for chosen, known in zip(tokens, self.corrections.tokens, strict=False) if member.with_tokens else ():
-            logits += member.weights[start + chosen].sum(axis=0) / np.sqrt(max(len(chosen), 1))
-            start += len(known)
-        if len(member.pairs):
-            levels = np.array([column.levels[code] for column, code in zip(self.columns, codes, strict=True)])
-            logits += member.weights[start + _find_cells(levels, member.pairs, N_LEVELS)].sum(axis=0)
-            start += len(member.pairs) * N_LEVELS**2
-        if len(member.triples):
-            levels = np.array([column.triple_levels[code] for column, code in zip(self.columns, codes, strict=True)])
-            logits += member.weights[start + _find_cells(levels, member.triples, N_TRIPLE_LEVELS)].sum(axis=0)
-        return logits
+    def _find_levels(self, codes: list[int]) -> tuple[Array, Array]:
+        """(columns,) each: the levels of a row's cells in pairs and in triples of columns, where they are read."""
+        pairs = [column.levels[code] for column, code in zip(self.columns, codes, strict=True) if self.reads_pairs]
+        triples = [
+            column.triple_levels[code] for column, code in zip(self.columns, codes, strict=True) if self.reads_triples
+        ]
+        return np.array(pairs, dtype=np.int64), np.array(triples, dtype=np.int64)
 
     def _find_normal_scores(self, cells: Sequence[Any]) -> Array:
         """(numbers,): the numbers of a row as normal scores."""
         numbers = ((column, cell) for column, cell in zip(self.columns, cells, strict=True) if column.is_number)
         return np.array([column.normal_score(cell) for column, cell in numbers])
-
-
-def _find_cells(levels: Array, sets: Array, n_levels: int) -> Array:
-    """The number of the cell of each set of columns, as `encode_cells` has them; none where a label is new."""
-    own = levels[sets]  # (sets, columns of a set)
-    cells = np.arange(len(sets))
-    for column in own.T:
-        cells = cells * n_levels + column
-    return np.asarray(cells[(own >= 0).all(axis=1)])
 
 
 def _score_numbers(member: GaussianMember | SlopeMember, scores: Array) -> Array:
@@ -163,69 +169,38 @@ def _score_numbers(member: GaussianMember | SlopeMember, scores: Array) -> Array
 
 def weigh_evidence(tempering: Tempering, evidence: RowEvidence) -> Array:
     """(classes,): the evidence of each part by its weight."""
-    parts = evidence.parts
-    weights = tempering.weights[parts] * evidence.lengths ** -tempering.exponents[parts]
-    return np.asarray(subtract_best(evidence.values) @ weights)
+    logits = np.zeros(len(evidence.values))
+    kernel.weigh_parts(
+        evidence.values,
+        evidence.parts,
+        evidence.lengths,
+        tempering.weights,
+        tempering.exponents,
+        MIN_RELATIVE_LOG_LIKELIHOOD,
+        logits,
+    )
+    return logits
 
 
-def subtract_best(values: Array) -> Array:
-    """(classes, parts): each part less its value for its best class, bounded below."""
-    best = values.max(axis=0)
-    if not np.isfinite(best).all():
-        best = np.where(np.isfinite(best), best, 0.0)
-    return np.maximum(values - best, MIN_RELATIVE_LOG_LIKELIHOOD)
-
-
-def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int) -> Tempering:
+def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int, count: float = 1.0) -> Tempering:
     """The tempering after one more row, judged by a model that has not learned it: one damped Fisher step.
 
     What a row says about the weights and exponents is added to the precision of the belief, and the step is the slope
-    of the row's log loss divided by it: the more rows a belief rests on, the less one of them moves it.
+    of the row's log loss divided by it: the more rows a belief rests on, the less one of them moves it. The row occurs
+    ``count`` times.
     """
-    if evidence.values.size <= MAX_VALUES_FOR_PYTHON:
-        return _step_few_values(tempering, evidence, group)
-    parts, size = evidence.parts, len(tempering.weights)
-    weights, exponents, precision = tempering.weights.copy(), tempering.exponents.copy(), tempering.precision.copy()
-    own_weights = weights[parts]
-    values = subtract_best(evidence.values) * evidence.lengths ** -exponents[parts]  # (classes, parts)
-    logits = values @ own_weights
-    answer = np.exp(logits - logits.max())
-    answer /= answer.sum()
-    logs = -np.log(evidence.lengths) * own_weights  # the slope of a weighted value along its exponent, by the value
-    expected = answer @ values
-    slope = expected - values[group]
-    spread = answer @ (values * values) - expected * expected
-    precision[parts] += spread
-    precision[size + parts] += spread * logs**2
-    weights[parts] = own_weights - slope / precision[parts]
-    exponents[parts] -= slope * logs / precision[size + parts]
-    weights[1:] = np.maximum(weights[1:], 0.0)  # the class prior alone may have any weight
-    return Tempering(
-        np.minimum(np.maximum(weights, -MAX_WEIGHT), MAX_WEIGHT),
-        np.minimum(np.maximum(exponents, -MAX_EXPONENT), MAX_EXPONENT),
-        precision,
+    stepped = Tempering(tempering.weights.copy(), tempering.exponents.copy(), tempering.precision.copy())
+    kernel.step_parts(
+        evidence.values,
+        evidence.parts,
+        evidence.lengths,
+        group,
+        count,
+        MIN_RELATIVE_LOG_LIKELIHOOD,
+        MAX_WEIGHT,
+        MAX_EXPONENT,
+        stepped.weights,
+        stepped.exponents,
+        stepped.precision,
     )
-
-
-def _step_few_values(tempering: Tempering, evidence: RowEvidence, group: int) -> Tempering:
-    """The same step number by number: of few numbers, quicker than with arrays."""
-    weights, exponents = tempering.weights.tolist(), tempering.exponents.tolist()
-    precision, size = tempering.precision.tolist(), len(weights)
-    parts, lengths = evidence.parts.tolist(), evidence.lengths.tolist()
-    shrink = [length ** -exponents[part] for part, length in zip(parts, lengths, strict=True)]
-    values = [[x * s for x, s in zip(row, shrink, strict=True)] for row in subtract_best(evidence.values).tolist()]
-    logits = [sum(weights[part] * x for part, x in zip(parts, row, strict=True)) for row in values]
-    top = max(logits)
-    answer = [exp(logit - top) for logit in logits]
-    total = sum(answer)
-    for place, (part, length) in enumerate(zip(parts, lengths, strict=True)):
-        column = [row[place] for row in values]
-        expected = sum(p * x for p, x in zip(answer, column, strict=True)) / total
-        spread = sum(p * x * x for p, x in zip(answer, column, strict=True)) / total - expected * expected
-        slope, logs = expected - column[group], -log_number(length) * weights[part]
-        precision[part] += spread
-        precision[size + part] += spread * logs * logs
-        weight = weights[part] - slope / precision[part]
-        weights[part] = min(max(weight, 0.0 if part else -MAX_WEIGHT), MAX_WEIGHT)
-        exponents[part] = min(max(exponents[part] - slope * logs / precision[size + part], -MAX_EXPONENT), MAX_EXPONENT)
-    return Tempering(np.array(weights), np.array(exponents), np.array(precision))
+    return stepped

@@ -17,7 +17,7 @@ import numpy as np
 from priory.core.column_kernels import round_to_bits
 from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows
-from priory.core.special_functions import ndtri
+from priory.core.special_functions import find_normal_quantiles
 from priory.core.statistics import is_increasing
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
@@ -103,7 +103,8 @@ class ColumnCodes:
         levels = assign_bins(by_bin, MISSING_LEVEL)
         middle = np.cumsum(counts) - counts / 2
         knots = np.unique(np.linspace(0, len(values) - 1, MAX_KNOTS).astype(int)) if len(values) else np.zeros(0, int)
-        scores = ndtri(np.clip(middle[knots] / max(rows, 1), 0.5 / (rows + 1), 1 - 0.5 / (rows + 1)))
+        shares = np.clip(middle[knots] / max(rows, 1), 0.5 / (rows + 1), 1 - 0.5 / (rows + 1))
+        scores = find_normal_quantiles(shares)
         # a value that fills a bin of its own, among many others, is not like its neighbours
         spike = (np.bincount(bins, minlength=n_bins) == 1) & (len(values) > 2 * n_bins)
         blends = np.append(~(spike[:-1] | spike[1:]), False)

@@ -13,12 +13,12 @@ near their common mean, and each is the more probable the nearer it is to zero.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
+from priory.calibration.quasi_newton import minimise_cost
 from priory.core.logspace import log_normalise
 from priory.core.registration import register_record
 from priory.core.typing import Array
@@ -62,20 +62,6 @@ class Tempering:
     def part_weights(self, lengths: Array) -> Array:
         """(rows, parts): the weight of each part of each row."""
         return np.asarray(self.weights * lengths**-self.exponents)
-
-    def update_belief(self, terms: EvidenceTerms, group: Array, weight: Array) -> Tempering:
-        """The belief after rows judged by a model that had not learned them: a Laplace approximation."""
-        evidence = PartEvidence.of(terms, group, weight)
-        mean = np.concatenate([self.weights, self.exponents])
-
-        def penalty(theta: Array) -> tuple[float, Array]:
-            away = theta - mean
-            return float(0.5 * (self.precision * away) @ away), self.precision * away
-
-        theta = evidence.minimise(penalty, mean)
-        parts = len(self.weights)
-        precision = self.precision + evidence.information(theta)
-        return replace(self, weights=theta[:parts], exponents=theta[parts:], precision=precision)
 
 
 def fit_tempering(
@@ -162,16 +148,10 @@ class PartEvidence(NamedTuple):
             value, slope = cost(z * unit)
             return value, slope * unit
 
-        options = {"maxcor": 8, "maxiter": MAX_TEMPERING_STEPS} | {"ftol": 1e-12 if parts <= 3 else 1e-6}
-        found = scipy.optimize.minimize(  # type: ignore[call-overload]  # the stubs know no options of a method
-            scaled_cost,
-            start / unit,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=np.column_stack([lower / unit, upper / unit]),
-            options=options,
+        tolerance = 1e-12 if parts <= 3 else 1e-6
+        return unit * minimise_cost(
+            scaled_cost, start / unit, tolerance, MAX_TEMPERING_STEPS, lower / unit, upper / unit
         )
-        return np.asarray(found.x * unit)
 
     def information(self, theta: Array) -> Array:
         """(2 parts,): the diagonal of the Fisher information about weights and exponents."""

@@ -224,7 +224,7 @@ class RefinedTexts:
 
 def find_common_direction(rows: SparseRows, weight: Array, hold: float) -> Array:
     """(features,): the direction of the mean text, so long that it divides the prior variance along it by ``hold``."""
-    mean: Array = rows.csr.T @ weight.astype(np.float32)
+    mean = rows.multiply_transposed(weight[:, None])[:, 0]
     return np.asarray(mean * (np.sqrt(1 - 1 / hold) / max(float(np.linalg.norm(mean)), TINY)), dtype=np.float32)
 
 

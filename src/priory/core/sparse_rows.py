@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from priory._kernel import sparse as kernel
 from priory.core.row_entries import sum_entries, sum_entries_by_class, take_entries
 from priory.core.sharding import N_THREADS, map_threads
 from priory.core.typing import Array
-
-if TYPE_CHECKING:
-    import scipy
 
 LANE = 8  # the width of a dense table is a multiple of this
 MAX_LOGITS = 1024  # of one row, in dual ascent
@@ -45,27 +41,23 @@ class SparseRows:
     width: int
 
     @classmethod
-    def from_csr(cls, x: scipy.sparse.csr_array) -> SparseRows:
-        ones = bool((x.data == 1).all())
-        data = None if ones else np.ascontiguousarray(x.data, dtype=np.float32)
-        return cls(x.indptr.astype(np.int64), x.indices.astype(np.int32), data, x.shape[1])
+    def from_dense(cls, table: Array) -> SparseRows:
+        """The entries of a table that are not zero."""
+        row, column = np.nonzero(table)
+        ends = np.append(0, np.cumsum(np.bincount(row, minlength=len(table))))
+        return cls(ends, column.astype(np.int32), table[row, column].astype(np.float32), table.shape[1])
 
     @property
     def n_rows(self) -> int:
         return len(self.ends) - 1
 
     @cached_property
-    def csr(self) -> scipy.sparse.csr_array:
-        """The same rows for SciPy, which an answer to a row can do without."""
-        import scipy
-
-        data = np.ones(len(self.indices), np.float32) if self.data is None else self.data
-        return scipy.sparse.csr_array((data, self.indices, self.ends), shape=(self.n_rows, self.width))
-
-    @cached_property
     def transposed(self) -> SparseRows:
         """The columns as rows."""
-        return SparseRows.from_csr(self.csr.T.tocsr())
+        order = kernel.order_entries(self.indices, self.width)
+        row = np.repeat(np.arange(self.n_rows, dtype=np.int32), np.diff(self.ends))
+        ends = np.append(0, np.cumsum(np.bincount(self.indices, minlength=self.width)))
+        return SparseRows(ends, row[order], None if self.data is None else self.data[order], self.n_rows)
 
     def take_columns(self, columns: Array) -> SparseRows:
         """Some of the columns, which are given in increasing order."""
@@ -95,7 +87,7 @@ class SparseRows:
     def multiply_columns(self, dense: Array) -> Array:
         """`multiply` with a table of any width."""
         if dense.shape[1] == 1:
-            return np.asarray(self.csr @ dense)
+            return multiply_entries(self.ends, self.indices, self.values, np.asarray(dense, np.float32))
         wide = np.zeros((len(dense), pad_to_lane(dense.shape[1])), dtype=np.float32)
         wide[:, : dense.shape[1]] = dense
         return self.multiply(wide)[:, : dense.shape[1]]
@@ -111,6 +103,14 @@ class SparseRows:
             kernel.multiply_rows(self.ends, self.indices, self.data, table, out, *span)
 
         list(map_threads(multiply_span, self._split_rows(table.shape[1])))
+        return out
+
+    def multiply_transposed(self, dense: Array) -> Array:
+        """(columns, width of ``dense``): the product of the transposed rows and a table of any width, in float32."""
+        out = np.zeros((self.width, dense.shape[1]), np.float32)
+        kernel.add_transposed_products(
+            self.ends, self.indices, self.values, np.ascontiguousarray(dense, np.float32), out
+        )
         return out
 
     def _split_rows(self, columns: int) -> list[tuple[int, int]]:
@@ -141,6 +141,13 @@ class SparseRows:
 
         list(map_threads(score_span, self._split_rows(LANE * counts.shape[1])))
         return scores, remaining
+
+
+def multiply_entries(ends: Array, indices: Array, values: Array, dense: Array) -> Array:
+    """(rows, width of ``dense``): the product of sparse rows and a table of any width, in the table's precision."""
+    out = np.zeros((len(ends) - 1, dense.shape[1]), dense.dtype)
+    kernel.add_products(ends, indices, values.astype(dense.dtype, copy=False), np.ascontiguousarray(dense), out)
+    return out
 
 
 def compute_log_losses(logits: Array, group: Array, weight: Array, n_logits: int) -> tuple[Array, Array]:

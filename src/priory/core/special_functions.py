@@ -22,8 +22,6 @@ def _call_later(name: str) -> Callable[..., Any]:
 
 multigammaln = _call_later("multigammaln")
 ndtr = _call_later("ndtr")
-ndtri = _call_later("ndtri")
-softmax = _call_later("softmax")
 
 
 def _call_kernel(function: Callable[[Array], Array], x: ArrayLike) -> Any:
@@ -41,9 +39,23 @@ def gammaln(x: ArrayLike) -> Any:
 
 
 def log_factorial(counts: ArrayLike) -> Any:
-    """log x! as records sum it: by SciPy, to the last bit, so that what was learned can be forgotten."""
-    values = np.asarray(counts, dtype=float)
-    return scipy.special.gammaln(values + 1) if values.size else values
+    """log x! of whole numbers, as records sum it: the same to the last bit, so that what was learned can be forgotten.
+
+    >>> round(float(log_factorial(4)), 4)    # log 24
+    3.1781
+    """
+    return _call_kernel(kernel.log_factorial, counts)
+
+
+def find_normal_quantiles(shares: Array) -> Array:
+    """(shares,): where a standard normal variable is below with these probabilities.
+
+    >>> find_normal_quantiles(np.array([0.5, 0.975])).round(2).tolist()
+    [0.0, 1.96]
+    """
+    from statistics import NormalDist  # it imports much that an answer to a row can do without
+
+    return np.array([NormalDist().inv_cdf(share) for share in shares.tolist()])
 
 
 def psi(x: ArrayLike) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from priory.models.class_prior import log_class_prior
 RowT = TypeVar("RowT")  # a row as its model keeps it
 
 
-@dataclass(frozen=True)
-class RowEvidence:
+class RowEvidence(NamedTuple):
     """What parts of a model say about one row; part 0 is the class prior."""
 
     parts: Array  # (parts,): their numbers

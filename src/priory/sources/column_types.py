@@ -184,6 +184,27 @@ class ModelColumns:
         return Column("label", labels=cells.encode_label_column(column))
 
 
+def make_model_rows(rows: InputRows) -> list[str] | Table:
+    """Rows as a model reads them without a library for data frames."""
+    if isinstance(rows, list):
+        return rows
+    from priory.models.table import Table
+
+    columns = tuple(_make_column(column.combine_chunks()) for column in rows.columns)
+    return Table(rows.num_rows, tuple(rows.column_names), True, columns)
+
+
+def _make_column(column: pa.Array) -> Column:
+    """A column of an Arrow table of numbers and strings; one without any cell may be either."""
+    from priory.models.table import Column
+
+    if pa.types.is_floating(column.type):
+        return Column("number", numbers=arrow.unpack_column(column))
+    if column.null_count == len(column):
+        return Column("empty")
+    return Column("label", labels=cells.encode_label_column(column))
+
+
 def declare_column_families(columns: ModelColumns, column_options: ColumnOptions) -> dict[str, str]:
     """The families of the columns that have no choice of family: those of labels or texts, and those declared."""
     fixed = {"label": "categorical", "text": "text"}

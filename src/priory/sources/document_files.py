@@ -17,8 +17,6 @@ from priory.sources.byte_streams import (
     read_unpacked_blocks,
 )
 from priory.sources.chunk import MAX_CELL_BYTES, FileReader, RowChunk
-from priory.sources.mail import read_mail
-from priory.sources.mail_structure import split_mbox
 
 TEXT_COLUMN, LABEL_COLUMN, PATH_COLUMN = "text", "label", "path"
 DOCUMENTS_PER_CHUNK, CHARACTERS_PER_CHUNK = 2048, 1 << 22  # a chunk has at most about this much
@@ -83,6 +81,9 @@ class DocumentReader(FileReader):
         if len(self.files) > 1 and file.stat().st_size == 0:
             yield ""
             return
+        from priory.sources.mail import read_mail  # only messages need what it imports
+        from priory.sources.mail_structure import split_mbox
+
         blocks = read_unpacked_blocks(str(file), self.report_progress)
         first = next(blocks, b"")
         blocks = chain([first], blocks)

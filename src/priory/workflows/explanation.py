@@ -14,7 +14,7 @@ from priory.models.explanation import Ledger, Ledgers
 from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from priory.sources import FileReader, ReadOptions, RowChunk
 from priory.sources.byte_streams import format_path
-from priory.sources.column_types import InputRows, ModelColumns
+from priory.sources.column_types import InputRows, ModelColumns, make_model_rows
 from priory.sources.discovery import format_names
 from priory.workflows.callbacks import SILENT, Callbacks
 from priory.workflows.model_files import (
@@ -63,7 +63,8 @@ def explain(
         One ledger for each row: the prior, one line for each word or column, and their sum.
     """
     trained = load_classifier(model, key)
-    return trained.explain(read_file_rows(path, row_numbers, get_model_columns(trained), read, callbacks))
+    rows = read_file_rows(path, row_numbers, get_model_columns(trained), read, callbacks)
+    return trained.explain(make_model_rows(rows))
 
 
 def explain_values(
@@ -86,7 +87,7 @@ def explain_values(
         One ledger for each text, or one for the row.
     """
     trained = load_classifier(model, key)
-    return trained.explain(_read_values(values, get_model_columns(trained)))
+    return trained.explain(make_model_rows(_read_values(values, get_model_columns(trained))))
 
 
 class _GivenRow(FileReader):
