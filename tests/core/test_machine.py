@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from priory.core import machine, sharding
-from priory.core.machine import n_usable_cores, total_memory_bytes
+from priory.core.machine import find_memory_limit, n_usable_cores, total_memory_bytes
 from priory.core.sharding import choose_threads, map_threads, use_one_thread
 from priory.estimators.base import check_memory
 
@@ -38,7 +38,7 @@ def test_the_limit_of_a_container_is_the_memory_there_is(monkeypatch, tmp_path):
     for written, expected in [("1234567\n", 1234567), ("max\n", 4_096_000)]:
         (tmp_path / "memory.max").write_text(written, encoding="ascii")
         monkeypatch.setattr(machine, "CONTAINER_LIMIT", tmp_path / "memory.max")
-        assert total_memory_bytes() == expected
+        assert find_memory_limit() == expected
 
 
 def test_the_limit_of_the_process_is_the_memory_there_is(monkeypatch, tmp_path):
@@ -47,7 +47,7 @@ def test_the_limit_of_the_process_is_the_memory_there_is(monkeypatch, tmp_path):
     for soft, expected in [("54321", 54321), ("unlimited", 4_096_000)]:
         line = f"Limit  Soft Limit  Hard Limit  Units\nMax address space  {soft}  unlimited  bytes\n"
         (tmp_path / "limits").write_text(line, encoding="ascii")
-        assert total_memory_bytes() == expected
+        assert find_memory_limit() == expected
 
 
 def test_results_wait_for_as_many_tasks_as_there_are_cores(monkeypatch):

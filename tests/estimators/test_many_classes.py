@@ -60,7 +60,7 @@ def test_texts_are_answered_in_parts(monkeypatch):
 
 def test_answers_that_do_not_fit_into_memory_are_refused_in_one_line(monkeypatch):
     model = pr.NaiveBayes(calibrate=False).fit(COUNTS, LABELS)
-    monkeypatch.setattr(base, "total_memory_bytes", lambda: 2**15)
+    monkeypatch.setattr(base, "find_memory_limit", lambda: 2**15)
     with pytest.raises(ModelTooLargeError) as caught:
         model.predict_proba(COUNTS)
     assert str(caught.value) == (
@@ -71,8 +71,8 @@ def test_answers_that_do_not_fit_into_memory_are_refused_in_one_line(monkeypatch
 
 
 def test_counts_that_do_not_fit_into_memory_are_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setattr("priory.core.column_kernels.CELLS_TO_COUNT_UNCHECKED", 1000)
-    monkeypatch.setattr("priory.core.column_kernels.total_memory_bytes", lambda: 2**12)
+    monkeypatch.setattr("priory.core.column_kernels.MAX_COUNTS_UNCHECKED", 1000)
+    monkeypatch.setattr("priory.core.column_kernels.find_memory_limit", lambda: 2**12)
     numbers, group = np.arange(200.0)[:, None], np.arange(200) % 50
     with pytest.raises(ModelTooLargeError) as caught:
         pr.NaiveBayes().fit(numbers, group)

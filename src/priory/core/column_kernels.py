@@ -13,7 +13,7 @@ from priory._kernel import exact as exact_kernel
 from priory._kernel import tables as kernel
 from priory.core import sharding
 from priory.core.exact_sums import ExactSums
-from priory.core.machine import total_memory_bytes
+from priory.core.machine import find_memory_limit
 from priory.core.sharding import (
     ROWS_PER_SHARD,
     ColumnSubset,
@@ -32,7 +32,7 @@ MIN_CELLS_PER_THREAD = 1 << 16
 MAX_ROWS_PER_SUM = 1 << 26  # the kernel carries its limbs after so many rows at the latest
 MAX_DISTINCT_WEIGHTS, MAX_WEIGHT_SAMPLE = 16, 1024
 MAX_CLASSES_TO_COUNT_AS_MET = 64  # with more, a table of the values met so far takes longer to grow than to make once
-CELLS_TO_COUNT_UNCHECKED = 1 << 27  # cells x classes: counts of at most so many are not worth a look at the values
+MAX_COUNTS_UNCHECKED = 1 << 24  # values x classes: the system is not asked about less
 TABLES_OF_COUNTS = 3  # the counts, and what is computed from them at the same time
 
 
@@ -162,7 +162,7 @@ def count_values(x: Array, group: Array, weight: Array | None, groups: int, bits
         return kernel.value_counts(column, group, take_weights(weight, slice(None)), groups, bits)
 
     columns = range(x.shape[1])
-    if groups * x.size > CELLS_TO_COUNT_UNCHECKED:
+    if _find_excess_memory(x.size, groups) is not None:  # if all values differed
         check_count_memory(sum(len(np.unique(round_to_bits(x[:, j], bits))) for j in columns), groups)
     return list(map(count, columns) if len(x) < ROWS_PER_SHARD else map_threads(count, columns))
 
@@ -178,13 +178,22 @@ def _count_sorted_values(column: Array, group: Array, weight: Array | None, grou
 
 def check_count_memory(values: int, classes: int) -> None:
     """Raise an error if a count of each value of all columns in each class would not fit into memory."""
-    needed, available = TABLES_OF_COUNTS * 8 * values * classes, total_memory_bytes()
-    if available is not None and needed > available:
+    excess = _find_excess_memory(values, classes)
+    if excess is not None:
+        needed, available = excess
         raise ModelTooLargeError(
             f"counts of {values:,} different values in {classes:,} classes need about {needed / 2**30:.0f} GiB, and "
             f"this machine has {available / 2**30:.0f}; use fewer classes, round numbers, or declare a family that "
             "counts no values, such as families='gaussian'."
         )
+
+
+def _find_excess_memory(values: int, classes: int) -> tuple[int, int] | None:
+    """The memory that counts need and that there is, if they need more; None if they fit."""
+    if values * classes <= MAX_COUNTS_UNCHECKED:
+        return None
+    needed, available = TABLES_OF_COUNTS * 8 * values * classes, find_memory_limit()
+    return None if available is None or needed <= available else (needed, available)
 
 
 def round_to_bits(x: Array, bits: int) -> Array:

@@ -11,16 +11,17 @@ CONTAINER_LIMIT, PROCESS_LIMITS = Path("/sys/fs/cgroup/memory.max"), Path("/proc
 
 
 def total_memory_bytes() -> int | None:
-    """The memory that this process may use, or None if it cannot be found out; then nothing is checked against it."""
-    machine = _ask_system() or _ask_psutil()
-    return None if machine is None else min(machine, *_list_limits())
-
-
-def _ask_system() -> int | None:
+    """The size of the machine's memory, or None if it cannot be found out; then nothing is checked against it."""
     if hasattr(os, "sysconf"):  # Windows has none
         with suppress(ValueError, OSError):  # a system may not know these names
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return None
+    return _ask_psutil()
+
+
+def find_memory_limit() -> int | None:
+    """The memory that this process may use: what there is, and what the system allows; None if it is not known."""
+    machine = total_memory_bytes()
+    return None if machine is None else min(machine, *_list_limits())
 
 
 def _list_limits() -> list[int]:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from priory.core.atomic_state import copy_state, read_state, replace_state, settle_state
 from priory.core.display_table import join_html
 from priory.core.logspace import log_normalise, normalise
-from priory.core.machine import total_memory_bytes
+from priory.core.machine import find_memory_limit
 from priory.core.model_matching import check_same_columns, check_same_type
 from priory.core.optional_attribute import optional_attribute
 from priory.core.sample_weight import check_sample_weight
@@ -436,7 +436,7 @@ def check_row_counts(table: object, group: Array) -> None:
 
 def check_memory(classes: int, columns: int) -> None:
     """Raise an error if the record, about two dozen numbers for each class and column, would not fit into memory."""
-    needed, available = 24 * 8 * classes * columns, total_memory_bytes()
+    needed, available = 24 * 8 * classes * columns, find_memory_limit()
     if available is not None and needed > available:
         raise ModelTooLargeError(
             f"{classes:,} classes x {columns:,} columns need about {needed / 2**30:.0f} GiB, and this machine has "
@@ -446,7 +446,7 @@ def check_memory(classes: int, columns: int) -> None:
 
 def check_answer_memory(rows: int, classes: int) -> None:
     """Raise an error if the answers, a number for each row and class, would not fit into memory."""
-    needed, available = 8 * rows * classes, total_memory_bytes()
+    needed, available = 8 * rows * classes, find_memory_limit()
     if available is not None and needed > available:
         raise ModelTooLargeError(
             f"the answers to {rows:,} rows x {classes:,} classes need about {needed / 2**30:.0f} GiB, and this machine "
