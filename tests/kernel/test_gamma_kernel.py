@@ -33,5 +33,5 @@ def test_log_factorials_are_the_logarithms_of_factorials():
     small = np.arange(21.0)
     assert log_factorial(small).tolist() == [math.log(math.factorial(n)) for n in range(21)]
     large = np.concatenate([np.arange(21.0, 3000.0), np.logspace(4, 15, 200).round()])
-    assert np.allclose(log_factorial(large), gamma_reference.log_factorial(large), rtol=1e-15, atol=0)
+    assert np.allclose(log_factorial(large), gamma_reference.compute_log_factorials(large), rtol=1e-15, atol=0)
     assert np.isnan(log_factorial([np.nan])).all()

@@ -14,7 +14,7 @@ def log_gamma(const double[::1] x):
     return map_cells(lgamma, x)
 
 
-def log_factorial(const double[::1] x):
+def compute_log_factorials(const double[::1] x):
     return map_cells(one_log_factorial, x)
 
 

@@ -12,7 +12,7 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.special.gammaln(x))
 
 
-def log_factorial(x: np.ndarray) -> np.ndarray:
+def compute_log_factorials(x: np.ndarray) -> np.ndarray:
     """log x! of whole numbers, from nothing but the logarithm: a C library's own log Γ may differ in the last bit."""
     import scipy
 

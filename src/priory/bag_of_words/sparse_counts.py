@@ -149,7 +149,7 @@ CountTable = Array | SparseCounts  # (tokens, classes)
 
 
 def make_csr(cells: Any, shape: tuple[int, int]) -> csr_array:
-    """A sparse array for SciPy, which models of few classes do without: to import it takes longer than their answers."""
+    """A sparse array for SciPy, which is slow to import and not needed by models of few classes."""
     import scipy
 
     return scipy.sparse.csr_array(cells, shape=shape)

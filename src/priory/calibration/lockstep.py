@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priory.calibration.quasi_newton import multiply_inverse_hessian
+from priory.calibration.quasi_newton import SUFFICIENT_DECREASE, multiply_inverse_hessian
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows, compute_log_losses, pad_to_lane
 from priory.core.typing import Array
@@ -26,7 +26,6 @@ from priory.core.typing import Array
 STEPS_PER_STRENGTH = 8
 HISTORY = 6  # pairs of steps and changes of the gradient that L-BFGS remembers
 CONVERGED = 3e-4  # of the losses, that the next step would save
-SUFFICIENT_DECREASE = 1e-4
 TOLERATED_RISE = 1.001  # of the loss on rows left out, before the search for a strength ends
 
 

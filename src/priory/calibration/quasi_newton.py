@@ -8,15 +8,15 @@ import numpy as np
 
 from priory.core.typing import Array
 
-HISTORY = 8  # steps that are remembered
+MAX_KNOWN_STEPS = 8  # steps that are remembered
 SUFFICIENT_DECREASE = 1e-4  # of what the slope promises
 MAX_HALVINGS = 30
 
-Cost = Callable[[Array], tuple[float, Array]]  # the cost of variables, and its slope
+CostFunction = Callable[[Array], tuple[float, Array]]  # the cost of variables, and its slope
 
 
 def minimise_cost(
-    cost: Cost,
+    cost: CostFunction,
     start: Array,
     tolerance: float,
     max_steps: int,
@@ -43,7 +43,7 @@ def minimise_cost(
                 break
         else:
             return at
-        history = [*history[1 - HISTORY :], (trial - at, new_slope - slope)]
+        history = [*history[1 - MAX_KNOWN_STEPS :], (trial - at, new_slope - slope)]
         saved, size = value - new_value, max(abs(value), abs(new_value), 1.0)
         at, value, slope = trial, new_value, new_slope
         if saved <= tolerance * size:

@@ -44,7 +44,7 @@ def log_factorial(counts: ArrayLike) -> Any:
     >>> round(float(log_factorial(4)), 4)    # log 24
     3.1781
     """
-    return _call_kernel(kernel.log_factorial, counts)
+    return _call_kernel(kernel.compute_log_factorials, counts)
 
 
 def find_normal_quantiles(shares: Array) -> Array:

@@ -204,6 +204,8 @@ class LaplaceApproximation:
     def find_fault(self) -> str | None:
         if self.mean.ndim != 2 or self.root.shape != (self.mean.size, self.mean.size):
             return "its covariance is not that of its weights"
+        if np.triu(self.root, 1).any() or not (np.diag(self.root) > 0).all():
+            return "the root of its covariance is not triangular, or a variance is zero"
         return None
 
     @classmethod
@@ -219,8 +221,11 @@ class LaplaceApproximation:
         """Return the approximation after more rows: this Gaussian is their prior."""
         prior_root = np.asarray(dtrtri(self.root, lower=1)[0])  # its product with its transpose is the precision
         precision = prior_root @ prior_root.T
-        peak = fit_newton(examples, precision, centre=self.mean).weights
-        lower = np.linalg.cholesky(posterior_curvature(examples, peak, precision))
+        try:
+            peak = fit_newton(examples, precision, centre=self.mean).weights
+            lower = np.linalg.cholesky(posterior_curvature(examples, peak, precision))
+        except np.linalg.LinAlgError:
+            raise DataError("what was learned cannot be computed with any more; fit the model anew.") from None
         moved = float((((peak - self.mean).ravel() @ prior_root) ** 2).sum())
         shrunk = float(np.log(np.diag(prior_root)).sum() - np.log(np.diag(lower)).sum())
         evidence = examples.log_likelihood(peak) - 0.5 * moved + shrunk
