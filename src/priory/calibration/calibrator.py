@@ -1,19 +1,23 @@
 """A model corrected by its own answers to rows that it has not learned.
 
 `Calibrator.fit` asks the model without each fold (``total - fold``) about that fold, and fits `Corrections` to the
-answers: a pure function of the model and of the rows, in whatever order they come. `CalibratedModel` is a model with
-such corrections. Both are given any model that follows `CalibratableModel`.
+answers: a pure function of the model and of the rows, in whatever order they come. It is given any model that follows
+`CalibratableModel`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
 
 import numpy as np
 
-from priory.bag_of_words.token_features import TokenFeatures
+from priory.calibration.calibrated_model import (
+    CalibratableModel,
+    count_terms_per_row,
+    find_column_parts,
+    find_text_parts,
+)
 from priory.calibration.code_counts import CodeCounts
 from priory.calibration.corrections import Corrections
 from priory.calibration.fitting import FitPlan, fit_corrections
@@ -21,18 +25,14 @@ from priory.calibration.folds import RowFolds, assign_folds, assign_folds_by_con
 from priory.calibration.members import CorrectionRows
 from priory.calibration.row_corrections import step_tempering
 from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding
-from priory.calibration.tempered_centre import FitRows, weigh_texts
+from priory.calibration.tempered_centre import FitRows
 from priory.calibration.tempering import fit_tempering
 from priory.calibration.text_refinement import SHIFT_HOLD, PairChoice, refine_texts
 from priory.calibration.text_terms import collect_text_terms
 from priory.core.blas_threads import limit_blas_threads
-from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
-from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 from priory.models.cells import Cells, take_rows
-from priory.models.evidence_terms import EvidenceTerms
-from priory.models.model_statistics import ModelStatistics
 from priory.models.open_model import RowEvidence
 
 CALIBRATION_FOLDS, FOLDS_OF_FEW_ROWS = 5, 10
@@ -44,73 +44,6 @@ MAX_CLASSES_TO_REFINE = 64  # with more, a table is tempered only: weights of co
 MAX_TERMS_TO_CALIBRATE, MAX_TERMS_TO_TEMPER = 1 << 24, 1 << 21  # numbers in the evidence terms of the rows used
 MAX_SHARE_AT_ONCE = 0.1  # of all rows: so few are left out together, and little is missing
 MAX_BATCH_ROWS_TO_TEMPER = 512  # rows of a batch that the tempering learns from
-PREDICTION_CHUNK_CELLS = 1 << 20  # terms computed at a time
-
-
-class CalibratableModel(Protocol):
-    """What calibration asks of a model."""
-
-    @property
-    def classes(self) -> Array:
-        """The labels, sorted."""
-
-    @property
-    def statistics(self) -> ModelStatistics:
-        """What was learned."""
-
-    @property
-    def n_parts(self) -> int:
-        """The number of parts of the evidence, besides the class prior."""
-
-    @property
-    def can_leave_one_out(self) -> bool:
-        """Whether rows are left out one by one; otherwise a whole fold at a time."""
-
-    def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
-        """The statistics of rows, over the classes of this model."""
-
-    @property
-    def encoded_widths(self) -> Sequence[int]:
-        """The number of columns of each block that are read as codes: not of texts."""
-
-    def find_parts(self) -> list[Array]:
-        """For each block of cells which parts its columns are."""
-
-    def take_texts(self) -> tuple[Self, list[int]]:
-        """The model of the texts alone, and the blocks that they are."""
-
-    def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
-        """The distinct values of a column that were learned, and how often in each class; None if not counted."""
-
-    def log_prior(self) -> Array:
-        """log p(c), as declared."""
-
-    def estimated_log_prior(self) -> Array:
-        """log p(c), by the rows learned of each class."""
-
-    def log_joint(self, cells: Sequence[Cells]) -> Array:
-        """log p(c, x), uncorrected."""
-
-    def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
-        """log p(c, x) of rows that were learned, each from the model without it, uncorrected."""
-
-    def leave_one_out_prior(self, group: Array) -> Array:
-        """log p(c) for rows that were learned, each with one row less of its own class."""
-
-    def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
-        """What each part says about each row."""
-
-    def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
-        """What each part says about each row, from the model that has not learned the row."""
-
-    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
-        """For each text the tokens that can have a weight of their own."""
-
-    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
-        """Texts as sparse rows of these tokens."""
-
-    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
-        """The model without these rows."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +90,7 @@ class Calibrator:
     def _choose_rows(self, model: CalibratableModel, n_rows: int) -> Array:
         """The positions of the rows that corrections are fitted to: evenly spaced if there are many."""
         max_terms = MAX_TERMS_TO_TEMPER if _has_many_classes(model) else MAX_TERMS_TO_CALIBRATE
-        return space_evenly(n_rows, min(self.max_rows, max_terms // _count_terms_per_row(model)))
+        return space_evenly(n_rows, min(self.max_rows, max_terms // count_terms_per_row(model)))
 
     def update(
         self,
@@ -178,75 +111,12 @@ class Calibrator:
         used = space_evenly(len(group), MAX_BATCH_ROWS_TO_TEMPER)
         terms = texts.evidence_terms(take_rows([cells[b] for b in blocks], used))
         counts = np.ones(len(used)) if weight is None else weight[used]
-        parts, belief = np.append(0, 1 + _find_text_parts(model)), corrections.tempering
+        parts, belief = np.append(0, 1 + find_text_parts(model)), corrections.tempering
         for values, lengths, own, count in zip(
             terms.values, terms.lengths, group[used].tolist(), counts.tolist(), strict=True
         ):
             belief = step_tempering(belief, RowEvidence(parts, values, lengths), own, count)
         return replace(corrections, tempering=belief)
-
-
-@dataclass(frozen=True)
-class CalibratedModel:
-    """A model, and the corrections of its answers if there are any."""
-
-    model: CalibratableModel
-    corrections: Corrections | None
-
-    def log_probabilities(self, cells: Sequence[Cells]) -> Array:
-        """(rows, classes): log p(c | x) after all corrections.
-
-        A declared class prior takes the place of the estimated one, which is what the corrections were fitted with.
-        """
-        prior = self.model.log_prior()
-        rows, classes = len(cells[0]), len(self.model.classes)
-        step = max(1, PREDICTION_CHUNK_CELLS // _count_terms_per_row(self.model))
-        answers = np.empty((rows, classes))
-        for start in range(0, rows, step):
-            part = slice(start, start + step)
-            answers[part] = self._log_probabilities(take_rows(cells, part))
-        return log_normalise(answers + (prior - self.model.estimated_log_prior()), prior)
-
-    def _log_probabilities(self, cells: Sequence[Cells]) -> Array:
-        if self.corrections is None:
-            return self.model.evidence_terms(cells).log_joint
-        if not self.corrections.members:
-            return log_normalise(self.corrections.tempering.logits(self.model.evidence_terms(cells)))
-        return self.corrections.log_probabilities(self._make_rows(cells, self.corrections))
-
-    def _make_rows(self, cells: Sequence[Cells], corrections: Corrections) -> CorrectionRows:
-        texts, blocks = self.model.take_texts()
-        text_logits = np.zeros((len(cells[0]), len(self.model.classes)))
-        if blocks:
-            terms = texts.evidence_terms([cells[b] for b in blocks])
-            text_logits = weigh_texts(corrections.tempering, terms, _find_text_parts(self.model))
-        return corrections.make_rows(cells, text_logits, lambda: self.model.encode_tokens(corrections.tokens, cells))
-
-    def split_evidence(self, cells: Sequence[Cells]) -> EvidenceSplit:
-        """The log odds of each row as a sum: the class prior, each part by its weight, and what corrections add."""
-        terms = self.model.evidence_terms(cells)
-        prior, estimated = self.model.log_prior(), self.model.estimated_log_prior()
-        if self.corrections is None:
-            weights = np.ones(terms.lengths.shape)
-            return EvidenceSplit(weights, prior, np.zeros((len(cells[0]), len(prior))))
-        weights = self.corrections.tempering.part_weights(terms.lengths)
-        rest = self._log_probabilities(cells) - np.einsum("ncb,nb->nc", terms.values, weights)
-        shift = estimated * weights[0, 0] + (prior - estimated)
-        return EvidenceSplit(weights, shift, rest - rest.mean(axis=1, keepdims=True))
-
-
-@dataclass(frozen=True)
-class EvidenceSplit:
-    """What the lines of a ledger are made of."""
-
-    weights: Array  # (rows, 1 + parts): how much each part counts
-    prior: Array  # (classes,): the class prior as it counts
-    rest: Array  # (rows, classes): what corrections of several columns together add
-
-    @property
-    def prior_name(self) -> str:
-        """The name of the prior in a ledger: a prior whose weight is not one is not the class prior alone."""
-        return "prior" if (self.weights[:, 0] == 1.0).all() else "prior (tempered)"
 
 
 def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array, n_parts: int) -> tuple[RowFolds, Array]:
@@ -262,16 +132,12 @@ def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array, n_parts: 
 
 def _has_text_alone(model: CalibratableModel) -> bool:
     """Whether a text is all that a row is."""
-    return model.n_parts == 1 and not any(map(len, _find_column_parts(model)))
+    return model.n_parts == 1 and not any(map(len, find_column_parts(model)))
 
 
 def _has_many_classes(model: CalibratableModel) -> bool:
     """Whether a table has so many classes that only its parts are weighed."""
     return len(model.classes) > MAX_CLASSES_TO_REFINE and not _has_text_alone(model)
-
-
-def _count_terms_per_row(model: CalibratableModel) -> int:
-    return len(model.classes) * (1 + model.n_parts)
 
 
 def _fit_tempering_alone(
@@ -298,7 +164,7 @@ def _collect_rows(
     if blocks:
         documents = [cells[b] for b in blocks]
         terms = collect_text_terms(texts, documents, group, weight, fold, [*judged.tolist(), -1])
-    column_parts = np.concatenate([*_find_column_parts(model), np.zeros(0, dtype=np.int64)]).astype(np.int64)
+    column_parts = np.concatenate([*find_column_parts(model), np.zeros(0, dtype=np.int64)]).astype(np.int64)
     no_texts = np.zeros((len(group), len(model.classes)))
     features = model.choose_token_features()
     rows = CorrectionRows(
@@ -310,17 +176,5 @@ def _collect_rows(
         lambda: model.encode_tokens(features, cells),
     )
     return FitRows(
-        rows, counts, group, weight, fold, judged, terms, column_parts, _find_text_parts(model), model.n_parts
+        rows, counts, group, weight, fold, judged, terms, column_parts, find_text_parts(model), model.n_parts
     )
-
-
-def _find_column_parts(model: CalibratableModel) -> list[Array]:
-    """For each block the parts that its columns are; none for texts."""
-    texts = set(model.take_texts()[1])
-    return [parts[:0] if b in texts else parts for b, parts in enumerate(model.find_parts())]
-
-
-def _find_text_parts(model: CalibratableModel) -> Array:
-    """The parts that are texts."""
-    parts, texts = model.find_parts(), model.take_texts()[1]
-    return np.array([parts[b][0] for b in texts], dtype=np.int64)

@@ -96,13 +96,7 @@ def temper_texts(tempering: Tempering, terms: EvidenceTerms | None, given: FitRo
     """(rows, classes): the tempered evidence of texts."""
     if terms is None:
         return np.zeros((len(given.group), given.n_classes))
-    return weigh_texts(tempering, terms, given.text_parts)
-
-
-def weigh_texts(tempering: Tempering, terms: EvidenceTerms, text_parts: Array) -> Array:
-    """(rows, classes): the evidence of texts by their weights; the first part of ``terms`` is the class prior."""
-    weights = tempering.weights[1 + text_parts] * terms.lengths[:, 1:] ** -tempering.exponents[1 + text_parts]
-    return np.einsum("nct,nt->nc", terms.relative_to_best[:, :, 1:], weights)
+    return tempering.weigh_texts(terms, given.text_parts)
 
 
 def measure_importance(given: FitRows, centre: Centre) -> Array:

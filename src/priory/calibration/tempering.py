@@ -59,6 +59,11 @@ class Tempering:
         """(rows, classes): log p(c | x), up to a term that all classes of a row share."""
         return np.einsum("ncb,nb->nc", terms.relative_to_best, self.part_weights(terms.lengths))
 
+    def weigh_texts(self, terms: EvidenceTerms, text_parts: Array) -> Array:
+        """(rows, classes): the evidence of texts by their weights; the first part of ``terms`` is the class prior."""
+        weights = self.weights[1 + text_parts] * terms.lengths[:, 1:] ** -self.exponents[1 + text_parts]
+        return np.einsum("nct,nt->nc", terms.relative_to_best[:, :, 1:], weights)
+
     def part_weights(self, lengths: Array) -> Array:
         """(rows, parts): the weight of each part of each row."""
         return np.asarray(self.weights * lengths**-self.exponents)

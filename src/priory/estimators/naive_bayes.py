@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.bag_of_words.tokenizer import Tokenizer
-from priory.calibration.calibrator import Calibrator
-from priory.calibration.fitting import FitPlan
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.core.atomic_state import read_state
 from priory.core.input_guard import name_cells
@@ -41,8 +39,6 @@ from priory.models.model_statistics import (
 )
 from priory.models.naive_bayes import Model
 from priory.models.open_table import OpenTable
-from priory.models.parameter_count import ParameterCount, count_model_parameters
-from priory.models.probability_tables import ProbabilityTables, tabulate_model
 from priory.models.schema import ColumnBlock, FamiliesLike, Schema, instantiate_family
 from priory.models.table import Table
 from priory.models.table_reading import read_table
@@ -50,6 +46,10 @@ from priory.models.textbook_families import TextbookFamilies, ValuePriors
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
+
+    from priory.calibration.calibrator import Calibrator
+    from priory.models.parameter_count import ParameterCount
+    from priory.models.probability_tables import ProbabilityTables
 
 # What "auto" tries: beyond these limits it is tried only where it is asked for by name.
 ROWS_TO_CHOOSE_ALPHA = 100
@@ -254,6 +254,9 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     def _calibrator(self) -> Calibrator:
         """Corrections of all rows that the model keeps."""
+        from priory.calibration.calibrator import Calibrator  # which answers do without
+        from priory.calibration.fitting import FitPlan
+
         return Calibrator(sys.maxsize, FitPlan(refine=bool(self.refine), together=self.structure == "auto"))
 
     def _effective_alpha(self) -> float | None:
@@ -536,12 +539,16 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     @optional_attribute
     def tables_(self) -> ProbabilityTables:
         """P(class), and P(value | class) of every column, with the counts and the formula of each estimate."""
+        from priory.models.probability_tables import tabulate_model
+
         return tabulate_model(self._model())
 
     @property
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
         """The number of parameters, and how many there were without the naive assumption."""
+        from priory.models.parameter_count import count_model_parameters
+
         return count_model_parameters(self._model())
 
     @property

@@ -27,11 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.bag_of_words.tokenizer import Tokenizer
-from priory.calibration.calibrator import (
-    CalibratableModel,
-    CalibratedModel,
-    Calibrator,
-)
+from priory.calibration.calibrated_model import CalibratableModel, CalibratedModel
 from priory.calibration.corrections import Corrections
 from priory.core.atomic_state import copy_state, find_guard, read_state, replace_state, settle_state
 from priory.core.content_hash import hash_content
@@ -46,7 +42,6 @@ from priory.estimators.base import BaseClassifier, Normaliser, TableT, check_row
 from priory.estimators.labels import convert_to_numpy, encode_labels
 from priory.estimators.row_stream import RowStream, StreamCorrections
 from priory.estimators.scikit_learn import check_is_fitted
-from priory.evaluation.scores import Scores
 from priory.models.cells import Cells, take_rows
 from priory.models.model_statistics import ModelStatistics
 from priory.models.open_model import OpenModel
@@ -54,6 +49,9 @@ from priory.models.row_sample import RowSample, choose_memory, split_weights
 
 if TYPE_CHECKING:
     from sklearn.model_selection import BaseCrossValidator
+
+    from priory.calibration.calibrator import Calibrator
+    from priory.evaluation.scores import Scores
 
 MAX_JUDGED_ANSWERS = 1 << 25  # rows x classes: `evaluate` judges fewer rows of more classes
 MAX_ROWS_FOR_TEN_FOLDS = 1000  # `evaluate` judges by ten folds up to here, and by five beyond
@@ -447,7 +445,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
             return self._judge_splits(table, group, split_learned_rows(folds, group, groups, time))
         if not self.calibrate:
-            return Scores.of(self.classes_[group], self._predict_left_out(table, group), self.classes_, logs=True)
+            return self._make_scores(group, self._predict_left_out(table, group))
         sample, positions = self._sample_learned_rows(table, group, None)
         return self._judge_sample(sample, folds, positions)
 
@@ -473,8 +471,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
                 rows.append(fold[:max_rows])
                 weights.append(out.weight[:max_rows])
         judged, weight = np.concatenate(rows), np.concatenate(weights)
-        truth = self.classes_[sample.group[judged]]
-        scores = Scores.of(truth, np.concatenate(answers), self.classes_, weight, logs=True)
+        scores = self._make_scores(sample.group[judged], np.concatenate(answers), weight)
         return replace(scores, folds=folds, positions=None if positions is None else positions[judged])
 
     def _judge_splits(self, table: TableT, group: Array, splits: Iterator[tuple[Array, Array]]) -> Scores:
@@ -490,8 +487,13 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             answers.append(self._judge(part, take_rows(cells, test)))
             tested.append(test)
         rows = np.concatenate(tested)
-        scores = Scores.of(self.classes_[group[rows]], np.concatenate(answers), self.classes_, logs=True)
+        scores = self._make_scores(group[rows], np.concatenate(answers))
         return replace(scores, positions=rows, folds=len(tested) if len(tested) > 1 else None)
+
+    def _make_scores(self, group: Array, log_probabilities: Array, weight: Array | None = None) -> Scores:
+        from priory.evaluation.scores import Scores  # which answers do without
+
+        return Scores.of(self.classes_[group], log_probabilities, self.classes_, weight, logs=True)
 
     def _judge(self, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
         """log p(c | x) of rows, by the model without ``part`` and the corrections that follow from what is left."""

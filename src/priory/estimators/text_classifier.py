@@ -28,10 +28,7 @@ from priory.bag_of_words.vocabulary import (
     find_unmatched_entries,
 )
 from priory.bag_of_words.word_pairs import read_kept_bags
-from priory.calibration.calibrator import Calibrator
-from priory.calibration.fitting import FitPlan
 from priory.calibration.smoothing_search import choose_smoothing
-from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD
 from priory.core.atomic_state import read_state
 from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.display_table import DisplayTable
@@ -50,19 +47,16 @@ from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
 from priory.models.model_statistics import ModelStatistics
 from priory.models.open_texts import OpenTexts
-from priory.models.parameter_count import ParameterCount, count_text_parameters
-from priory.models.probability_tables import (
-    ProbabilityTables,
-    compute_word_probabilities,
-    tabulate_texts,
-    tabulate_words,
-)
 from priory.models.row_sample import TEXT_COLUMN_NAMES, RowSample, choose_text_memory
 from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
+
+    from priory.calibration.calibrator import Calibrator
+    from priory.models.parameter_count import ParameterCount
+    from priory.models.probability_tables import ProbabilityTables
 
 TOKEN_PARAMETERS = (  # what decides which tokens are counted
     *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "cjk", "stop_words"),
@@ -468,6 +462,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     @optional_attribute
     def tables_(self) -> ProbabilityTables:
         """P(class), and P(word | class) of the words that distinguish the classes most; see ``tabulate_words``."""
+        from priory.models.probability_tables import tabulate_texts
+
         return tabulate_texts(
             self._build_text_model(), self._records(), self.classes_, self.class_count_, self.class_prior_
         )
@@ -476,6 +472,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     @optional_attribute
     def word_probabilities_(self) -> Array:
         """P(word | class) of every class (row) and every token in use (column), in the order of ``vocabulary_``."""
+        from priory.models.probability_tables import compute_word_probabilities
+
         model, records = self._build_text_model(), self._records()
         return compute_word_probabilities(model, records, np.arange(len(self._token_counts()))).T
 
@@ -489,6 +487,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         cash  (0+1)/(2+4) = 0.1667  (1+1)/(2+4) = 0.3333
         you   (1+1)/(2+4) = 0.3333  (0+1)/(2+4) = 0.1667
         """
+        from priory.models.probability_tables import tabulate_words
+
         check_is_fitted(self)
         chosen = self.vocabulary_ if words is None else list(words)
         return tabulate_words(self._build_text_model(), self._records(), self.classes_, chosen)[0]
@@ -497,6 +497,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
         """The number of parameters, and how many there were without the naive assumption."""
+        from priory.models.parameter_count import count_text_parameters
+
         return count_text_parameters(self._build_text_model(), self._records())
 
     @property
@@ -578,6 +580,10 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         return choose_text_memory(self.memory, self.refine)
 
     def _calibrator(self) -> Calibrator:
+        from priory.calibration.calibrator import Calibrator  # which answers do without
+        from priory.calibration.fitting import FitPlan
+        from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD
+
         plan = FitPlan(refine=bool(self.refine), together=False)
         max_texts = sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE
         return Calibrator(max_texts, plan, self.pairs, NO_HOLD if self.refine is True else SHIFT_HOLD)
