@@ -80,6 +80,8 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/honesty.py
 	$(PYTHON) benchmarks/corrections_in_life.py --write
 	$(PYTHON) benchmarks/streams.py
+	$(PYTHON) benchmarks/no_cliffs.py --seconds 120 --write
+	$(PYTHON) benchmarks/cold_start.py --write
 	$(PYTHON) benchmarks/quality.py
 	$(PYTHON) benchmarks/quality_texts.py
 	$(PYTHON) benchmarks/jobs.py --write
