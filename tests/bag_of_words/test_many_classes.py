@@ -13,6 +13,7 @@ from priory.bag_of_words.sparse_counts import SparseCounts, make_dense_counts
 from priory.bag_of_words.token_counts import TokenCounts, count_tokens
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.bag_of_words.tokenizer import decode_vocabulary
+from priory.calibration import calibrator
 from priory.core.statistics import find_members
 from priory.errors import ModelTooLargeError, NotLearnedError
 from priory.estimators import self_calibrating
@@ -221,3 +222,26 @@ def test_labels_are_looked_up_whatever_their_type():
     labels = np.array(["ham", 3, None, "spam"], dtype=object)
     assert find_members(labels, np.array(["spam", "ham"], dtype=object)).tolist() == [True, False, False, True]
     assert find_members(np.array([1, 2]), np.array([2, 3])).tolist() == [False, True]
+
+
+def make_topics(n_classes, n_rows):
+    """Texts of a few words of their topic among common ones."""
+    rng = np.random.default_rng(3)
+    labels = np.arange(n_rows) % n_classes
+    words = [
+        [f"t{c}w{k}" for k in rng.integers(6, size=3)] + [f"c{k}" for k in rng.integers(50, size=5)] for c in labels
+    ]
+    return [" ".join(text) for text in words], [f"class {c}" for c in labels]
+
+
+def test_texts_of_very_many_classes_are_tempered_only(monkeypatch):
+    monkeypatch.setattr(calibrator, "MAX_CLASSES_TO_REFINE_TEXTS", 50)
+    texts, labels = make_topics(100, 3_000)
+    model = TextClassifier().fit(texts, labels)
+    assert model.corrections_.names == ("tempering",)
+    new, truth = make_topics(100, 4_000)
+    new, truth = new[3_000:], model.classes_.searchsorted(truth[3_000:])
+    losses = [-m.predict_log_proba(new)[np.arange(1_000), truth].mean() for m in (model, model.without_corrections())]
+    assert losses[0] < 0.5 * losses[1]
+    one = model.predict_proba_one(new[0])
+    np.testing.assert_allclose(list(one.values()), model.predict_proba(new[:1])[0], rtol=1e-9)

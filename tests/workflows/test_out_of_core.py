@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from priory.bag_of_words import sparse_counts
 from priory.data import inbox
 from priory.errors import DataError
 from priory.estimators.naive_bayes import NaiveBayes
@@ -46,6 +47,20 @@ def test_texts_are_counted_alike_whatever_the_chunks(sizes, threads):
     assert model.class_count_.tolist() == whole.class_count_.tolist()
     assert model.vocabulary_ == whole.vocabulary_
     np.testing.assert_array_equal(model.counts_, whole.counts_)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=4), st.integers(1, 3))
+def test_texts_of_many_classes_are_counted_alike_whatever_the_chunks(sizes, threads):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse_counts, "MAX_DENSE_CLASSES", 2)  # the third class of the inbox is one too many
+        patch.setattr(streaming, "MAX_PARTS", 3)
+        model = TextClassifier()
+        learn_batches(model, cut(TEXT, sizes), threads)
+        whole = TextClassifier().fit([row["text"] for row in ROWS], LABELS)
+        assert model.vocabulary_ == whole.vocabulary_
+        assert (model.counts_ != whole.counts_).nnz == 0
+        assert model.corrections_version_ == whole.corrections_version_
 
 
 @pytest.mark.slow

@@ -38,9 +38,10 @@ from priory.models.open_model import RowEvidence
 CALIBRATION_FOLDS, FOLDS_OF_FEW_ROWS = 5, 10
 MAX_ROWS_FOR_MORE_FOLDS, MAX_PARTS_FOR_MORE_FOLDS = 500, 300
 MIN_ROWS_TO_CALIBRATE = 50
-MAX_CLASSES_TO_CALIBRATE = 1000  # with more, each class has too few rows
+MAX_CLASSES_TO_CALIBRATE = 20_000  # with more, the answers to fifty rows are too many numbers
 MAX_ROWS_FOR_ALL_FOLDS = 5_000  # with more, one fold is enough to choose by
-MAX_CLASSES_TO_REFINE = 64  # with more, a table is tempered only: weights of codes in each class have too few rows
+# With more classes a model is tempered only: weights of codes, or of tokens, have too few rows in each class.
+MAX_CLASSES_TO_REFINE, MAX_CLASSES_TO_REFINE_TEXTS = 64, 1000
 MAX_TERMS_TO_CALIBRATE, MAX_TERMS_TO_TEMPER = 1 << 24, 1 << 21  # numbers in the evidence terms of the rows used
 MAX_SHARE_AT_ONCE = 0.1  # of all rows: so few are left out together, and little is missing
 MAX_BATCH_ROWS_TO_TEMPER = 512  # rows of a batch that the tempering learns from
@@ -78,13 +79,13 @@ class Calibrator:
         self, model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array
     ) -> Corrections:
         """Corrections fitted to rows in their canonical order."""
+        if _has_many_classes(model):
+            few = order.weight.sum() <= MAX_SHARE_AT_ONCE * model.statistics.n.sum()
+            return _fit_tempering_alone(model, cells, group, order._replace(fold=0 * order.fold) if few else order)
         if _has_text_alone(model):
             if self.plan.refine:
                 return refine_texts(model, cells, group, order, judged, self.pairs, self.hold)
             return _fit_tempering_alone(model, cells, group, order)
-        if _has_many_classes(model):
-            few = order.weight.sum() <= MAX_SHARE_AT_ONCE * model.statistics.n.sum()
-            return _fit_tempering_alone(model, cells, group, order._replace(fold=0 * order.fold) if few else order)
         return fit_corrections(_collect_rows(model, cells, group, order.weight, order.fold, judged), self.plan)
 
     def _choose_rows(self, model: CalibratableModel, n_rows: int) -> Array:
@@ -108,7 +109,8 @@ class Calibrator:
         tempers_columns = not corrections.members and model.n_parts > len(blocks)
         if not blocks or tempers_columns or len(corrections.tempering.weights) != 1 + model.n_parts:
             return corrections
-        used = space_evenly(len(group), MAX_BATCH_ROWS_TO_TEMPER)
+        max_rows = max(1, MAX_TERMS_TO_TEMPER // count_terms_per_row(model))
+        used = space_evenly(len(group), min(MAX_BATCH_ROWS_TO_TEMPER, max_rows))
         terms = texts.evidence_terms(take_rows([cells[b] for b in blocks], used))
         counts = np.ones(len(used)) if weight is None else weight[used]
         parts, belief = np.append(0, 1 + find_text_parts(model)), corrections.tempering
@@ -136,8 +138,9 @@ def _has_text_alone(model: CalibratableModel) -> bool:
 
 
 def _has_many_classes(model: CalibratableModel) -> bool:
-    """Whether a table has so many classes that only its parts are weighed."""
-    return len(model.classes) > MAX_CLASSES_TO_REFINE and not _has_text_alone(model)
+    """Whether a model has so many classes that only its parts are weighed."""
+    most = MAX_CLASSES_TO_REFINE_TEXTS if _has_text_alone(model) else MAX_CLASSES_TO_REFINE
+    return len(model.classes) > most
 
 
 def _fit_tempering_alone(

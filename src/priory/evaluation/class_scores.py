@@ -65,9 +65,9 @@ def score_classes(scores: Scores, chosen: Iterable[int]) -> list[ClassScores]:
 
 
 def find_worst_classes(scores: Scores, max_classes: int) -> list[int]:
-    """The numbers of the classes of lowest F1, the worst first; classes without rows and answers before them."""
+    """The numbers of the classes of lowest F1, the worst first; classes without rows and answers come last."""
     rows = RowsByClass.of(scores)
-    jaccard = np.divide(rows.both, rows.either, out=np.full(len(rows.both), -1.0), where=rows.either > 0)
+    jaccard = np.divide(rows.both, rows.either, out=np.full(len(rows.both), np.inf), where=rows.either > 0)
     numbers: list[int] = np.argsort(jaccard, kind="stable")[:max_classes].tolist()  # F1 rises with it
     return numbers
 

@@ -13,20 +13,22 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, TypeVar, cast, final
 
 import numpy as np
 import pyarrow as pa
 
 from priory.bag_of_words.documents import PackedDocuments
+from priory.bag_of_words.sparse_counts import is_kept_sparse
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
-from priory.bag_of_words.token_counts import TokenCounts
+from priory.bag_of_words.token_counts import TokenCounts, count_tokens
 from priory.bag_of_words.tokenizer import TokenCounter, Tokenizer
 from priory.bag_of_words.vocabulary import GrowingVocabulary
 from priory.bag_of_words.word_pairs import read_kept_bags
 from priory.core import sharding
+from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.models.cells import Cells, TextCells, take_rows
 from priory.models.row_sample import TEXT_COLUMN_NAMES, RowSample, hash_labelled_rows
@@ -40,7 +42,11 @@ if TYPE_CHECKING:
 
 DEFAULT_SAMPLE_ROWS = 5000
 MAX_SAMPLE_BYTES = 1 << 27
+MAX_PARTS = 16  # records of batches that wait to be added up
 SWITCH_INTERVAL_SECONDS = 0.0005  # how soon a thread gives way: batches pass from the reader to the workers
+
+
+StatisticsT = TypeVar("StatisticsT", bound=Statistics)
 
 
 @dataclass
@@ -110,7 +116,10 @@ class TableWorker(CountingWorker):
 
 @final
 class TextWorker(CountingWorker):
-    """Counts the tokens of documents, in one table of counts until a class appears that does not fit into it."""
+    """Counts the tokens of documents, in one table of counts until a class appears that does not fit into it.
+
+    With many classes there is no such table: each batch is a record, and records are added.
+    """
 
     def __init__(
         self, tokenizer: Tokenizer, binary: bool, max_tokens: int | None, memory: int, with_pairs: bool = False
@@ -118,6 +127,7 @@ class TextWorker(CountingWorker):
         self.tokenizer, self.binary, self.max_tokens, self.memory = tokenizer, binary, max_tokens, memory
         self.with_pairs = with_pairs  # of neighbouring words, in the sample
         self.samples: list[RowSample] = []  # of batches; added up when together they are as many as are kept
+        self.parts: list[ModelStatistics] = []  # of batches of many classes; added up when they are many
         self.counter: TokenCounter | None = None
         self.n = np.zeros(0)  # documents of each class in the counter
         self.classes = np.zeros(0, dtype=object)
@@ -125,19 +135,38 @@ class TextWorker(CountingWorker):
         super().__init__()
 
     def count(self, batch: LabelledBatch) -> None:
+        documents = cast(PackedDocuments, batch.rows)  # a model of texts is given no tables
+        if is_kept_sparse(len(batch.classes)):
+            self._count_many_classes(documents, batch)
+        else:
+            self._count_into_table(documents, batch)
+        self.classes = batch.classes
+        if self.memory:
+            self.samples.append(self._sample_texts(documents, batch))
+            if sum(map(len, self.samples[1:])) > self.memory:
+                self.samples = [_add_in_pairs(self.samples)]
+
+    def _count_into_table(self, documents: PackedDocuments, batch: LabelledBatch) -> None:
         if self.counter is None or len(batch.classes) > len(self.n):
             # twice the width, so that many classes do not take as many counters
             width = max(len(batch.classes), 2 * len(self.n) if self.counter else 0)
             self.earlier_statistics = self.collect_statistics()
             self.counter, self.n = TokenCounter(width, self.tokenizer, self.binary, self.max_tokens), np.zeros(width)
-        self.classes = batch.classes
-        documents = cast(PackedDocuments, batch.rows)  # a model of texts is given no tables
         self.counter.add(documents, batch.group, threads=1)
         self.n += np.bincount(batch.group, minlength=len(self.n))
-        if self.memory:
-            self.samples.append(self._sample_texts(documents, batch))
-            if sum(map(len, self.samples[1:])) > self.memory:
-                self.samples = [_add_samples(self.samples)]
+
+    def _count_many_classes(self, documents: PackedDocuments, batch: LabelledBatch) -> None:
+        from priory.models.model_statistics import ModelStatistics
+
+        if self.counter is not None:
+            self.earlier_statistics = self.collect_statistics()
+        classes, rank = sort_classes(batch.classes)
+        tokens = count_tokens(
+            documents, rank[batch.group], len(rank), self.tokenizer, binary=self.binary, max_tokens=self.max_tokens
+        )
+        self.parts.append(ModelStatistics(classes, tokens.n, (tokens,)))
+        if len(self.parts) > MAX_PARTS:
+            self.parts = [_add_in_pairs(self.parts)]
 
     def _sample_texts(self, documents: PackedDocuments, batch: LabelledBatch) -> RowSample:
         cells: list[Cells] = [TextCells(documents)]
@@ -156,27 +185,34 @@ class TextWorker(CountingWorker):
         return read_kept_bags(GrowingVocabulary(self.tokenizer), documents, self.with_pairs)
 
     def collect_statistics(self) -> ModelStatistics | None:
-        if self.counter is None:
+        if self.counter is not None:
+            self.parts.append(self._collect_table(self.counter))
+        if not self.parts:
             return self.earlier_statistics
+        _, rank = sort_classes(self.classes)
+        # the sample is that of all batches so far, so it belongs to one part only
+        sample = _add_in_pairs(self.samples).regroup_classes(rank, len(rank)) if self.samples else None
+        part = replace(_add_in_pairs(self.parts), sample=sample)
+        self.counter, self.parts, self.samples = None, [], []
+        return part if self.earlier_statistics is None else self.earlier_statistics + part
+
+    def _collect_table(self, counter: TokenCounter) -> ModelStatistics:
+        """The statistics of the batches that were counted into one table."""
         from priory.models.model_statistics import ModelStatistics
 
-        arena, ends, counts, missed = self.counter.result()  # counts: (tokens, classes)
+        arena, ends, counts, missed = counter.result()  # counts: (tokens, classes)
         classes, rank = sort_classes(self.classes)
         n, order = self.n[: len(rank)], np.argsort(rank)
         tokens = TokenCounts(n[order], arena, ends, np.ascontiguousarray(counts[:, order]), missed).sort_tokens()
-        # the sample is that of all batches so far, so it belongs to one part only
-        sample = _add_samples(self.samples).regroup_classes(rank, len(rank)) if self.samples else None
-        part = ModelStatistics(classes, n[order], (tokens,), sample)
-        self.counter, self.samples = None, []
-        return part if self.earlier_statistics is None else self.earlier_statistics + part
+        return ModelStatistics(classes, n[order], (tokens,))
 
 
-def _add_samples(samples: Sequence[RowSample]) -> RowSample:
-    """The sample of all batches; added in pairs, so that no row is copied often."""
-    while len(samples) > 1:
-        pairs = zip(samples[::2], samples[1::2], strict=False)
-        samples = [*(a + b for a, b in pairs), *(samples[-1:] if len(samples) % 2 else ())]
-    return samples[0]
+def _add_in_pairs(parts: Sequence[StatisticsT]) -> StatisticsT:
+    """The sum of the records of all batches; added in pairs, so that no row is copied often."""
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        parts = [*(a + b for a, b in pairs), *(parts[-1:] if len(parts) % 2 else ())]
+    return parts[0]
 
 
 def sort_classes(classes: Array) -> tuple[Array, Array]:
