@@ -46,7 +46,7 @@ MAX_PARTS = 16  # records of batches that wait to be added up
 SWITCH_INTERVAL_SECONDS = 0.0005  # how soon a thread gives way: batches pass from the reader to the workers
 
 
-StatisticsT = TypeVar("StatisticsT", bound=Statistics)
+CountedT = TypeVar("CountedT", bound=Statistics)
 
 
 @dataclass
@@ -207,7 +207,7 @@ class TextWorker(CountingWorker):
         return ModelStatistics(classes, n[order], (tokens,))
 
 
-def _add_in_pairs(parts: Sequence[StatisticsT]) -> StatisticsT:
+def _add_in_pairs(parts: Sequence[CountedT]) -> CountedT:
     """The sum of the records of all batches; added in pairs, so that no row is copied often."""
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=False)
