@@ -29,6 +29,7 @@ def make_examples() -> list[Example]:
     rng = np.random.default_rng(0)
     texts = ["win cash", "cash été now", "lunch at noon", "noon walk", "win a prize now", "walk at lunch"] * 4
     labels = ["spam", "spam", "ham", "ham", "spam", "ham"] * 4
+    words, topics = [f"w{i} w{i // 2} été" for i in range(140)], [f"topic {i % 70}" for i in range(140)]
     long = [" ".join(f"word{i}" for i in range(80)), "word1 word300"]
     table = [
         {"a": str(rng.choice(["x", "y", "z"])), "b": float(rng.normal()), "c": int(rng.poisson(3)), "d": i % 2}
@@ -74,6 +75,7 @@ def make_examples() -> list[Example]:
     fitted: list[tuple[Any, Any, Sequence[Any]]] = [
         *((pr.TextClassifier(salt=1, **options).fit(texts, labels), texts, labels) for options in text_options),
         (pr.TextClassifier(salt=1).fit(long, ["spam", "ham"]), long, ["spam", "ham"]),
+        (pr.TextClassifier(salt=1).fit(words, topics), words, topics),
         (pr.NaiveBayes().fit(table, group), table, group),
         (pr.NaiveBayes(alpha=1.0, average=True, calibrate=False).fit(table, group).decay(0.5), table, group),
         (pr.NaiveBayes(declared, estimate="map", class_prior="uniform").fit(table, group), table, group),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
-from priory.core.machine import total_memory_bytes
+from priory.core.machine import find_memory_limit
 from priory.core.registration import register_record
 from priory.core.row_entries import sum_entries_by_class
 from priory.core.statistics import Statistics, subtract_counts
@@ -252,7 +252,7 @@ def make_dense_counts(counts: CountTable) -> Array:
 
 def check_dense_size(n_tokens: int, n_classes: int) -> None:
     """Raise an error if a number for each token and class would not fit into memory."""
-    needed, available = TABLES_IN_MEMORY * 8 * n_tokens * n_classes, total_memory_bytes()
+    needed, available = TABLES_IN_MEMORY * 8 * n_tokens * n_classes, find_memory_limit()
     if available is not None and needed > available:
         raise ModelTooLargeError(
             f"tables of {n_tokens:,} tokens and {n_classes:,} classes take about {needed / 2**30:,.0f} GiB, and this "
