@@ -129,7 +129,8 @@ def _shorten_message(error: Exception) -> str:
 
 def _build_model(contents: FileContents) -> Any:
     model = ModelDecoder(contents).decode_node(contents.tree)
-    check_model(model)
+    if find_estimator(type(model)) is None:
+        raise ModelFileError(f"it holds a {type(model).__name__}, which is not a model.")
     contents.check_all_read()
     if contents.parts:
         setattr(model, NOTES_ATTRIBUTE, contents.parts)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from inspect import signature
 from reprlib import repr as shorten_repr
-from typing import Any, Protocol, get_type_hints
+from typing import Any, Protocol, cast, get_type_hints
 
 from priory.calibration.corrections import Corrections
 from priory.core.registration import EstimatorRegistration, count_columns, list_record_types
@@ -42,21 +42,51 @@ def check_model(model: Estimator) -> None:
     declared = find_estimator(type(model))
     if declared is None:
         raise ModelFileError(f"it holds a {type(model).__name__}, which is not a model.")
-    name, parameters = declared.name, model.get_params(deep=False)
+    parameters = model.get_params(deep=False)
     learned = collect_learned_attributes(model, parameters)
+    check_attributes(declared, parameters, learned)
+    check_consistency(model, declared, learned)
+
+
+def build_model(
+    declared: EstimatorRegistration, parameters: Mapping[str, object], learned: Mapping[str, object]
+) -> Estimator:
+    """The model of decoded parameters and attributes, which are checked before it is built."""
+    model: Any = declared.cls()
+    parameters = {**model.get_params(deep=False), **parameters}
+    check_attributes(declared, parameters, learned)
+    model.__setstate__({**parameters, **learned})
+    check_consistency(model, declared, learned)
+    return cast(Estimator, model)
+
+
+def check_attributes(
+    declared: EstimatorRegistration, parameters: Mapping[str, object], learned: Mapping[str, object]
+) -> None:
+    """Raise ModelFileError, with the place, for a parameter or an attribute that no such model can have."""
+    name, known = declared.name, find_parameter_types(declared.cls)
+    if unknown := sorted(parameters.keys() - known.keys()):
+        raise ModelFileError(f"{name} has no parameters {unknown}.")
     for parameter, value in parameters.items():
         _check_parameter(declared, parameter, value)
     for attribute, value in learned.items():
         _check_attribute(name, attribute, value, find_attribute_types(declared.cls))
-    is_fitted = bool(learned.keys() - UNFITTED_ATTRIBUTES)
-    for attribute in declared.required if is_fitted else ():
+    for attribute in declared.required if _is_fitted(learned) else ():
         if attribute not in learned:
             raise ModelFileError(f"{name} has no {attribute}.")
     _check_common_attributes(name, learned)
+
+
+def check_consistency(model: Estimator, declared: EstimatorRegistration, learned: Mapping[str, object]) -> None:
+    """Raise ModelFileError for a model whose checked attributes do not fit together."""
     if hasattr(model, "_check_parameters"):
         model._check_parameters()
-    if is_fitted and not _is_consistent(model, declared):
-        raise ModelFileError(f"{name}.statistics_ does not fit the columns and parameters of the model.")
+    if _is_fitted(learned) and not _is_consistent(model, declared):
+        raise ModelFileError(f"{declared.name}.statistics_ does not fit the columns and parameters of the model.")
+
+
+def _is_fitted(learned: Mapping[str, object]) -> bool:
+    return bool(learned.keys() - UNFITTED_ATTRIBUTES)
 
 
 def _check_parameter(declared: EstimatorRegistration, parameter: str, value: object) -> None:

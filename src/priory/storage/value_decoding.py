@@ -19,6 +19,7 @@ from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import ModelFileError, PrioryWarning
 from priory.storage.container import MAX_AXIS_LENGTH, FileContents
+from priory.storage.fitted_state import build_model
 from priory.storage.manifest import ARRAY_DTYPES, Json
 from priory.storage.registry import RETIRED_RECORDS, find_class
 from priory.storage.validation import list_fields
@@ -60,7 +61,7 @@ class ModelDecoder:
         if set(inside) != {"parameters", "learned"}:
             raise ModelFileError(f"{name} lacks its parameters or what it learned.")
         parts = {part: self.decode_fields(check_object(values), found) for part, values in inside.items()}
-        return build_estimator(found, parts["parameters"], parts["learned"])
+        return build_model(found, parts["parameters"], drop_retired(parts["learned"]))
 
     def decode_fields(self, inside: Mapping[str, Json], declared: Registration) -> dict[str, Any]:
         """The values of an object under the names that their fields have today."""
@@ -177,29 +178,17 @@ def build_record(declared: Registration, values: Mapping[str, Any]) -> object:
     return cls(**values)
 
 
-def build_estimator(
-    declared: EstimatorRegistration, parameters: Mapping[str, object], learned: Mapping[str, object]
-) -> object:
-    """An estimator with its parameters and what it learned."""
-    cls: Any = declared.cls
-    model = cls()
-    unknown = sorted(set(parameters) - set(model.get_params(deep=False)))
-    if unknown:
-        raise ModelFileError(f"{declared.name} has no parameters {unknown}.")
-    for attribute in learned:
-        fitted = attribute.isidentifier() and (attribute.endswith("_") or attribute.startswith("_"))
-        if not fitted or attribute.startswith("__") or callable(getattr(cls, attribute, None)):
-            raise ModelFileError(f"{declared.name} does not learn an attribute {attribute!r}.")
-    vars(model).update(parameters)
-    vars(model).update({name: value for name, value in learned.items() if value is not RETIRED})
-    if any(value is RETIRED for value in learned.values()):
-        vars(model)["stale_"] = ("tempering",)
+def drop_retired(learned: Mapping[str, object]) -> dict[str, object]:
+    """What was learned, without the corrections of an earlier version."""
+    kept = {name: value for name, value in learned.items() if value is not RETIRED}
+    if len(kept) < len(learned):
+        kept["stale_"] = ("tempering",)
         warnings.warn(
             "the corrections of an earlier version were dropped from the model; call refresh(X, y) to fit them again.",
             PrioryWarning,
             stacklevel=2,
         )
-    return model
+    return kept
 
 
 def _find_known_class(name: Json) -> Registration:
