@@ -30,7 +30,7 @@ import pandas as pd
 import datasets
 from priory import NaiveBayes, TextClassifier
 from priory.core.sharding import use_one_thread
-from priory.estimators.parts import add_parts, finish_parts, learn_part, start_parts
+from priory.learning.counting import add_parts
 
 RESULTS = Path(__file__).parent / "results" / "engines.md"
 PEERS = {"Dask": "dask-ml", "Spark": "MLlib"}
@@ -89,9 +89,9 @@ def fit_alone(kind: str, workers: int, stack: ExitStack) -> Callable[[list[str]]
             for path in paths:
                 rows = pd.read_parquet(path)
                 features = rows.drop(columns="label")
-                start = start_parts(model, list(features.columns), {})
-                parts.append(learn_part(start, features, rows["label"]))
-            return finish_parts(model, add_parts(parts))
+                counter = model.counter().with_profiles(list(features.columns), {})
+                parts.append(counter.count(features, rows["label"]))
+            return model.adopt(add_parts(parts))
 
     return run
 

@@ -20,6 +20,7 @@ FOLDERS = [
     "regression",
     "evaluation",
     "calibration",
+    "learning",
     "estimators",
     "naive_bayes",
     "plots",

@@ -30,7 +30,7 @@ def test_play_tennis():
     assert joint(model, query) == pytest.approx(example["expect"]["joint"], rel=1e-12)
     assert posterior(model, query) == pytest.approx(example["expect"]["posterior"], rel=1e-12)
     assert model.predict([query]).tolist() == [example["expect"]["class"]]
-    assert np.exp(model._log_prior()) == pytest.approx(list(example["expect"]["prior"].values()), rel=1e-12)
+    assert model.class_prior_ == pytest.approx(list(example["expect"]["prior"].values()), rel=1e-12)
     for answer, expected in example["expect"]["P(strong|play)"].items():
         seen = [row["wind"] for row, label in zip(rows, play, strict=True) if label == answer]
         wind = Categorical().ml(Categorical().observe(seen))
@@ -103,7 +103,7 @@ def test_class_prior_of_likes_and_dislikes():
     example = WORKED_EXAMPLES["likes_dislikes_prior"]
     label = ["dislike"] * example["dislikes"] + ["like"] * example["likes"]
     model = pr.NaiveBayes().fit(np.zeros((example["documents"], 1)), label)
-    assert np.exp(model._log_prior()) == pytest.approx([example["expect"]["P(dislike)"], example["expect"]["P(like)"]])
+    assert model.class_prior_ == pytest.approx([example["expect"]["P(dislike)"], example["expect"]["P(like)"]])
 
 
 def test_bernoulli_maximum_likelihood():

@@ -16,7 +16,7 @@ from priory.bag_of_words.tokenizer import decode_vocabulary
 from priory.calibration import calibrator
 from priory.core.statistics import find_members
 from priory.errors import ModelTooLargeError, NotLearnedError
-from priory.estimators import self_calibrating
+from priory.learning import judging
 
 WORDS = ["win", "cash", "now", "lunch", "noon", "prize", "été", "see you"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
@@ -87,9 +87,9 @@ def test_without_smoothing_averaged_or_smoothed_by_evidence_too(parameters, rows
 def test_a_text_left_out_is_answered_as_with_zeros(model, rows):
     sparse, dense, _ = fit_both(rows, model=model, calibrate=False)
     texts, group = [text for text, _ in rows], np.array([label for _, label in rows])
-    scores = [m._build_text_model().leave_one_out(m.statistics_.parts, texts, group) for m in (sparse, dense)]
+    scores = [m.learned_.rows.text_model.leave_one_out(m.statistics_.parts, texts, group) for m in (sparse, dense)]
     np.testing.assert_allclose(scores[0], scores[1], rtol=1e-9, atol=1e-9)
-    priors = [m._model().leave_one_out_prior(group) for m in (sparse, dense)]
+    priors = [m.learned_.model().leave_one_out_prior(group) for m in (sparse, dense)]
     np.testing.assert_array_equal(*priors)
 
 
@@ -212,7 +212,7 @@ def test_so_many_rows_are_judged_as_fit_into_memory(monkeypatch):
     texts = [" ".join(f"w{label}{k}" for k in rng.integers(9, size=5)) for label in labels]
     model = TextClassifier().fit(texts, labels)
     assert len(model.evaluate().truth) == 400
-    monkeypatch.setattr(self_calibrating, "MAX_JUDGED_ANSWERS", 4 * 100)
+    monkeypatch.setattr(judging, "MAX_JUDGED_ANSWERS", 4 * 100)
     some = model.evaluate()
     assert len(some.truth) == 100
     assert some.accuracy.value > 0.8

@@ -97,13 +97,14 @@ def test_a_missing_cell_and_an_empty_code_say_nothing():
 def test_counts_of_a_sample_are_extended_to_all_rows():
     x, y = mixed(2000)
     model = pr.NaiveBayes(calibrate=False).fit(x, y)
-    cells = model._read_cells(model._read(x, reset=False))
+    rows, batch = model.learned_.rows.read(x, "answer")
+    cells = rows.read_cells(batch)
     some = [block.take_rows(slice(0, 100)) for block in cells]
     group = np.searchsorted(model.classes_, y)
-    encoding = TableEncoding.of(some, np.ones(100), model._model())
+    encoding = TableEncoding.of(some, np.ones(100), model.learned_.model())
     every = CodeCounts.of(encoding, encoding.encode(cells), group, np.ones(2000), np.arange(2000) % 5, (5, 2))
     sample = CodeCounts.of(encoding, encoding.encode(some), group[:100], np.ones(100), np.arange(100) % 5, (5, 2))
-    extended = sample.extend(model._model(), model.statistics_.n)
+    extended = sample.extend(model.learned_.model(), model.statistics_.n)
     known = np.ones(encoding.n_codes, dtype=bool)
     known[encoding.starts[1:] - 1] = False  # how often a cell was missing is not counted, and says nothing
     assert np.array_equal(extended.total[:, known], every.total[:, known])
@@ -207,13 +208,12 @@ def test_the_order_of_the_rows_changes_no_bit(seed):
     x, y = mixed(150)
     order = np.random.default_rng(seed).permutation(150)
     model = pr.NaiveBayes("histogram", calibrate=False).fit([{"a": r["a"], "c": r["c"]} for r in x], y)
-    cells = model._read_cells(model._read([{"a": r["a"], "c": r["c"]} for r in x], reset=False))
+    rows, batch = model.learned_.rows.read([{"a": r["a"], "c": r["c"]} for r in x], "answer")
+    cells = rows.read_cells(batch)
     group = np.searchsorted(model.classes_, y)
-    calibrator = pr.NaiveBayes("histogram")
-    calibrator.__dict__.update(model.__dict__)
-    fit = calibrator._calibrator().fit
-    once = fit(model._model(), cells, group, None)
-    again = fit(model._model(), [block.take_rows(order) for block in cells], group[order], None)
+    fit = pr.NaiveBayes("histogram").counter().rows.calibrator().fit
+    once = fit(model.learned_.model(), cells, group, None)
+    again = fit(model.learned_.model(), [block.take_rows(order) for block in cells], group[order], None)
     for one, other in zip(once.members, again.members, strict=True):
         for name in ("weights", "labels", "log_share"):
             if hasattr(one, name):

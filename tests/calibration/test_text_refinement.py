@@ -135,7 +135,9 @@ def test_a_shift_of_all_texts_alike_is_held_back_unless_refinement_was_asked_for
     texts = [f"from to subject {' '.join(rng.choice(said[label], 3))} {rng.integers(200)}" for label in labels]
 
     def measure_shift(model):
-        [rows] = model._model().encode_tokens(model.corrections_.tokens, model._read_cells(model._read(texts, False)))
+        learned = model.learned_
+        cells = learned.rows.read_cells(learned.rows.read(texts, "answer")[1])
+        [rows] = learned.model().encode_tokens(model.corrections_.tokens, cells)
         added = np.asarray(to_csr(rows).mean(axis=0)) @ model.corrections_.members[-1].weights[1:]
         return abs(added[1] - added[0])
 

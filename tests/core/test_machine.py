@@ -9,7 +9,7 @@ import pytest
 from priory.core import machine, sharding
 from priory.core.machine import find_memory_limit, n_usable_cores, total_memory_bytes
 from priory.core.sharding import choose_threads, map_threads, use_one_thread
-from priory.estimators.base import check_memory
+from priory.learning.learned import check_memory
 
 
 def test_memory_is_asked_of_the_system_then_of_psutil_then_unknown(monkeypatch):

@@ -38,7 +38,7 @@ def copy_of(model):
 
 
 def record_of(model):
-    return hash_content((model.statistics_, model._schema.names, [block.names for block in model._schema.blocks]))
+    return hash_content((model.statistics_, model.learned_.rows.schema))
 
 
 def save_and_load(model, folder):

@@ -6,7 +6,7 @@ import pytest
 
 import priory as pr
 from priory.errors import ModelTooLargeError
-from priory.estimators import base
+from priory.learning import learned
 from priory.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 
 RNG = np.random.default_rng(0)
@@ -31,17 +31,15 @@ def test_answers_are_computed_for_a_part_of_the_rows_at_a_time(make, monkeypatch
     labels, answers, joint = model.predict(COUNTS), model.predict_proba(COUNTS), model.predict_joint_log_proba(COUNTS)
     sizes = []
 
-    def note_size(compute):
-        def answer(self, table, *arguments):
-            found = compute(self, table, *arguments)
-            sizes.append(found.size)
-            return found
+    rows = type(model.learned_.rows)
+    read_cells = rows.read_cells
 
-        return answer
+    def note_size(self, batch):
+        sizes.append(batch.rows * len(model.classes_))
+        return read_cells(self, batch)
 
-    monkeypatch.setattr(base, "ANSWERS_AT_A_TIME", 40 * 30)
-    for name in ("_log_joint", "_compute_posterior"):
-        monkeypatch.setattr(make, name, note_size(getattr(make, name)))
+    monkeypatch.setattr(learned, "ANSWERS_AT_A_TIME", 40 * 30)
+    monkeypatch.setattr(rows, "read_cells", note_size)
     assert np.array_equal(model.predict(COUNTS), labels)
     assert np.array_equal(model.predict_proba(COUNTS), answers)
     assert np.array_equal(model.predict_joint_log_proba(COUNTS), joint)
@@ -53,14 +51,14 @@ def test_texts_are_answered_in_parts(monkeypatch):
     texts, labels = ["good film", "bad film", "good", "bad play"] * 20, ["+", "-", "+", "-"] * 20
     model = pr.TextClassifier().fit(texts, labels)
     expected = model.predict_proba(texts)
-    monkeypatch.setattr(base, "ANSWERS_AT_A_TIME", 14)
+    monkeypatch.setattr(learned, "ANSWERS_AT_A_TIME", 14)
     assert np.array_equal(model.predict_proba(texts), expected)
     assert model.predict(texts).tolist() == labels
 
 
 def test_answers_that_do_not_fit_into_memory_are_refused_in_one_line(monkeypatch):
     model = pr.NaiveBayes(calibrate=False).fit(COUNTS, LABELS)
-    monkeypatch.setattr(base, "find_memory_limit", lambda: 2**15)
+    monkeypatch.setattr(learned, "find_memory_limit", lambda: 2**15)
     with pytest.raises(ModelTooLargeError) as caught:
         model.predict_proba(COUNTS)
     assert str(caught.value) == (
@@ -126,7 +124,7 @@ def test_one_by_one_rows_are_learned_and_forgotten_with_many_classes():
 
 def test_the_prior_without_a_row_takes_no_table_of_classes_by_classes():
     y = np.append(np.arange(20_000), [0, 1, 2])
-    model = pr.NaiveBayes("gaussian", calibrate=False).fit(np.arange(len(y))[:, None].astype(float), y)._model()
+    model = pr.NaiveBayes("gaussian", calibrate=False).fit(np.arange(len(y))[:, None].astype(float), y).learned_.model()
     left = model.leave_one_out_prior(np.array([0, 7, 0]))  # 20,000 x 20,000 numbers would be 3 GB
     assert left.shape == (3, 20_000)
     assert np.exp(left[0, :2]) == pytest.approx(np.array([1, 2]) / 20_002)

@@ -80,7 +80,7 @@ def test_forgetting_counts_is_exact_to_the_bit():
     frame = FRAME[["colour", "flag", "count"]]
     model = NaiveBayes().fit(frame, LABELS).forget(frame.iloc[20:], LABELS.iloc[20:])
     never = NaiveBayes().partial_fit(frame.iloc[:20], LABELS.iloc[:20], classes=["ham", "spam"])
-    colours = next(b for b, block in enumerate(model._schema.blocks) if block.kind == "label")
+    colours = next(b for b, block in enumerate(model.learned_.rows.schema.blocks) if block.kind == "label")
     assert np.array_equal(model.statistics_.parts[colours][0][0].counts, never.statistics_.parts[colours][0][0].counts)
     assert (
         model.statistics_.parts[colours][0][0].values.tolist() == never.statistics_.parts[colours][0][0].values.tolist()

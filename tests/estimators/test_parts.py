@@ -1,6 +1,8 @@
 """Learning in parts equals learning all rows at once, bit for bit, however the rows are dealt to the parts."""
 
 import warnings
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,18 +12,9 @@ from hypothesis import strategies as st
 
 import priory
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
-from priory.estimators.parts import (
-    add_parts,
-    check_mergeable_model,
-    find_open_columns,
-    finish_parts,
-    forget_learned,
-    judge_sample,
-    learn_part,
-    sample_part,
-    start_parts,
-    subtract_part,
-)
+from priory.estimators.labels import encode_labels
+from priory.learning.counting import add_parts, check_countable
+from priory.learning.judging import judge_parts, sample_part
 from priory.models.column_profile import ColumnProfile, add_profiles, profile_columns
 from priory.models.table_reading import read_table
 from priory.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
@@ -68,21 +61,18 @@ def split_rows(order, cuts):
     return [rows for rows in np.split(order, sorted(cuts)) if len(rows)]
 
 
-def profile_parts(model, X, parts):
+def profile_parts(counter, X, parts):
     names = [str(name) for name in X.columns]
-    open_columns = find_open_columns(model, names, [n for n in names if not pd.api.types.is_numeric_dtype(X[n])])
+    open_columns = counter.find_open_columns(names, [n for n in names if not pd.api.types.is_numeric_dtype(X[n])])
     profiles = [profile_columns(read_table(X.iloc[rows]), open_columns) for rows in parts]
-    total = profiles[0]
-    for profile in profiles[1:]:
-        total = add_profiles(total, profile)
-    return names, total
+    return counter.with_profiles(names, add_parts(profiles, add_profiles))
 
 
 def fit_in_parts(model, X, y, weight, parts):
-    start = start_parts(model, *profile_parts(model, X, parts))
-    learned = [learn_part(start, X.iloc[r], y[r], None if weight is None else weight[r]) for r in parts]
+    counter = profile_parts(model.counter(), X, parts)
+    learned = [counter.count(X.iloc[r], y[r], None if weight is None else weight[r]) for r in parts]
     half = len(learned) // 2
-    return finish_parts(model, add_parts([add_parts(learned[:half]), add_parts(learned[half:])]))
+    return model.adopt(add_parts([add_parts(learned[:half]), add_parts(learned[half:])]))
 
 
 @pytest.mark.slow
@@ -121,39 +111,42 @@ def test_forgetting_parts_is_never_having_seen_them(case, tmp_path):
         never = type(model)(**model.get_params()).fit(X.iloc[kept], y[kept], sample_weight=weights[0])
         every = None if weight is None else np.concatenate(weights)
         taught = type(model)(**model.get_params()).fit(X, y, sample_weight=every)
-    start = forget_learned(taught)
+    counter = taught.counter(known=True)
     halves = [gone[:15], gone[15:]]
-    parts = [learn_part(start, X.iloc[r], y[r], None if weight is None else weights[1][r - 80]) for r in halves]
-    subtract_part(taught, add_parts(parts))
-    for forgot in (never, taught):
-        if getattr(forgot, "memory", None) == 0:
-            forgot._forget_corrections()  # they cannot be derived again
-            forgot.__dict__.pop("stale_", None)
+    parts = [counter.count(X.iloc[r], y[r], None if weight is None else weights[1][r - 80]) for r in halves]
+    taught.subtract(add_parts(parts))
+    if getattr(never, "memory", None) == 0:  # corrections cannot be derived again
+        for model in (never, taught):
+            model.adopt(replace(model.learned_, corrections=None, stale=()), finish=False)
     assert read_bytes(taught, tmp_path / "forgot.priory") == read_bytes(never, tmp_path / "never.priory")
 
 
 def test_parts_that_were_not_learned_cannot_be_forgotten():
     model = priory.TextClassifier().fit(["win cash", "see you"], ["spam", "ham"])
-    part = learn_part(forget_learned(model), ["win a prize"], ["spam"])
+    part = model.counter(known=True).count(["win a prize"], ["spam"])
     with pytest.raises(NotLearnedError, match="token 'prize' was not learned, or not this often; forget only rows"):
-        subtract_part(model, part)
+        model.subtract(part)
     assert model.class_count_.tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("calibrate", ["loo", False])
 def test_scores_of_a_sample_are_those_of_evaluate(calibrate):
     model = priory.NaiveBayes(calibrate=calibrate).fit(TABLE[["age", "city"]], LABELS)
-    halves = [sample_part(model, TABLE[["age", "city"]][rows], LABELS[rows]) for rows in (slice(50), slice(50, None))]
-    scores, whole = judge_sample(model, halves[1] + halves[0]), model.evaluate(TABLE[["age", "city"]], LABELS)
+    halves = [
+        sample_part(model.learned_, TABLE[["age", "city"]][rows], partial(encode_labels, LABELS[rows]))
+        for rows in (slice(50), slice(50, None))
+    ]
+    scores = judge_parts(model.learned_, halves[1] + halves[0])
+    whole = model.evaluate(TABLE[["age", "city"]], LABELS)
     assert scores.log_loss.value == pytest.approx(whole.log_loss.value, abs=1e-12)
     assert scores.accuracy.value == pytest.approx(whole.accuracy.value, abs=1e-12)
 
 
 def test_a_model_that_does_not_add_is_refused():
     with pytest.raises(KindError, match="a MDLTreeClassifier cannot be learned in parts; use NaiveBayes, "):
-        check_mergeable_model(priory.MDLTreeClassifier())
+        check_countable(priory.MDLTreeClassifier())
     with pytest.raises(DataError, match="alpha='loo' is chosen by fit, from all rows at once; give alpha a number"):
-        check_mergeable_model(priory.NaiveBayes(alpha="loo"))
+        check_countable(priory.NaiveBayes(alpha="loo"))
 
 
 def test_parts_of_different_kinds_name_the_column_and_both_kinds():
@@ -177,10 +170,10 @@ def test_merged_vocabularies_stay_within_their_bound():
     texts = [" ".join(RANDOM.choice(WORDS, 30)) for _ in range(60)]
     labels = ["a", "b"] * 30
     model = priory.TextClassifier("multinomial", max_tokens=20, calibrate=False)
-    start = start_parts(model, ["text"], {})
-    total = add_parts(learn_part(start, texts[at : at + 6], labels[at : at + 6]) for at in range(0, 60, 6))
+    counter = model.counter()
+    total = add_parts(counter.count(texts[at : at + 6], labels[at : at + 6]) for at in range(0, 60, 6))
     exact = priory.TextClassifier("multinomial", calibrate=False).fit(texts, labels)
-    counts, [record] = dict(zip(exact.vocabulary_, exact.counts_, strict=True)), total.statistics_.parts
+    counts, [record] = dict(zip(exact.vocabulary_, exact.counts_, strict=True)), total.statistics.parts
     assert len(record) <= 20
     for token, count in zip(record.tokens(), record.counts, strict=True):
         assert (count <= counts[token]).all()

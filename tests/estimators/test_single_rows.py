@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priory import NaiveBayes, TextClassifier, naive_bayes
-from priory.core.atomic_state import find_guard
 from priory.core.content_hash import hash_content
 from priory.data import inbox
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning, StaleModelError
-from priory.estimators import row_stream
+from priory.learning import row_buffer
 
 SUBJECTS = ["win cash now", "lunch at noon?", "cash prize, win win", "see you at lunch", "été à Rome", "now or never"]
 
@@ -94,13 +93,18 @@ def copy_of(model):
     return type(model)(**model.get_params())
 
 
+def buffer_of(model):
+    """The rows in front of the statistics, which no user sees."""
+    return model._core.buffer
+
+
 def is_open(model):
-    return find_guard(model).stream is not None
+    return buffer_of(model) is not None
 
 
 def record_of(model):
-    statistics, schema = model.statistics_, getattr(model, "_schema", None)
-    return hash_content((statistics, schema and (schema.names, [block.names for block in schema.blocks])))
+    learned = model.learned_
+    return hash_content((learned.statistics, getattr(learned.rows, "schema", None)))
 
 
 def assert_same_answers(model, other, rows, tolerance=1e-9):
@@ -161,12 +165,12 @@ def test_any_history_leads_to_the_record_of_the_rows_that_are_left(case, steps):
 
 
 def test_rows_are_counted_into_the_record_before_they_take_too_much_memory(monkeypatch):
-    monkeypatch.setattr(row_stream, "MAX_PENDING_BYTES", 1000)
+    monkeypatch.setattr(row_buffer, "MAX_PENDING_BYTES", 1000)
     texts, labels = make_texts(60)
     model = TextClassifier(calibrate=False).fit(texts[:10], labels[:10])
     for text, label in zip(texts[10:], labels[10:], strict=True):
         model.learn_one(text, label)
-        assert len(find_guard(model).stream.learned) < 12
+        assert len(buffer_of(model).learned) < 12
     assert record_of(model) == record_of(TextClassifier(calibrate=False).fit(texts, labels))
 
 
@@ -207,7 +211,7 @@ def test_texts_without_corrections_are_never_counted_anew():
         model.learn_one(texts[new], labels[new])
         model.forget_one(texts[old], labels[old])
         model.predict_one(texts[new])
-    assert len(find_guard(model).stream.learned) == len(find_guard(model).stream.forgotten) == 60
+    assert len(buffer_of(model).learned) == len(buffer_of(model).forgotten) == 60
     assert record_of(model) == record_of(TextClassifier(calibrate=False).fit(texts[60:], labels[60:]))
 
 
@@ -218,7 +222,7 @@ def test_what_a_row_teaches_counts_before_families_are_chosen_again():
     for _ in range(20):
         model.learn_one({"colour": "mauve"}, "small")
     assert is_open(model)
-    assert find_guard(model).stream.has_pending_rows
+    assert buffer_of(model).has_pending_rows
     assert model.predict_proba_one({"colour": "mauve", "size": 0.1})["small"] > before["small"] + 0.05
 
 
@@ -235,7 +239,7 @@ def test_families_answer_one_row_as_they_answer_many(families):
     for row, label in zip(rows[:50], labels[:50], strict=True):
         model.forget_one(row, label)
     assert model.predict_one(rows[0]) in ("yes", "no")
-    assert find_guard(model).stream.model.families  # not the ordinary way
+    assert buffer_of(model).model.families  # not the ordinary way
     assert_same_answers(model, copy.deepcopy(model), rows[300:], 0.05)  # priors are those of the record, for a while
     assert model.statistics_.n.sum() == 250  # whoever looks brings it up to date
     assert_same_answers(model, model, rows[300:])
@@ -278,7 +282,7 @@ def test_forgetting_a_row_that_no_correction_has_seen_keeps_them():
     model.predict_one(texts[0])
     version = model.corrections_version_
     kept = set(model.statistics_.sample.hashes.tolist())
-    stream = find_guard(model).stream
+    stream = buffer_of(model)
     hashes = [stream.hash_row(text, ["ham", "spam"].index(label)) for text, label in zip(texts, labels, strict=True)]
     unseen = next(i for i, h in enumerate(hashes) if h not in kept)
     seen = next(i for i, h in enumerate(hashes) if h in kept)
@@ -328,7 +332,7 @@ def test_new_classes_come_and_go():
 @pytest.mark.parametrize("model", [NaiveBayes(calibrate=False), NaiveBayes()], ids=["plain", "corrected"])
 def test_columns_come_and_go(model):
     model.fit([{"a": 1.0}, {"a": 2.0}] * 5, ["p", "q"] * 5)
-    before = record_of(model), list(vars(model))
+    before = record_of(model), sorted(model.__getstate__())
     model.learn_one({"a": 1.0, "b": "new"}, "p")
     model.learn_one({"b": "other"}, "q")
     assert model.feature_names_in_.tolist() == ["a", "b"]
@@ -336,7 +340,7 @@ def test_columns_come_and_go(model):
     assert set(model.predict_proba_one({"unheard of": 1})) == {"p", "q"}
     model.forget_one({"a": 1.0, "b": "new"}, "p")
     model.forget_one({"b": "other"}, "q")
-    assert (record_of(model), list(vars(model))) == before
+    assert (record_of(model), sorted(model.__getstate__())) == before
     assert model.feature_names_in_.tolist() == ["a"]
 
 

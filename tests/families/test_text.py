@@ -106,8 +106,10 @@ def test_tokens_that_matter_are_named_and_buckets_numbered():
 
 def test_a_file_cannot_ask_for_more_buckets_than_it_holds(tmp_path):
     model = table_model({"buckets": 16}).fit(ROWS, LABELS)
-    [block] = model._schema.blocks
-    model._schema = replace(model._schema, blocks=(replace(block, candidates=(Text(buckets=1 << 45),)),))
+    learned = model.learned_
+    [block] = learned.rows.schema.blocks
+    schema = replace(learned.rows.schema, blocks=(replace(block, candidates=(Text(buckets=1 << 45),)),))
+    model.adopt(replace(learned, rows=replace(learned.rows, schema=schema)), finish=False)
     with pytest.raises(ModelFileError, match="does not fit the columns"):
         pr.save(model, tmp_path / "model.priory")
 

@@ -15,8 +15,9 @@ NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # the statistics alone
 
 
 def terms(model, table, y):
-    cells = model._schema.read_cells(model._read(table, False))
-    return model._model().leave_one_out_terms(cells, np.asarray(y))
+    rows, batch = model.learned_.rows.read(table, "answer")
+    cells = rows.read_cells(batch)
+    return model.learned_.model().leave_one_out_terms(cells, np.asarray(y))
 
 
 @pytest.mark.parametrize("family", [Histogram, Histogram(alpha=0.7), Histogram(bits=4), Categorical, Categorical(0.3)])

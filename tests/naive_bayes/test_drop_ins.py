@@ -187,9 +187,9 @@ def test_fading_to_half_is_half_the_weight(estimator):
 def test_nothing_is_learned_when_predicting(estimator):
     X, y = table(estimator, 1)
     model = clone(estimator).fit(X, y)
-    before = dict(vars(model))
+    before = model.__getstate__()
     model.predict_proba(X)
-    assert vars(model) == before
+    assert model.__getstate__() == before
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert_same_model(again.partial_fit(X, y), model.partial_fit(X, y), X, True)

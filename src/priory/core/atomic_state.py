@@ -1,12 +1,7 @@
-"""Estimators in threads: an estimator is a reference to a state that is never changed, only replaced.
+"""Estimators in threads: a change is made to a copy of an estimator, whose state then replaces the old one in one step.
 
-A method that changes an estimator works on a copy, whose state then takes the place of the old one in a single step; if
-it raises, nothing has happened. Changes of one estimator wait for each other, so no row is lost. A method that only
-reads works on the state as it was when it was called, so an answer is that of the model before a change or after it,
-never of something between.
-
-Methods for single rows are the exception: a copy for every row would cost more than the row. They hold the lock, change
-what `Guard.stream` refers to in place, and put off what the state needs. Whoever looks at the state settles that first.
+Changes of one estimator wait for each other; if one raises, nothing has happened. Classifiers that learn by counting
+keep their state in `priory.learning.classifier` instead.
 
 >>> class Counter:
 ...     total = 0
@@ -31,69 +26,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from priory.core.typing import P, ReturnT
 
-ObjectT = TypeVar("ObjectT")
-
-StreamT = TypeVar("StreamT", bound="Stream")
-
-
-class Stream(Protocol):
-    """What single rows have changed."""
-
-    @property
-    def has_pending_rows(self) -> bool:
-        """Whether the state of the object lacks rows."""
+_locks: WeakKeyDictionary[object, threading.RLock] = WeakKeyDictionary()
+_locks_lock = threading.Lock()
 
 
-class Guard(Generic[StreamT]):
-    """The lock of one object, and what single rows have changed. It holds no reference to the object."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.stream: StreamT | None = None
-
-
-_guards: WeakKeyDictionary[object, Guard[Any]] = WeakKeyDictionary()
-_guards_lock = threading.Lock()
-
-
-def find_guard(instance: object) -> Guard[Any]:
-    """The guard of an object; there is one for each."""
-    guard = _guards.get(instance)
-    if guard is None:
-        with _guards_lock:
-            guard = _guards.setdefault(instance, Guard())
-    return guard
-
-
-def settle_state(instance: Any) -> None:
-    """Bring the state of an object up to date with the rows that were put off: its ``_settle`` does that."""
-    guard = _guards.get(instance)
-    if guard is not None and guard.stream is not None and guard.stream.has_pending_rows:
-        with guard.lock:
-            if guard.stream is not None and guard.stream.has_pending_rows:
-                instance._settle()
-
-
-def close_stream(instance: object) -> None:
-    """Settle the state, and go on without a stream: what it was made for is about to change."""
-    guard = _guards.get(instance)
-    if guard is not None and guard.stream is not None:
-        with guard.lock:
-            settle_state(instance)
-            guard.stream = None
-
-
-def copy_state(instance: ObjectT) -> ObjectT:
-    """A copy with the same attributes, as they are at this moment."""
-    settle_state(instance)
-    twin = object.__new__(type(instance))
-    vars(twin).update(vars(instance))
-    return twin
+def find_lock(instance: object) -> threading.RLock:
+    """The lock of an object; there is one for each."""
+    lock = _locks.get(instance)
+    if lock is None:
+        with _locks_lock:
+            lock = _locks.setdefault(instance, threading.RLock())
+    return lock
 
 
 def replace_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
@@ -102,22 +50,11 @@ def replace_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
         instance: Any = args[0]
-        guard = find_guard(instance)
-        with guard.lock:
-            draft = copy_state(instance)
+        with find_lock(instance):
+            draft = object.__new__(type(instance))
+            vars(draft).update(vars(instance))
             result: Any = method(draft, *args[1:], **kwargs)  # type: ignore[arg-type]  # the rest of P.args
             instance.__dict__ = draft.__dict__
-            guard.stream = None
         return instance if result is draft else result
-
-    return call
-
-
-def read_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
-    """A method that reads one state of its object, whatever other threads do meanwhile."""
-
-    @wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
-        return method(copy_state(args[0]), *args[1:], **kwargs)  # type: ignore[arg-type]  # the rest of P.args
 
     return call

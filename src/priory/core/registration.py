@@ -61,10 +61,10 @@ class Registration:
 
 @dataclass(frozen=True)
 class EstimatorRegistration(Registration):
-    """What an estimator declared: attributes that it has once fitted, and the records of ``statistics_.parts``."""
+    """What an estimator declared: attributes that it has once fitted, and a check that they fit together."""
 
     required: tuple[str, ...] = ()
-    records: tuple[type, ...] = ()
+    find_fault: Callable[[Any], str | None] = lambda model: None
 
 
 def register_record(
@@ -94,22 +94,20 @@ def register_record(
 
 def register_estimator(
     *,
+    find_fault: Callable[[Any], str | None],
     required: tuple[str, ...] = ("statistics_", "n_features_in_"),
-    records: tuple[type, ...] = (),
     former_names: Mapping[str, str] | None = None,
 ) -> Callable[[ClassT], ClassT]:
     """Let model files hold an estimator, under the name of its class.
 
-    A fitted one must have the attributes ``required``, and either these ``records`` as its ``statistics_.parts``, each
-    with a value for every column, or a method ``_is_consistent`` that says whether what it learned fits together.
+    A fitted one must have the attributes ``required``. Models that ``find_fault`` finds fault with are not saved or
+    loaded; it is asked about models whose parameters and attributes have the declared types.
     """
 
     def register(cls: ClassT) -> ClassT:
-        if not records and not hasattr(cls, "_is_consistent"):
-            raise TypeError(f"{cls.__name__} is registered without records and has no method _is_consistent.")
         former = {"seen_": "statistics_", **(former_names or {})}
         return add_registration(
-            EstimatorRegistration(cls, cls.__name__, former_names=former, required=required, records=records), cls
+            EstimatorRegistration(cls, cls.__name__, former_names=former, required=required, find_fault=find_fault), cls
         )
 
     return register

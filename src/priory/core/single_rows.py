@@ -1,13 +1,13 @@
 """`learn_one`, `forget_one`, `predict_one` and `predict_proba_one`: a classifier row by row, by river's convention.
 
-Here a row is a table of one row. Classifiers that count rows have a shorter way (`priory.estimators.single_rows`). A
+Here a row is a table of one row. Classifiers that count rows have a shorter way (`priory.learning.row_buffer`). A
 classifier that cannot learn or forget single rows lacks the method, and says what to use instead.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -58,20 +58,7 @@ class SingleRowMethods:
         """
         if self._takes_texts and isinstance(x, str | bytes):
             return [x]
-        if not isinstance(x, Mapping):
-            raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
-        x = name_cells(x)
-        names = list(vars(self).get("feature_names_in_", x))
-        if set(names) != x.keys():
-            name = next(iter(set(names) ^ x.keys()))
-            raise DataError(
-                f"the row {'lacks' if name in names else 'has'} column {name!r}; the model knows {names[:10]}."
-            )
-        if "feature_names_in_" not in vars(self) and self._has_learned():
-            return np.array([list(x.values())])
-        import pyarrow as pa  # of all tables the one with names that every installation has
-
-        return pa.table({name: [x[name]] for name in names})
+        return wrap_named_row(x, vars(self).get("feature_names_in_"), self._has_learned())
 
     # -- rows one at a time --------------------------------------------------------------------------------------
 
@@ -98,3 +85,19 @@ class SingleRowMethods:
         """The most probable class of one row; None as long as nothing was learned."""
         answer = self.predict_proba_one(x)
         return max(answer, key=answer.__getitem__) if answer else None
+
+
+def wrap_named_row(x: Any, names: Sequence[str] | Array | None, has_learned: bool) -> object:
+    """A dict as a table of one row, its columns in the order of ``names``, if those that were learned have any."""
+    if not isinstance(x, Mapping):
+        raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
+    x = name_cells(x)
+    known = list(x if names is None else names)
+    if set(known) != x.keys():
+        name = next(iter(set(known) ^ x.keys()))
+        raise DataError(f"the row {'lacks' if name in known else 'has'} column {name!r}; the model knows {known[:10]}.")
+    if names is None and has_learned:
+        return np.array([list(x.values())])
+    import pyarrow as pa  # of all tables the one with names that every installation has
+
+    return pa.table({name: [x[name]] for name in known})

@@ -16,6 +16,7 @@ from priory.engines.partitions import (
     FAN_IN,
     Answers,
     ContextT,
+    ModelT,
     PartitionedRows,
     PartT,
     evaluate_partitions,
@@ -30,7 +31,6 @@ from priory.engines.row_copies import (
     make_findings,
 )
 from priory.errors import DataError
-from priory.estimators.parts import ModelT
 from priory.evaluation.scores import Scores
 from priory.leakage.findings import Findings
 

@@ -8,15 +8,16 @@ Every worker has to see the files under the same names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
 from priory.engines.dask import DaskRows
-from priory.engines.partitions import PartitionedRows, sum_records
+from priory.engines.partitions import PartitionedRows
 from priory.engines.spark import SparkRows
 from priory.errors import DataError, MissingDependencyError
+from priory.learning.counting import add_parts
 from priory.sources import FileRows, RowChunk
 from priory.sources.prefetch import read_ahead
 from priory.workflows.row_counting import CountedRows, RowCounter, TrainingPlan, count_rows
@@ -60,7 +61,7 @@ def count_files(
 ) -> CountedRows:
     """Learn all files; ``number_files`` makes as many rows as there are files, each in a partition of its own."""
     names = plan.find_source_columns(rows)
-    counted = number_files(len(rows.openers)).reduce((plan, rows.openers, names), count_numbered_files, sum_counted)
+    counted = number_files(len(rows.openers)).reduce((plan, rows.openers, names), count_numbered_files, add_parts)
     if counted is None:
         raise DataError("there are no files to learn from.")
     return counted
@@ -69,11 +70,7 @@ def count_files(
 def count_numbered_files(context: tuple[TrainingPlan, Any, tuple[str, ...]], numbers: Any) -> CountedRows | None:
     """What is learned from the files of some numbers; None without any."""
     plan, openers, names = context
-    return sum_counted(_count_file(plan, openers, names, number) for number in numbers["id"].to_numpy().tolist())
-
-
-def sum_counted(counted: Iterable[CountedRows | None]) -> CountedRows | None:
-    return sum_records(counted)
+    return add_parts(_count_file(plan, openers, names, number) for number in numbers["id"].to_numpy().tolist())
 
 
 def _count_file(plan: TrainingPlan, openers: Any, names: tuple[str, ...], number: int) -> CountedRows:

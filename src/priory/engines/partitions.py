@@ -5,7 +5,6 @@ An engine says how a tree of tasks is run (`PartitionedRows`); everything else i
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,26 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 from priory.core.name_suggestions import suggest_name
 from priory.core.sharding import use_one_thread
 from priory.core.typing import Array
-from priory.errors import DataError
+from priory.errors import DataError, KindError, StaleModelError
+from priory.estimators.labels import encode_labels
+from priory.estimators.learned_classifier import CorrectedClassifier
 from priory.estimators.naive_bayes import NaiveBayes
-from priory.estimators.parts import (
-    MergeableModel,
-    ModelT,
-    add_parts,
-    check_judgeable_model,
-    check_mergeable_model,
-    check_undecayed,
-    find_open_columns,
-    finish_parts,
-    forget_learned,
-    judge_sample,
-    learn_part,
-    sample_part,
-    start_parts,
-    subtract_part,
-)
 from priory.estimators.text_classifier import TextClassifier
 from priory.evaluation.scores import Scores
+from priory.learning.counting import Countable, Counter, add_parts, check_countable
+from priory.learning.judging import judge_parts, sample_part
+from priory.learning.learned import Learned
 from priory.models.column_profile import Profiles, add_profiles, profile_columns
 from priory.models.row_sample import RowSample
 from priory.models.table_reading import read_table
@@ -47,6 +35,7 @@ FAN_IN = 8  # records that one task of the tree adds up
 
 ContextT = TypeVar("ContextT")
 PartT = TypeVar("PartT")
+ModelT = TypeVar("ModelT", bound=Countable)
 
 
 class PartitionedRows(ABC):
@@ -91,15 +80,6 @@ def count_on_one_core(count: Callable[[ContextT, Any], PartT | None], context: C
         return count(context, rows)
 
 
-def sum_records(records: Iterable[PartT | None], add: Callable[[PartT, PartT], PartT] = operator.add) -> PartT | None:
-    """The sum of records, one after the other in memory; None if there are none."""
-    total: PartT | None = None
-    for record in records:
-        if record is not None:
-            total = record if total is None else add(total, record)
-    return total
-
-
 @dataclass(frozen=True)
 class RowColumns:
     """Which columns are learned from, and which hold the target and the weight."""
@@ -115,18 +95,18 @@ class RowColumns:
                 raise DataError(f"the table has no column {name!r}{suggest_name(name, rows.names)}.")
         return cls(tuple(name for name in rows.names if name not in (target, weight)), target, weight)
 
-    def split(self, model: MergeableModel, rows: Any) -> tuple[Any, Any, Array | None]:
+    def split(self, rows: Any, takes_arrow: bool) -> tuple[Any, Any, Array | None]:
         """Features, target and weight of some rows."""
         weight = None if self.weight is None else np.asarray(rows[self.weight], dtype=float)
-        return select_features(model, rows, self.features), _read_target(rows, self.target), weight
+        return select_features(rows, self.features, takes_arrow), _read_target(rows, self.target), weight
 
 
-def select_features(model: MergeableModel, rows: Any, names: Sequence[str]) -> Any:
+def select_features(rows: Any, names: Sequence[str], takes_arrow: bool) -> Any:
     """The columns that a model learns from or answers to, as it takes them: Arrow goes to Priory's own readers only."""
     if not isinstance(rows, pa.Table):
         return rows[list(names)]
     features = rows.select(list(names))
-    return features if isinstance(model, NaiveBayes | TextClassifier) else features.to_pandas()
+    return features if takes_arrow else features.to_pandas()
 
 
 def _read_target(rows: Any, name: str) -> Any:
@@ -142,30 +122,37 @@ def _read_target(rows: Any, name: str) -> Any:
 
 def fit_partitions(model: ModelT, rows: PartitionedRows, target: str, sample_weight: str | None) -> ModelT:
     """Learn from all rows, forgetting whatever was learned before; the model is that of ``fit`` with all rows."""
-    check_mergeable_model(model)
-    columns = RowColumns.of(rows, target, sample_weight)
-    start = start_parts(model, columns.features, _profile_open_columns(model, rows, columns))
-    return finish_parts(model, rows.reduce((start, columns), learn_rows, add_parts))
+    check_countable(model)
+    columns, counter = RowColumns.of(rows, target, sample_weight), model.counter()
+    counter = counter.with_profiles(columns.features, _profile_open_columns(counter, rows, columns))
+    return model.adopt(rows.reduce((counter, columns, _takes_arrow(model)), learn_partition, add_parts))
 
 
 def forget_partitions(model: ModelT, rows: PartitionedRows, target: str, sample_weight: str | None) -> ModelT:
     """Unlearn all rows, as if they had never been learned."""
-    check_mergeable_model(model)
-    check_undecayed(model)
+    check_countable(model)
+    check_is_fitted(model)
+    if getattr(model, "clock_", 1.0) != 1.0:  # parts do not know when their rows were learned
+        raise StaleModelError("the model has decayed; forget rows with its own method, which takes learned_at.")
     columns = RowColumns.of(rows, target, sample_weight)
-    return subtract_part(model, rows.reduce((forget_learned(model), columns), learn_rows, add_parts))
+    context = model.counter(known=True), columns, _takes_arrow(model)
+    return model.subtract(rows.reduce(context, learn_partition, add_parts))
 
 
-def learn_rows(context: tuple[Any, RowColumns], rows: Any) -> Any:
-    """A model of some rows; None if there are none."""
-    start, columns = context
-    return learn_part(start, *columns.split(start, rows)) if len(rows) else None
+def learn_partition(context: tuple[Counter, RowColumns, bool], rows: Any) -> Any:
+    """What some rows teach; None if there are none."""
+    counter, columns, takes_arrow = context
+    return counter.count(*columns.split(rows, takes_arrow)) if len(rows) else None
 
 
-def _profile_open_columns(model: MergeableModel, rows: PartitionedRows, columns: RowColumns) -> Profiles:
+def _takes_arrow(model: object) -> bool:
+    return isinstance(model, NaiveBayes | TextClassifier)
+
+
+def _profile_open_columns(counter: Counter, rows: PartitionedRows, columns: RowColumns) -> Profiles:
     """A first pass over the columns whose schema no single partition can decide."""
     strings = [name for name in columns.features if name in rows.strings]
-    names = find_open_columns(model, columns.features, strings)
+    names = counter.find_open_columns(columns.features, strings)
     if not names:
         return {}
     return rows.select_columns(names).reduce(names, profile_rows, sum_profiles) or {}
@@ -177,7 +164,7 @@ def profile_rows(names: Sequence[str], rows: Any) -> Profiles | None:
 
 
 def sum_profiles(profiles: Iterable[Profiles | None]) -> Profiles | None:
-    return sum_records(profiles, add_profiles)
+    return add_parts(profiles, add_profiles)
 
 
 # -- judging -----------------------------------------------------------------------------------------------------------
@@ -185,21 +172,23 @@ def sum_profiles(profiles: Iterable[Profiles | None]) -> Profiles | None:
 
 def evaluate_partitions(model: object, rows: PartitionedRows, target: str) -> Scores:
     """The scores of a fair sample of learned rows, each judged by ``total - own``."""
-    judged = check_judgeable_model(model)
-    sample = rows.reduce((judged, RowColumns.of(rows, target)), sample_rows, sum_samples)
+    if not isinstance(model, CorrectedClassifier):
+        raise KindError(f"a {type(model).__name__} has no scores of rows left out; use NaiveBayes or TextClassifier.")
+    check_is_fitted(model)
+    learned = model.learned_
+    sample = rows.reduce((learned, RowColumns.of(rows, target)), sample_partition, add_parts)
     if sample is None:
         raise DataError("there are no rows to judge the model by.")
-    return judge_sample(judged, sample)
+    return judge_parts(learned, sample)
 
 
-def sample_rows(context: tuple[Any, RowColumns], rows: Any) -> RowSample | None:
+def sample_partition(context: tuple[Learned, RowColumns], rows: Any) -> RowSample | None:
     """A fair sample of some learned rows; None if there are none."""
-    model, columns = context
-    return sample_part(model, *columns.split(model, rows)[:2]) if len(rows) else None
-
-
-def sum_samples(samples: Iterable[RowSample | None]) -> RowSample | None:
-    return sum_records(samples)
+    learned, columns = context
+    if not len(rows):
+        return None
+    features, labels, _ = columns.split(rows, takes_arrow=True)
+    return sample_part(learned, features, partial(encode_labels, labels))
 
 
 # -- answering ---------------------------------------------------------------------------------------------------------
@@ -222,7 +211,7 @@ class Answers:
         taken = [added for added in names if added in rows.names]
         if taken:
             raise DataError(f"the table has a column {taken[0]!r} already; give another name.")
-        whole = model._materialise() if hasattr(model, "_materialise") else model  # corrections are derived once
+        whole = model.with_corrections() if isinstance(model, CorrectedClassifier) else model  # they are derived once
         return cls(whole, features, names, method)
 
     def compute(self, rows: Any) -> dict[str, Array]:
@@ -230,7 +219,9 @@ class Answers:
         if not len(rows):
             return {name: np.zeros(0, dtype=self.find_type()) for name in self.names}
         with use_one_thread():
-            answers = np.asarray(getattr(self.model, self.method)(select_features(self.model, rows, self.features)))
+            answers = np.asarray(
+                getattr(self.model, self.method)(select_features(rows, self.features, _takes_arrow(self.model)))
+            )
         columns = answers[:, None] if answers.ndim == 1 else answers
         return dict(zip(self.names, columns.T, strict=True))
 

@@ -23,6 +23,7 @@ from priory.engines.partitions import (
     FAN_IN,
     Answers,
     ContextT,
+    ModelT,
     PartitionedRows,
     PartT,
     evaluate_partitions,
@@ -38,7 +39,6 @@ from priory.engines.row_copies import (
     make_findings,
 )
 from priory.errors import PrioryError
-from priory.estimators.parts import ModelT
 from priory.evaluation.scores import Scores
 from priory.leakage.findings import Findings
 

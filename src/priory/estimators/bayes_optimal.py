@@ -21,7 +21,7 @@ from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags,
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from priory.core.atomic_state import find_guard
+from priory.core.atomic_state import find_lock
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.optional_attribute import optional_method
@@ -98,7 +98,7 @@ class ModelSpace(ClassifierMixin, SingleRowMethods, BaseComposition):
 
         Classes need not be declared.
         """
-        with find_guard(self).lock:
+        with find_lock(self):
             names, models = self._check_estimators()
             is_first = not self._has_learned()
             known = {} if is_first else dict(zip(self.classes_.tolist(), self.class_count_.tolist(), strict=True))
@@ -166,7 +166,7 @@ class ModelSpace(ClassifierMixin, SingleRowMethods, BaseComposition):
     def predict_proba_one(self, x: Any) -> dict[Label, float]:
         if not self._has_learned():
             return {}
-        with find_guard(self).lock:
+        with find_lock(self):
             votes = [self._predict_row(model, x) for model in self.models_]
             answer = self._combine_votes(np.array(votes)[:, None, :])[0]
             return dict(zip(self.classes_.tolist(), answer.tolist(), strict=True))

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from priory.core.typing import Array, MatrixLike, Seed
 from priory.errors import DataError
-from priory.estimators.base import BaseClassifier
+from priory.estimators.learned_classifier import LearnedClassifier
 from priory.estimators.sklearn_compat import take_table_rows
 from priory.evaluation.scores import Scores
 
-ClassifierT = TypeVar("ClassifierT", bound=BaseClassifier)  # type: ignore[type-arg]
+ClassifierT = TypeVar("ClassifierT", bound=LearnedClassifier)
 DEFAULT_SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 
 

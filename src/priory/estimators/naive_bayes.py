@@ -2,57 +2,28 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from priory.bag_of_words.tokenizer import Tokenizer
-from priory.calibration.smoothing_search import choose_smoothing
-from priory.core.atomic_state import read_state
-from priory.core.input_guard import name_cells
-from priory.core.logspace import log_normalise
 from priory.core.optional_attribute import optional_attribute
-from priory.core.registration import count_columns, list_record_types, register_estimator
-from priory.core.sharding import space_evenly
+from priory.core.registration import register_estimator
 from priory.core.typing import Array
-from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
-from priory.estimators.labels import sort_labels
-from priory.estimators.scikit_learn import check_is_fitted
-from priory.estimators.self_calibrating import SelfCalibratingClassifier
-from priory.families import Text
-from priory.families.base import ESTIMATES
-from priory.models.cells import Cells
-from priory.models.class_prior import ClassPrior, check_class_prior
+from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
+from priory.learning.table_rows import TableRows
+from priory.models.class_prior import ClassPrior
 from priory.models.explanation import Ledgers, check_unit
 from priory.models.family_choice import argmax_evidence
-from priory.models.known_dates import add_known_parts, split_row
-from priory.models.model_statistics import (
-    ModelStatistics,
-    make_empty_statistics,
-    observe_cells,
-    rearrange_blocks,
-)
 from priory.models.naive_bayes import Model
-from priory.models.open_table import OpenTable
-from priory.models.schema import ColumnBlock, FamiliesLike, Schema, instantiate_family
-from priory.models.table import Table
-from priory.models.table_reading import read_table
+from priory.models.schema import FamiliesLike, Schema
 from priory.models.textbook_families import TextbookFamilies, ValuePriors
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from priory.calibration.calibrator import Calibrator
     from priory.models.parameter_count import ParameterCount
     from priory.models.probability_tables import ProbabilityTables
-
-# What "auto" tries: beyond these limits it is tried only where it is asked for by name.
-ROWS_TO_CHOOSE_ALPHA = 100
 
 
 @dataclass(frozen=True)
@@ -70,8 +41,8 @@ class ColumnReport:
         return f"{self.name}: {self.family}{best}" + (f" ({others})" if others else "")
 
 
-@register_estimator(required=("statistics_", "n_features_in_", "_schema"))
-class NaiveBayes(SelfCalibratingClassifier[Table]):
+@register_estimator(required=("statistics_", "n_features_in_", "_schema"), find_fault=find_classifier_fault)
+class NaiveBayes(CorrectedClassifier):
     """Naive Bayes for tables of mixed columns.
 
     Takes a pandas, polars or pyarrow table, an array, or a list of dicts, with numbers, labels, booleans, dates and
@@ -124,6 +95,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         P(class), and P(value | class) of every column, with the counts and the formula of each estimate.
     statistics_ : ModelStatistics
         Everything that was learned: it adds, subtracts and scales.
+    learned_ : Learned
+        The statistics with the columns and parameters that they are answered with.
     n_parameters_ : ParameterCount
         The number of parameters, and how many there were without the naive assumption.
     schema_ : dict of str to ColumnReport
@@ -163,10 +136,9 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     [2.0]
     """
 
-    alpha_: float
-    first_columns_: int  # how many columns the first table had, where later rows have brought more
-    _schema: Schema
-    _requires_all_classes = False
+    first_columns_: int  # in model files: how many columns the first table had, where later rows have brought more
+    _schema: Schema  # in model files
+    _rows_class = TableRows
 
     def __init__(
         self,
@@ -227,289 +199,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         estimate = "ml" if m == 0 else "mean"
         return cls(families, estimate=estimate, calibrate=False, refine=False, structure="naive")
 
-    def _is_consistent(self) -> bool:
-        """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
-        schema, parts = self._schema, self.statistics_.parts
-        # Texts first: no file can allocate more buckets than it holds counts for.
-        if len(schema.blocks) != len(parts) or not all(map(_has_possible_texts, schema.blocks, parts)):
-            return False
-        empty = make_empty_statistics(schema, self.statistics_.classes[:1])
-        widths = [len(block.names) for block in schema.blocks]
-        return (
-            len(schema.names) == self.n_features_in_
-            and 0 < vars(self).get("first_columns_", 1) <= len(schema.names)
-            and (not hasattr(self, "feature_names_in_") or tuple(self.feature_names_in_) == schema.names)
-            and list_record_types(empty.parts) == list_record_types(parts)
-            and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
-            and (self.statistics_.sample is None or schema.can_keep(self.statistics_.sample.blocks))
-            and self._has_fitting_corrections()
-        )
-
-    # -- what was declared ---------------------------------------------------------------------------------------
-
-    def _model(self, statistics: ModelStatistics | None = None) -> Model:
-        learned = self._fitted_statistics() if statistics is None else statistics
-        prior = check_class_prior(self.class_prior, learned.classes)
-        return Model(self._schema, learned, self.estimate, prior, self.average)
-
-    def _calibrator(self) -> Calibrator:
-        """Corrections of all rows that the model keeps."""
-        from priory.calibration.calibrator import Calibrator  # which answers do without
-        from priory.calibration.fitting import FitPlan
-
-        return Calibrator(sys.maxsize, FitPlan(refine=bool(self.refine), together=self.structure == "auto"))
-
-    def _effective_alpha(self) -> float | None:
-        """The pseudo-count that the schema is declared with."""
-        return getattr(self, "alpha_", 1.0) if self.alpha == "loo" else self.alpha
-
-    def _check_parameters(self) -> None:
-        if self.estimate not in ESTIMATES:
-            raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(ESTIMATES)}.")
-        if self.new_columns not in ("learn", "ignore", "error"):
-            raise DataError(f"new_columns is {self.new_columns!r}; use 'learn', 'ignore' or 'error'.")
-        if self.missing not in ("ignore", "error"):
-            raise DataError(f"missing is {self.missing!r}; use 'ignore' or 'error'.")
-        if isinstance(self.alpha, str) and self.alpha != "loo":
-            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'loo' or None.")
-        if isinstance(self.alpha, (int, float)) and not (np.isfinite(self.alpha) and self.alpha >= 0):
-            raise DataError(f"alpha is {self.alpha!r}; it must be finite and not negative.")
-        if self.refine not in ("auto", True, False):
-            raise DataError(f"refine is {self.refine!r}; use 'auto', True or False.")
-        if self.structure not in ("auto", "naive"):
-            raise DataError(f"structure is {self.structure!r}; use 'auto' or 'naive'.")
-        if isinstance(self.class_prior, str) and self.class_prior not in ("estimated", "uniform"):
-            raise DataError(f"class_prior is {self.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
-
-    # -- learning ------------------------------------------------------------------------------------------------
-
-    def _read(self, X: object, reset: bool) -> Table:
-        self._check_parameters()
-        table = read_table(X) if reset else self._read_known(X)
-        if reset:
-            _check_not_empty(table)
-        elif new := self._list_new_columns(table):
-            filled = dict(zip(table.names, table.find_filled_columns(), strict=True))
-            extra = [name for name in new if filled[name]]
-            if extra:
-                warnings.warn(f"ignoring columns the model does not know: {extra[:10]}", PrioryWarning, stacklevel=3)
-        self._check_columns(table, reset)
-        if not reset and "statistics_" in vars(self):
-            self._check_label_types(table)
-        table.check_finite()
-        if self.missing == "error":
-            table.check_no_missing()
-        if reset:
-            self._schema = Schema.of(table, self.families, self._effective_alpha())
-        return table
-
-    def _read_known(self, X: object) -> Table:
-        """A table; dates that are strings, or all missing, as the parts of them that the model has learned."""
-        return add_known_parts(read_table(X), self._schema.names)
-
-    def _read_more(self, X: object, learns: bool) -> Table:
-        """More rows: a column that they lack is missing in all of them, and a new one is learned as declared."""
-        self._check_parameters()
-        table = self._read_known(X)
-        if not learns and self.new_columns != "ignore":
-            self._check_columns_were_learned(table)
-        if self.new_columns == "error" or not (table.has_names and hasattr(self, "feature_names_in_")):
-            if learns:
-                self._check_no_new_columns(table)
-            return self._read(table, reset=False)
-        if self.new_columns == "learn" and learns:
-            self._add_columns(table)
-        return self._read(table.add_missing_columns(self._schema.names), reset=False)
-
-    def _check_no_new_columns(self, table: Table) -> None:
-        new = self._list_new_columns(table)
-        if new:
-            raise DataError(f"column {new[0]!r} is new; set new_columns to 'learn' or 'ignore', or leave it out.")
-
-    def _check_columns_were_learned(self, table: Table) -> None:
-        """Raise an error if a row to forget has a cell in a column that no row has brought yet."""
-        for name in self._list_new_columns(table):
-            place = table.names.index(name)
-            row = next((row for row in range(table.rows) if table.get_cell(row, place) is not None), None)
-            if row is not None:
-                value = table.get_cell(row, place)
-                raise NotLearnedError(
-                    f"row {row}: column {name!r}, {value!r}, was never learned; forget only rows that were learned, or "
-                    "leave the column out; the model is unchanged.",
-                    row=row,
-                )
-
-    def _list_new_columns(self, table: Table) -> list[str]:
-        if not (table.has_names and hasattr(self, "feature_names_in_")):
-            return []
-        known = set(self._schema.names)
-        return [name for name in table.names if name not in known]
-
-    def _add_columns(self, table: Table) -> None:
-        """Know the new columns of a table."""
-        new = self._list_new_columns(table)
-        if not new:
-            return
-        if table.rows > 1:  # of a stream of single rows this is expected
-            warnings.warn(f"learning columns the model did not know: {new[:10]}", PrioryWarning, stacklevel=6)
-        self.__dict__.setdefault("first_columns_", len(self._schema.names))
-        self._know_columns((*self._schema.names, *new))
-
-    def _know_columns(self, names: tuple[str, ...]) -> None:
-        self._schema = replace(self._schema, names=names)
-        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
-
-    def _drop_new_columns(self) -> None:
-        """Columns that rows brought leave with their last cell; those of the first table stay."""
-        first, filled = vars(self).get("first_columns_"), {n for block in self._schema.blocks for n in block.names}
-        if first is None:
-            return
-        names = self._schema.names
-        kept = (*names[:first], *(name for name in names[first:] if name in filled))
-        if len(kept) == first:
-            del self.__dict__["first_columns_"]
-        if kept != names:
-            self._know_columns(kept)
-
-    def _check_columns(self, table: Table, reset: bool) -> None:
-        """Remember the columns, or compare with them: by number where the table has no names."""
-        if reset:
-            self.n_features_in_ = len(table.names)
-            for name in ("feature_names_in_", "first_columns_"):
-                self.__dict__.pop(name, None)
-            if table.has_names:
-                self.feature_names_in_ = np.array(table.names, dtype=object)
-        elif not table.has_names and len(table.names) != self.n_features_in_:
-            raise DataError(
-                f"X has {len(table.names)} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input."
-            )
-
-    def _check_label_types(self, table: Table) -> None:
-        """Raise an error if a column of strings holds numbers now, or the other way round."""
-        kinds, positions = table.column_kinds(), table.find_columns(self._schema.names)
-        places = dict(zip(self._schema.names, positions, strict=True))
-        for name, learned in self.categories_.items():
-            found, is_text = kinds[table.names[places[name]]], learned.dtype.kind in "OUS"
-            if len(learned) and found == ("number" if is_text else "label"):
-                row = next((i for i in range(table.rows) if table.get_cell(i, places[name]) is not None), None)
-                if row is not None:
-                    value = table.get_cell(row, places[name])
-                    expected = "labels such as" if is_text else "numbers such as"
-                    raise KindError(
-                        f"row {row}, column {name!r} holds {value!r}; the model has learned {expected} "
-                        f"{learned.tolist()[0]!r} there: give the same type."
-                    )
-
-    def _read_cells(self, table: Table) -> list[Cells]:
-        return self._schema.read_cells(table)
-
-    def _column_names(self) -> list[tuple[str, ...]]:
-        return [block.names for block in self._schema.blocks]
-
-    def _wrap_row(self, x: Any, learns: bool) -> list[object]:
-        """A dict as a table of one row; where it is not learned, with the columns of the model."""
-        if not isinstance(x, Mapping):
-            raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
-        if hasattr(self, "statistics_"):
-            row = split_row(name_cells(x), self._schema.names)
-            takes_new = learns and self.new_columns != "ignore"
-            return [row if takes_new else {name: row.get(name) for name in self._schema.names}]
-        declared = self.families if isinstance(self.families, Mapping) else {}
-        row = name_cells(x)
-        return [{**row, **{name: None for name in declared if name not in row}}]
-
-    def _open_model(self) -> OpenTable | None:
-        model = self._model()
-        return OpenTable(model, self.new_columns, self.missing == "error") if OpenTable.can_open(model) else None
-
-    def _list_tokenizers(self) -> list[Tokenizer]:
-        families = (instantiate_family(block.candidates[0]) for block in self._schema.blocks)
-        return [family.build_model().vocabulary.tokenizer for family in families if isinstance(family, Text)]
-
-    def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
-        return [block.keep_cells(x) for block, x in zip(self._schema.blocks, cells, strict=False)]
-
-    def _resolve_classes(self, classes: ArrayLike | None, is_first_call: bool) -> Array | None:
-        if classes is not None:
-            given = sort_labels(classes)
-            return given if is_first_call else np.union1d(self.classes_, given)
-        return None if is_first_call else self.classes_
-
-    def _observe(self, table: Table, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        grown = self._schema.add_columns(table, self.families, self._effective_alpha())
-        if hasattr(self, "statistics_"):
-            self.statistics_ = rearrange_blocks(self.statistics_, self._schema, grown)
-        self._schema = grown
-        return observe_cells(self._schema, self._read_cells(table), classes, group, weight)
-
-    def _set_statistics(self, statistics: ModelStatistics) -> None:
-        """Columns, too, are empty again when their last cell is forgotten."""
-        known = self._schema.keep_columns(Model(self._schema, statistics).find_filled_columns())
-        left = rearrange_blocks(statistics, self._schema, known)
-        self._schema = known
-        self._drop_new_columns()
-        super()._set_statistics(left)
-
-    def _finish_fit(self, table: Table, group: Array, weight: Array | None) -> None:
-        self._check_learned()
-        if self.alpha == "loo":
-            self._choose_alpha(table, group, weight)
-        super()._finish_fit(table, group, weight)
-
-    def _check_learned(self) -> None:
-        """Raise an error if no cell was learned, and warn of columns and classes that say little."""
-        filled = self._model().find_filled_columns()
-        empty = [name for name in self._schema.names if name not in filled]
-        if not filled:
-            raise DataError("every cell of X is missing; there is nothing to learn from.")
-        if empty:
-            warnings.warn(f"columns without a single value say nothing: {empty[:10]}", PrioryWarning, stacklevel=5)
-        if (self.class_count_ <= 1).all():
-            warnings.warn("no class has two rows: how far each spreads is guessed", PrioryWarning, stacklevel=5)
-
-    def _choose_alpha(self, table: Table, group: Array, weight: Array | None) -> None:
-        """By leaving rows out: the statistics are the same under any prior, only the schema differs."""
-        if weight is not None:
-            raise DataError("alpha='loo' leaves out rows of weight one; omit sample_weight, or give alpha a number.")
-        rows = space_evenly(table.rows, ROWS_TO_CHOOSE_ALPHA)
-        some, own = table.take_rows(rows), group[rows]
-
-        def predict_left_out(alpha: float) -> Array:
-            model = replace(self._model(), schema=Schema.of(table, self.families, alpha))
-            return log_normalise(model.leave_one_out(model.schema.read_cells(some), own), model.log_prior())
-
-        self.alpha_ = choose_smoothing(predict_left_out, own)
-        self._schema = Schema.of(table, self.families, self.alpha_)
-
-    def _check_mergeable(self, other: Self) -> None:
-        super()._check_mergeable(other)
-        mine, theirs = self._effective_alpha(), other._effective_alpha()
-        if mine != theirs:
-            raise DataError(f"the models have different alphas ({mine} and {theirs}); declare one to merge them.")
-        if difference := self._schema.describe_difference(other._schema):
-            raise DataError(f"the models differ: {difference}; merge models of the same columns and families.")
-
-    def _align_statistics(self, other: Self) -> ModelStatistics:
-        """Over the columns that hold something in either model."""
-        joined = self._schema.join(other._schema)
-        self.statistics_ = rearrange_blocks(self.statistics_, self._schema, joined)
-        self._schema = joined
-        return rearrange_blocks(super()._align_statistics(other), other._schema, joined)
-
-    def _describe_unlearned_cell(self, table: Table, row: int, error: NotLearnedError) -> str:
-        if not error.path:
-            return super()._describe_unlearned_cell(table, row, error)
-        block = self._schema.blocks[error.path[0]]
-        within = error.path[2:] or error.index[1:]  # labels have a record for each column, numbers one for all
-        name = block.names[within[0] if within and block.kind != "text" else 0]
-        error.column = name
-        value = table.get_cell(row, table.find_columns(self._schema.names)[self._schema.names.index(name)])
-        return f"column {name!r}, {error.subject or repr(value)},"
-
     # -- answering -----------------------------------------------------------------------------------------------
 
-    @read_state
     def explain(self, X: object, unit: str = "decibans") -> Ledgers:
         """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds.
 
@@ -519,20 +210,20 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         "prior (tempered)" is the class prior times its weight, and "(together)" is what corrections that look at
         several columns together add.
         """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
-        cells = self._read_cells(table)
-        split = self._calibrated().split_evidence(cells)
-        terms = self._model().log_likelihood_terms(cells) * split.weights[:, None, 1:]  # (rows, classes, columns)
-        names, positions = list(self._schema.names), table.find_columns(self._schema.names)
+        learned = self._learned()
+        rows, table = learned.rows.read(X, "answer", learned.statistics)
+        cells, model = rows.read_cells(table), learned.model()
+        split = learned.calibrated().split_evidence(cells)
+        terms = model.log_likelihood_terms(cells) * split.weights[:, None, 1:]  # (rows, classes, columns)
+        names, positions = list(model.schema.names), table.find_columns(model.schema.names)
         values = [[table.get_cell(row, position) for position in positions] for row in range(table.rows)]
         if not np.allclose(split.rest, 0.0, atol=1e-9):
             terms = np.concatenate([terms, split.rest[:, :, None]], axis=2)
             names, values = [*names, "(together)"], [[*row, ""] for row in values]
         return Ledgers.of(
-            *(self.classes_, split.prior, terms, names, values, split.prior_name),
+            *(learned.classes, split.prior, terms, names, values, split.prior_name),
             unit=check_unit(unit),
-            corrections=self._name_corrections(),
+            corrections=learned.correction_names,
         )
 
     @property
@@ -541,7 +232,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         """P(class), and P(value | class) of every column, with the counts and the formula of each estimate."""
         from priory.models.probability_tables import tabulate_model
 
-        return tabulate_model(self._model())
+        return tabulate_model(self._learned().model())
 
     @property
     @optional_attribute
@@ -549,16 +240,16 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         """The number of parameters, and how many there were without the naive assumption."""
         from priory.models.parameter_count import count_model_parameters
 
-        return count_model_parameters(self._model())
+        return count_model_parameters(self._learned().model())
 
     @property
     @optional_attribute
     def schema_(self) -> dict[str, ColumnReport]:
         """For each column what it was taken for, and the evidence of every candidate family."""
-        model = self._model()
+        model: Model = self._learned().model()
         rows = max(float(model.statistics.n.sum()), 1.0)
-        reports = {name: ColumnReport(name, "empty", "none", {}) for name in self._schema.names}
-        for block, candidates in zip(self._schema.blocks, model.compute_evidence(), strict=True):
+        reports = {name: ColumnReport(name, "empty", "none", {}) for name in model.schema.names}
+        for block, candidates in zip(model.schema.blocks, model.compute_evidence(), strict=True):
             for j, name in enumerate(block.names):
                 best = argmax_evidence(np.array([evidence[j] for _, evidence in candidates]))
                 bits = {type(f).__name__: float(evidence[j]) / rows / np.log(2) for f, evidence in candidates}
@@ -568,30 +259,33 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     @property
     def column_kinds_(self) -> dict[str, str]:
         """For each column "number", "label" or "text", or "empty" as long as it has had no value."""
-        kinds: dict[str, str] = dict.fromkeys(self._schema.names, "empty")
-        return kinds | {name: block.kind for block in self._schema.blocks for name in block.names}
+        schema: Schema = self._find_attribute("_schema")
+        kinds: dict[str, str] = dict.fromkeys(schema.names, "empty")
+        return kinds | {name: block.kind for block in schema.blocks for name in block.names}
+
+    @property
+    def alpha_(self) -> float:
+        """The pseudo-count that ``alpha="loo"`` chose."""
+        return float(self._find_attribute("alpha_"))
 
     @property
     def categories_(self) -> dict[str, Array]:
         """For each column of labels the labels that have been learned."""
-        return {
-            name: counts.values
-            for block, records in zip(self._schema.blocks, self._fitted_statistics().parts, strict=True)
-            if block.kind == "label"
-            for name, counts in zip(block.names, records[0], strict=True)
-        }
+        learned = self._learned()
+        rows: TableRows = learned.rows  # type: ignore[assignment]
+        return rows.list_categories(learned.statistics)
 
     @property
     @optional_attribute
     def inclusion_probability_(self) -> Array:
         """For each column the probability that it depends on the class; for a text, that any of its tokens does."""
-        return np.array(list(self._model().inclusion_probability().values()))
+        return np.array(list(self._learned().model().inclusion_probability().values()))
 
     @property
     @optional_attribute
     def token_inclusion_(self) -> dict[str, dict[str, float]]:
         """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
-        return self._model().token_inclusion()
+        return dict(self._learned().model().token_inclusion())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -599,16 +293,3 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def _check_not_empty(table: Table) -> None:
-    if not table.names:
-        raise DataError(f"0 feature(s) (shape=({table.rows}, 0)) while a minimum of 1 is required: X has no columns.")
-    if not table.rows:
-        raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
-
-
-def _has_possible_texts(block: ColumnBlock, records: tuple[object, ...]) -> bool:
-    """Whether the record of a column of texts can be that of its text model."""
-    family = instantiate_family(block.candidates[0])
-    return not isinstance(family, Text) or (len(records) == 1 and family.find_record_fault(records[0]) is None)

@@ -7,7 +7,7 @@ classifiers learn, forget, predict and explain in the same way, and it is import
 from __future__ import annotations
 
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 class PlainEstimator:
     """What this package needs of scikit-learn's ``BaseEstimator``: parameters are the arguments of ``__init__``."""
 
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(name for name in signature(cls.__init__).parameters if name != "self")
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name."""
-        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in self._get_param_names()}
 
     def set_params(self, **parameters: Any) -> Self:
         """Change parameters."""
@@ -47,7 +51,7 @@ class PlainMixin:
     """In the place of scikit-learn's ``ClassifierMixin``."""
 
 
-__all__ = ["BaseEstimator", "ClassifierMixin", "check_is_fitted", "flatten_labels"]
+__all__ = ["BaseEstimator", "ClassifierMixin", "flatten_labels", "raise_not_fitted"]
 
 if TYPE_CHECKING or not is_avoided("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -55,12 +59,11 @@ else:
     BaseEstimator, ClassifierMixin = PlainEstimator, PlainMixin
 
 
-def check_is_fitted(model: object) -> None:
-    """Raise scikit-learn's error if a model has learned nothing."""
-    if "statistics_" not in vars(model):
-        from sklearn.exceptions import NotFittedError
+def raise_not_fitted(model: object) -> NoReturn:
+    """Raise scikit-learn's error for a model that has learned nothing."""
+    from sklearn.exceptions import NotFittedError
 
-        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet; call fit first.")
+    raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet; call fit first.")
 
 
 def flatten_labels(y: ArrayLike) -> Array:

@@ -2,88 +2,42 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
 
 from priory.bag_of_words.bag_counts import BagCounts
-from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
-from priory.bag_of_words.languages import load_stop_words
+from priory.bag_of_words.documents import Document
 from priory.bag_of_words.sparse_counts import SparseCounts
-from priory.bag_of_words.text_model import TextModel, TextRecords, is_valid_alpha
-from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
 from priory.bag_of_words.token_counts import TokenCounts
-from priory.bag_of_words.tokenizer import Analyzer, Tokenizer
-from priory.bag_of_words.vocabulary import (
-    FixedVocabulary,
-    Vocabulary,
-    build_vocabulary,
-    check_words_kept,
-    find_unmatched_entries,
-)
-from priory.bag_of_words.word_pairs import read_kept_bags
-from priory.calibration.smoothing_search import choose_smoothing
-from priory.core.atomic_state import read_state
+from priory.bag_of_words.tokenizer import Analyzer
+from priory.bag_of_words.vocabulary import FixedVocabulary, check_words_kept
 from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.display_table import DisplayTable
-from priory.core.model_matching import describe_difference
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
-from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
-from priory.errors import DataError, PrioryWarning, StaleModelError
-from priory.estimators.labels import sort_labels
-from priory.estimators.scikit_learn import check_is_fitted
-from priory.estimators.self_calibrating import SelfCalibratingClassifier
-from priory.models.cells import Cells, TextCells
-from priory.models.class_prior import ClassPrior, check_class_prior
-from priory.models.document_model import DocumentModel, observe_documents
+from priory.errors import DataError, StaleModelError
+from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
+from priory.learning.text_rows import TextRows
+from priory.models.class_prior import ClassPrior
+from priory.models.document_model import DocumentModel
 from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
-from priory.models.model_statistics import ModelStatistics
-from priory.models.open_texts import OpenTexts
-from priory.models.row_sample import TEXT_COLUMN_NAMES, RowSample, choose_text_memory
-from priory.models.table_reading import take_text_column
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from priory.calibration.calibrator import Calibrator
     from priory.models.parameter_count import ParameterCount
     from priory.models.probability_tables import ProbabilityTables
-
-TOKEN_PARAMETERS = (  # what decides which tokens are counted
-    *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "cjk", "stop_words"),
-    *("vocabulary", "unknown", "min_df", "max_df", "max_features", "buckets", "max_tokens"),
-)
-MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
-MAX_TEXTS_TO_CHOOSE_ALPHA = 500  # texts left out to choose alpha="loo", where leaving one out has a closed form
-MAX_TEXTS_TO_SUBTRACT = 100  # texts left out to choose alpha="loo", where each is left out by subtraction
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """Documents, read once."""
-
-    documents: DocumentBatch
-
-    @property
-    def rows(self) -> int:
-        return len(self.documents)
-
-    def take_rows(self, rows: Array) -> TextTable:
-        """Some of the documents."""
-        return TextTable([self.documents[row] for row in rows.tolist()])
 
 
 @register_estimator(
     required=("statistics_", "n_features_in_", "salt_"),
+    find_fault=find_classifier_fault,
     former_names={
         "unit": "analyzer",
         "least": "min_token_length",
@@ -95,7 +49,7 @@ class TextTable:
 @rename_parameters(
     unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens", most="max_tokens"
 )
-class TextClassifier(SelfCalibratingClassifier[TextTable]):
+class TextClassifier(CorrectedClassifier):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
     Parameters
@@ -188,6 +142,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         The key of the hash.
     statistics_ : ModelStatistics
         Everything that was learned; it adds, subtracts and scales.
+    learned_ : Learned
+        The statistics with the parameters that they are answered with.
     corrections_ : Corrections
         The corrections in use, if there are any.
     corrections_version_ : str
@@ -216,8 +172,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     ['at', 'cash', 'lunch', 'noon', 'now', 'win']
     """
 
-    salt_: int
-    _requires_all_classes = False
+    _rows_class = TextRows
 
     def __init__(
         self,
@@ -286,164 +241,35 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         """
         return cls(model, alpha=alpha, min_token_length=1, calibrate=False)
 
-    def _is_consistent(self) -> bool:
-        """Whether the records can be those of the text model that was declared."""
-        return (
-            self.n_features_in_ == 1
-            and self._build_text_model().find_fault(self.statistics_.parts) is None
-            and (self.statistics_.sample is None or self._can_keep(self.statistics_.sample.blocks))
-            and self._has_fitting_corrections()
-        )
-
-    def _can_keep(self, blocks: Sequence[Cells]) -> bool:
-        """Whether a sample of texts can be made of these cells."""
-        bags = blocks[0].data if len(blocks) == 1 else None
-        return isinstance(bags, TokenBags) and self._build_vocabulary().can_read(bags)
-
-    # -- what was declared ---------------------------------------------------------------------------------------
-
-    def _build_vocabulary(self) -> Vocabulary:
-        """Which tokens are used, as declared."""
-        tokenizer = Tokenizer(
-            lowercase=self.lowercase,
-            analyzer=self.analyzer,
-            min_token_length=self.min_token_length,
-            ngram_range=(self.ngram_range[0], self.ngram_range[1]),
-            stop_words=load_stop_words(self.stop_words),
-            stem=self.stem,
-            extra_tokens=self.extra_tokens,
-            cjk=self.cjk,
-        )
-        return build_vocabulary(
-            tokenizer,
-            min_df=self.min_df,
-            max_df=self.max_df,
-            max_features=self.max_features,
-            max_tokens=self.max_tokens,
-            vocabulary=self.vocabulary,
-            unknown=self.unknown,
-            buckets=self.buckets,
-            salt=getattr(self, "salt_", 0),
-        )
-
-    def _build_text_model(self) -> TextModel:
-        """The text model as declared; ``alpha="loo"`` is 1 until ``fit`` has chosen."""
-        alpha = self.__dict__.get("alpha_", 1.0) if self.alpha == "loo" else self.alpha
-        return TextModel(self.model, alpha, self.average, self._build_vocabulary())
-
-    def _check_parameters(self) -> None:
-        if not is_valid_alpha(self.alpha) and self.alpha not in ("evidence", "loo"):
-            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
-        for name, value in (("refine", self.refine), ("pairs", self.pairs)):
-            if value not in ("auto", True, False):
-                raise DataError(f"{name} is {value!r}; use 'auto', True or False.")
-        self._build_text_model()
-
-    # -- learning ------------------------------------------------------------------------------------------------
-
-    def _finish_fit(self, table: TextTable, group: Array, weight: Array | None) -> None:
-        self.__dict__.pop("alpha_", None)
-        if self.alpha == "loo":
-            self._choose_alpha(table, group, weight)
-        super()._finish_fit(table, group, weight)
-
-    def _choose_alpha(self, table: TextTable, group: Array, weight: Array | None) -> None:
-        """By leaving texts out: what was counted is the same under any alpha."""
-        if weight is not None:
-            raise DataError("alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number.")
-        quick = self._build_vocabulary().leaves_out_in_closed_form
-        rows = space_evenly(table.rows, MAX_TEXTS_TO_CHOOSE_ALPHA if quick else MAX_TEXTS_TO_SUBTRACT)
-        sample, own = table.take_rows(rows), group[rows]
-
-        def predict_left_out(alpha: float) -> Array:
-            self.__dict__["alpha_"] = alpha
-            return self._predict_left_out(sample, own)
-
-        self.__dict__["alpha_"] = choose_smoothing(predict_left_out, own)
-
-    def _read(self, X: object, reset: bool) -> TextTable:
-        self._check_parameters()
-        texts = TextTable(check_documents(take_text_column(X)))
-        if reset:
-            if not texts.rows:
-                raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
-            self._warn_of_unmatched_entries()
-            self.n_features_in_ = 1
-            self.salt_ = 0 if self.salt is None else self.salt
-        return texts
-
-    def _warn_of_unmatched_entries(self) -> None:
-        """Warn of entries of a fixed vocabulary that no text can match."""
-        if self.vocabulary is None:
-            return
-        unmatched = find_unmatched_entries(self._build_vocabulary().tokenizer, tuple(self.vocabulary))
-        if unmatched:
-            warnings.warn(
-                f"{unmatched[0]!r} in the vocabulary can never match: no text has such a token; "
-                "see min_token_length, ngram_range, analyzer and stop_words.",
-                PrioryWarning,
-                stacklevel=4,
-            )
-
-    def _resolve_classes(self, classes: ArrayLike | None, is_first_call: bool) -> Array | None:
-        if classes is not None:
-            given = sort_labels(classes)
-            return given if is_first_call else np.union1d(self.classes_, given)
-        return None if is_first_call else self.classes_
-
-    def _observe(self, table: TextTable, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        if not self._keeps_all_texts(table, weight):
-            return observe_documents(self._build_text_model(), table.documents, classes, group, weight)
-        bags = self._read_bags(table.documents)  # they are read once, to be counted and to be kept
-        learned = observe_documents(self._build_text_model(), bags, classes, group, weight)
-        sample, rows = RowSample.choose_rows(
-            self._column_names(), self._read_cells(table), classes, group, weight, self._memory()
-        )
-        return replace(learned, sample=sample.with_cells([TextCells(bags[rows])]))
-
-    def _keeps_all_texts(self, table: TextTable, weight: Array | None) -> bool:
-        """Whether the sample will hold all texts, and counting it is counting them, to the last bit."""
-        is_whole = weight is None or bool((weight == np.rint(weight)).all())
-        return bool(self.calibrate) and table.rows <= self._memory() and self.max_tokens is None and is_whole
-
-    def _check_mergeable(self, other: Self) -> None:
-        super()._check_mergeable(other)
-        ours, theirs = self._build_text_model(), other._build_text_model()
-        if ours.vocabulary == theirs.vocabulary and ours.binary == theirs.binary:
-            return
-        own, others = ({**m.get_params(), "salt": m.salt_} for m in (self, other))
-        compared = [*TOKEN_PARAMETERS, *(["model"] if ours.binary != theirs.binary else [])]
-        differing = next((name for name in compared if own[name] != others[name]), "salt")
-        difference = describe_difference(differing, own[differing], others[differing])
-        raise DataError(f"the models read texts differently: {difference}; merge models of the same tokens.")
-
-    def _check_same_columns(self, other: Self) -> None:
-        """A model of texts has one column, whatever its name."""
-
     # -- what was learned ----------------------------------------------------------------------------------------
 
-    def _records(self) -> TextRecords:
-        """What was counted."""
-        return self._fitted_statistics().parts
+    def _model(self) -> DocumentModel:
+        """The text model with what it has counted."""
+        model: DocumentModel = self._learned().model()
+        return model
 
     def _counts_in_use(self) -> BagCounts:
         """The counts of the tokens (or buckets) in use, in the order in which they are shown."""
-        model = self._build_text_model()
-        return model.select_counts(self._records())
+        model = self._model()
+        return model.text.select_counts(model.records)
 
     def _token_counts(self) -> TokenCounts:
         """The counts of the tokens in use; a hashed model has no tokens."""
         return check_words_kept(self._counts_in_use())
 
     @property
+    def salt_(self) -> int:
+        """The key of the hash."""
+        return int(self._find_attribute("salt_"))
+
+    @property
     @optional_attribute
     def alpha_(self) -> float:
         """The smoothing in use: as declared, chosen by the evidence, or chosen by ``fit`` by leaving texts out."""
-        if self.alpha == "loo":
-            if "alpha_" not in vars(self):
-                raise StaleModelError("alpha='loo' has not been chosen yet; call fit.")
-            return float(vars(self)["alpha_"])
-        return self._build_text_model().choose_alpha(self._records())
+        if self.alpha == "loo" and "alpha_" not in self.__getstate__():
+            raise StaleModelError("alpha='loo' has not been chosen yet; call fit.")
+        model = self._model()
+        return model.text.choose_alpha(model.records)
 
     @property
     @optional_attribute
@@ -464,9 +290,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         """P(class), and P(word | class) of the words that distinguish the classes most; see ``tabulate_words``."""
         from priory.models.probability_tables import tabulate_texts
 
-        return tabulate_texts(
-            self._build_text_model(), self._records(), self.classes_, self.class_count_, self.class_prior_
-        )
+        model = self._model()
+        return tabulate_texts(model.text, model.records, self.classes_, self.class_count_, self.class_prior_)
 
     @property
     @optional_attribute
@@ -474,8 +299,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         """P(word | class) of every class (row) and every token in use (column), in the order of ``vocabulary_``."""
         from priory.models.probability_tables import compute_word_probabilities
 
-        model, records = self._build_text_model(), self._records()
-        return compute_word_probabilities(model, records, np.arange(len(self._token_counts()))).T
+        model = self._model()
+        return compute_word_probabilities(model.text, model.records, np.arange(len(self._token_counts()))).T
 
     def tabulate_words(self, words: Iterable[str] | None = None) -> DisplayTable:
         """P(word | class) of these words, or of all words; with the counts and the formula of each estimate.
@@ -489,9 +314,9 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         """
         from priory.models.probability_tables import tabulate_words
 
-        check_is_fitted(self)
+        model = self._model()
         chosen = self.vocabulary_ if words is None else list(words)
-        return tabulate_words(self._build_text_model(), self._records(), self.classes_, chosen)[0]
+        return tabulate_words(model.text, model.records, self.classes_, chosen)[0]
 
     @property
     @optional_attribute
@@ -499,7 +324,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         """The number of parameters, and how many there were without the naive assumption."""
         from priory.models.parameter_count import count_text_parameters
 
-        return count_text_parameters(self._build_text_model(), self._records())
+        model = self._model()
+        return count_text_parameters(model.text, model.records)
 
     @property
     @optional_attribute
@@ -512,7 +338,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     def inclusion_probability_(self) -> dict[str, float]:
         """For each token the probability that it depends on the class at all."""
         self._token_counts()
-        return self._build_text_model().inclusion_probability(self._records())
+        model = self._model()
+        return model.text.inclusion_probability(model.records)
 
     # -- texts as vectors ----------------------------------------------------------------------------------------
 
@@ -526,116 +353,61 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         >>> model.transform(pets).toarray().astype(int).tolist()
         [[1, 0, 0], [0, 1, 0], [1, 1, 1]]
         """
-        if "statistics_" not in vars(self):
-            self._warn_of_unmatched_entries()
-        model, counts = self._build_text_model(), self._sort_counts_in_use()
-        documents = self._read(X, reset=False).documents
-        indptr, ids, times = model.vocabulary.encode(documents, counts)
-        values = np.ones(len(ids)) if model.binary else times.astype(float)
+        rows = self._find_rows()
+        if not rows.n_columns:
+            rows.warn_of_unmatched_entries()
+        documents, counts = rows.read(X, "answer")[1].documents, self._sort_counts_in_use(rows)
+        indptr, ids, times = rows.vocabulary.encode(documents, counts)
+        values = np.ones(len(ids)) if rows.text_model.binary else times.astype(float)
         return scipy.sparse.csr_array((values, ids, indptr), shape=(len(documents), len(counts)))
 
     def get_feature_names_out(self, input_features: object = None) -> Array:
         """The tokens that the columns of ``transform`` stand for."""
-        return np.array(self._build_vocabulary().name_tokens(self._sort_counts_in_use()), dtype=object)
+        rows = self._find_rows()
+        return np.array(rows.vocabulary.name_tokens(self._sort_counts_in_use(rows)), dtype=object)
 
-    def _sort_counts_in_use(self) -> BagCounts:
+    def _find_rows(self) -> TextRows:
+        """How texts are read, by a model that may have learned nothing yet."""
+        core, declared = self._declare()
+        rows: TextRows = declared if core.state is None else core.state.rows  # type: ignore[assignment]
+        return rows
+
+    def _sort_counts_in_use(self, rows: TextRows) -> BagCounts:
         """The counts in use; of a fixed vocabulary, even before anything was learned."""
-        vocabulary = self._build_vocabulary()
-        if "statistics_" not in vars(self) and isinstance(vocabulary, FixedVocabulary):
+        vocabulary = rows.vocabulary
+        if not rows.n_columns and isinstance(vocabulary, FixedVocabulary):
             return vocabulary.select_counts(vocabulary.count([], np.zeros(0, dtype=int), 1, None, True))
-        check_is_fitted(self)
         return self._counts_in_use()
-
-    # -- calibrating ---------------------------------------------------------------------------------------------
-
-    def _model(self, statistics: ModelStatistics | None = None) -> DocumentModel:
-        statistics = self.statistics_ if statistics is None else statistics
-        prior = check_class_prior(self.class_prior, statistics.classes)
-        return DocumentModel(self._build_text_model(), statistics, prior)
-
-    def _read_cells(self, table: TextTable) -> list[Cells]:
-        return [TextCells(table.documents)]
-
-    def _column_names(self) -> list[tuple[str, ...]]:
-        return [TEXT_COLUMN_NAMES]
-
-    def _wrap_row(self, x: Document, learns: bool) -> list[Document]:
-        return [x]
-
-    def _open_model(self) -> OpenTexts | None:
-        model = self._model()
-        return OpenTexts(model) if OpenTexts.can_open(model) else None
-
-    def _list_tokenizers(self) -> list[Tokenizer]:
-        return [self._build_vocabulary().tokenizer]
-
-    def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
-        return [TextCells(self._read_bags(column.data)) for column in cells if isinstance(column, TextCells)]
-
-    def _read_bags(self, documents: AnyDocuments) -> TokenBags:
-        """Documents as the sample keeps them: with their pairs of words, if these may be weighed."""
-        return read_kept_bags(self._build_vocabulary(), documents, bool(self.refine and self.pairs))
-
-    def _memory(self) -> int:
-        return choose_text_memory(self.memory, self.refine)
-
-    def _calibrator(self) -> Calibrator:
-        from priory.calibration.calibrator import Calibrator  # which answers do without
-        from priory.calibration.fitting import FitPlan
-        from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD
-
-        plan = FitPlan(refine=bool(self.refine), together=False)
-        max_texts = sys.maxsize if self.refine else MAX_TEXTS_TO_CALIBRATE
-        return Calibrator(max_texts, plan, self.pairs, NO_HOLD if self.refine is True else SHIFT_HOLD)
 
     # -- explaining ----------------------------------------------------------------------------------------------
 
-    @read_state
     def explain(self, X: object, unit: str = "decibans") -> Ledgers:
         """For each text the ledger of its tokens: how much each counts for every class, how often, and where.
 
         ``unit`` is what it is shown in: "decibans", "nats", "bits", or "probability" for P(word | class) and factors.
         """
-        check_is_fitted(self)
+        learned = self._learned()
         check_unit(unit)
         self._token_counts()
-        texts = self._read([X] if isinstance(X, (str, bytes)) else X, reset=False)
-        split = self._calibrated().split_evidence(self._read_cells(texts))
+        rows, texts = learned.rows.read([X] if isinstance(X, (str, bytes)) else X, "answer")
+        split = learned.calibrated().split_evidence(rows.read_cells(texts))
         prior = LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
-        named = self._name_corrections()
+        named, naive = learned.correction_names, learned.model()
         return Ledgers(
             [
-                replace(self._explain_document(document, weight, prior, rest), unit=unit, corrections=named)
+                replace(explain_document(naive, document, weight, prior, rest), unit=unit, corrections=named)
                 for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
             ]
         )
 
-    def _explain_document(self, document: Document, text_weight: float, prior: LedgerLine, correction: Array) -> Ledger:
-        model, records = self._build_text_model(), self._records()
-        words = check_words_kept(model.select_counts(records))
-        table, constant = model.token_weights(records)
-        row_of_token = words.derive("places", lambda w: {token: row for row, token in enumerate(w.tokens())})
-        lines = make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
-        if model.model == "bernoulli":
-            rows = np.array([row_of_token[line.name] for line in lines], dtype=np.int64)
-            lines, constant = move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
-        lines = [replace(line, log_likelihood=tuple(text_weight * x for x in line.log_likelihood)) for line in lines]
-        constant = text_weight * constant
-        if constant.any():
-            lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
-        if not np.allclose(correction, 0.0, atol=1e-9):
-            lines.append(LedgerLine("(together)", "", tuple(correction.tolist())))
-        text = document if isinstance(document, str) else document.decode()
-        return Ledger(tuple(self.classes_.tolist()), prior, tuple(lines), text)
-
     @rename_arguments(most="max_tokens")
     def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:
         """The tokens that count most for a class: common there, and rare in other classes."""
-        check_is_fitted(self)
-        labels = self.classes_.tolist()
+        model = self._model()
+        labels = model.classes.tolist()
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
-        bag = self._build_text_model().build_bag(self._records())
+        bag = model.text.build_bag(model.records)
         return find_strongest_tokens(self._token_counts(), bag, labels.index(label), labels, max_tokens)
 
     def __sklearn_tags__(self) -> Tags:
@@ -643,3 +415,25 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
+
+
+def explain_document(
+    naive: DocumentModel, document: Document, text_weight: float, prior: LedgerLine, correction: Array
+) -> Ledger:
+    """The ledger of a document; ``text_weight`` tempers its tokens, and ``correction`` is what they add together."""
+    model, records = naive.text, naive.records
+    words = check_words_kept(model.select_counts(records))
+    table, constant = model.token_weights(records)
+    row_of_token = words.derive("places", lambda w: {token: row for row, token in enumerate(w.tokens())})
+    lines = make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
+    if model.model == "bernoulli":
+        rows = np.array([row_of_token[line.name] for line in lines], dtype=np.int64)
+        lines, constant = move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
+    lines = [replace(line, log_likelihood=tuple(text_weight * x for x in line.log_likelihood)) for line in lines]
+    constant = text_weight * constant
+    if constant.any():
+        lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
+    if not np.allclose(correction, 0.0, atol=1e-9):
+        lines.append(LedgerLine("(together)", "", tuple(correction.tolist())))
+    text = document if isinstance(document, str) else document.decode()
+    return Ledger(tuple(naive.classes.tolist()), prior, tuple(lines), text)

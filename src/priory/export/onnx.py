@@ -89,15 +89,15 @@ def to_onnx(fitted: Any) -> Any:
     if export_scores is None:
         exportable = ", ".join(cls.__name__ for cls in MODEL_EXPORTERS)
         raise DataError(f"a {type(fitted).__name__} cannot be exported to ONNX; these can: {exportable}.")
-    if "corrections_" in vars(fitted) or getattr(fitted, "_corrections", None) is not None:
+    if hasattr(fitted, "corrections_"):
         raise DataError("corrections cannot be exported to ONNX; export model.without_corrections().")
-    unknown = sorted(vars(fitted).keys() - fitted.get_params(deep=False).keys() - EXPORTABLE_ATTRIBUTES)
+    unknown = sorted(fitted.__getstate__().keys() - fitted.get_params(deep=False).keys() - EXPORTABLE_ATTRIBUTES)
     if unknown:
         raise DataError(
             f"{unknown[0]} changes the model's answers and cannot be exported to ONNX; fit the model without it."
         )
     graph, classes = OnnxGraph(onnx), fitted.classes_
-    log_prior = fitted._log_prior()[None]
+    log_prior = fitted.learned_.model().log_prior()[None]
     joint = graph("Add", export_scores(fitted, graph), log_prior)
     ruled_out = graph("IsInf", graph("ReduceMax", joint, axes=[1], keepdims=1), detect_positive=0)
     graph("Softmax", graph("Where", ruled_out, log_prior, joint), axis=1, output="probabilities")
@@ -131,10 +131,11 @@ def _build_model_proto(onnx: ModuleType, graph: OnnxGraph, columns: int, labels:
 
 
 def _export_table(fitted: NaiveBayes, graph: OnnxGraph) -> str:
-    schema = fitted._schema
+    model = fitted.learned_.model()
+    schema = model.schema
     place = {name: j for j, name in enumerate(schema.names)}
     scores = []
-    for choice in fitted._model().choices():
+    for choice in model.choices():
         names = schema.blocks[choice.block].names
         export_terms = FAMILY_EXPORTERS.get(type(choice.family))
         if export_terms is None or choice.inclusion is not None:
@@ -224,8 +225,9 @@ FAMILY_EXPORTERS: dict[type, Callable[[OnnxGraph, str, Any, Any, str], str]] = {
 
 
 def _export_gaussian_nb(fitted: GaussianNB, graph: OnnxGraph) -> str:
-    centre, precision, constant = fitted._density_parameters()
-    square = _squared_distances(graph, "X", fitted._moments().units(), centre)
+    model = fitted.learned_.model()
+    centre, precision, constant = model.density_parameters()
+    square = _squared_distances(graph, "X", model.moments.units(), centre)
     return graph.sum_columns(graph("Sub", constant, graph("Mul", square, 0.5 * precision)))
 
 
@@ -245,13 +247,13 @@ def _export_multinomial_nb(fitted: MultinomialNB | ComplementNB, graph: OnnxGrap
     if not np.isfinite(weights).all():
         raise DataError("a column that rules a class out cannot be exported to ONNX; use an alpha above 0.")
     # the prior is added to the scores of all models, but ComplementNB does not use it: subtract it here
-    return graph("Add", graph("MatMul", "X", weights.T), (fitted._class_term() - fitted._log_prior())[None])
+    model = fitted.learned_.model()
+    return graph("Add", graph("MatMul", "X", weights.T), (model.class_term() - model.log_prior())[None])
 
 
 def _export_poisson_nb(fitted: PoissonNB, graph: OnnxGraph) -> str:
-    return _poisson_terms(
-        graph, graph("Floor", "X"), fitted._family_with_prior(), fitted.statistics_.parts[0], fitted.estimate
-    )
+    family = fitted.learned_.model().family()
+    return _poisson_terms(graph, graph("Floor", "X"), family, fitted.statistics_.parts[0], fitted.estimate)
 
 
 MODEL_EXPORTERS: dict[type, Callable[[Any, OnnxGraph], str]] = {

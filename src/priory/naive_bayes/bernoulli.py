@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -13,21 +14,69 @@ from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
-from priory.naive_bayes.discrete import Alpha, CountNB, score_matrix
+from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, score_matrix
 from priory.naive_bayes.input_checks import (
     BlockTransform,
     Matrix,
     find_first_cell,
     is_finite,
     raise_not_finite,
-    read_matrix,
     sum_columns,
 )
 
 
-@register_estimator(records=(BernoulliStatistics,))
-class BernoulliNB(CountNB[Matrix]):
+@dataclass(frozen=True, eq=False)
+class BernoulliModel(CountModel):
+    """``p(x_j = 1 | c)``, the posterior mean under Beta(alpha, alpha)."""
+
+    def log_probabilities(self) -> tuple[Array, Array]:
+        """log p(x_j = 1 | c) and log p(x_j = 0 | c), (classes, columns) each."""
+        return self.derive("log p", _log_success_and_failure)
+
+    def log_joint(self, cells: Matrix) -> Array:
+        """Σ_j x_j log p_j + (1 - x_j) log(1 - p_j), as one matrix product with the log-odds."""
+        yes, no = self.log_probabilities()
+        never, always = np.isneginf(yes), np.isneginf(no)
+        yes, no = (np.where(never | always, 0.0, v) for v in (yes, no))
+        binarise = make_binariser(cells, self.parameters.binarize)
+        joint = score_matrix(cells, yes - no, no.sum(axis=1) + self.log_prior(), binarise)
+        if never.any() or always.any():
+            # for each row and class, the columns that contradict a probability of 0 or 1
+            contradictions = score_matrix(cells, never * 1.0 - always * 1.0, always.sum(axis=1), binarise)
+            joint[contradictions > 0] = -np.inf
+        return joint
+
+
+@dataclass(frozen=True, eq=False)
+class BernoulliRows(CountRows):
+    """Rows in which every column is present or absent."""
+
+    estimator = "BernoulliNB"
+    records = (BernoulliStatistics,)
+    model_class = BernoulliModel
+
+    def check(self) -> None:
+        binarize = self.parameters.binarize
+        if binarize is not None and not 0 <= binarize < np.inf:
+            raise DataError(f"binarize is {binarize!r}; use a threshold from 0, or None for cells of 0 and 1.")
+
+    def join(self, other: Self) -> Self:
+        mine, theirs = self.parameters.binarize, other.parameters.binarize
+        if mine != theirs:
+            difference = describe_difference("binarize", mine, theirs)
+            raise DataError(f"the models differ: {difference}; merge models of one threshold.")
+        return super().join(other)
+
+    def count_records(self, cells: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[BernoulliStatistics]:
+        binarise = make_binariser(cells, self.parameters.binarize)
+        successes = sum_columns(cells, group, weight, len(n), binarise)
+        return (BernoulliStatistics(n[:, None], successes, np.zeros((len(n), 1))),)
+
+
+@register_estimator(find_fault=find_classifier_fault)
+class BernoulliNB(CountNB):
     """Naive Bayes for binary columns: ``p(x_j = 1 | c) = (count + alpha) / (rows + 2 alpha)``.
 
     Parameters
@@ -76,6 +125,8 @@ class BernoulliNB(CountNB[Matrix]):
     [0.75, 0.5]
     """
 
+    _rows_class = BernoulliRows
+
     def __init__(
         self,
         *,
@@ -91,61 +142,32 @@ class BernoulliNB(CountNB[Matrix]):
         self.fit_prior = fit_prior
         self.class_prior = class_prior
 
-    def _read(self, X: object, reset: bool) -> Matrix:
-        if self.binarize is not None and not 0 <= self.binarize < np.inf:
-            raise DataError(f"binarize is {self.binarize!r}; use a threshold from 0, or None for cells of 0 and 1.")
-        return read_matrix(self, X, reset)
-
-    def _check_mergeable(self, other: Self) -> None:
-        super()._check_mergeable(other)
-        if self.binarize != other.binarize:
-            raise DataError(
-                f"the models differ: {describe_difference('binarize', self.binarize, other.binarize)}; "
-                "merge models of one threshold."
-            )
-
-    def _make_binariser(self, x: Matrix) -> BlockTransform:
-        """A function that turns blocks of ``x`` into 0 and 1."""
-
-        def binarise(block: Array) -> Array:
-            if not is_finite(block):
-                raise_not_finite(x)
-            if self.binarize is not None:
-                return np.asarray(block > self.binarize)
-            if not ((block == 0) | (block == 1)).all():
-                row, column, value = find_first_cell(x, lambda v: (v != 0) & (v != 1)) or (0, 0, 0.0)
-                raise DataError(f"row {row}, column {column} holds {value:g}, not 0 or 1; set binarize to a threshold.")
-            return block
-
-        return binarise
-
-    def _count_records(self, table: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[BernoulliStatistics]:
-        successes = sum_columns(table, group, weight, len(n), self._make_binariser(table))
-        return (BernoulliStatistics(n[:, None], successes, np.zeros((len(n), 1))),)
-
     @property
     def feature_count_(self) -> Array:
         """The weight of the rows of each class in which each column was present."""
-        return np.asarray(self._fitted_statistics().parts[0].successes)
+        return np.asarray(self.statistics_.parts[0].successes)
 
     @property
     @optional_attribute
     def feature_log_prob_(self) -> Array:
         """log p(x_j = 1 | c)."""
-        return self._derive("log p", _log_success_and_failure)[0]
+        return np.asarray(self._learned().model().log_probabilities()[0])
 
-    def _log_joint(self, table: Matrix) -> Array:
-        """Σ_j x_j log p_j + (1 - x_j) log(1 - p_j), as one matrix product with the log-odds."""
-        yes, no = self._derive("log p", _log_success_and_failure)  # (classes, columns)
-        never, always = np.isneginf(yes), np.isneginf(no)
-        yes, no = (np.where(never | always, 0.0, v) for v in (yes, no))
-        binarise = self._make_binariser(table)
-        joint = score_matrix(table, yes - no, no.sum(axis=1) + self._log_prior(), binarise)
-        if never.any() or always.any():
-            # for each row and class, the columns that contradict a probability of 0 or 1
-            contradictions = score_matrix(table, never * 1.0 - always * 1.0, always.sum(axis=1), binarise)
-            joint[contradictions > 0] = -np.inf
-        return joint
+
+def make_binariser(x: Matrix, threshold: float | None) -> BlockTransform:
+    """A function that turns blocks of ``x`` into 0 and 1."""
+
+    def binarise(block: Array) -> Array:
+        if not is_finite(block):
+            raise_not_finite(x)
+        if threshold is not None:
+            return np.asarray(block > threshold)
+        if not ((block == 0) | (block == 1)).all():
+            row, column, value = find_first_cell(x, lambda v: (v != 0) & (v != 1)) or (0, 0, 0.0)
+            raise DataError(f"row {row}, column {column} holds {value:g}, not 0 or 1; set binarize to a threshold.")
+        return block
+
+    return binarise
 
 
 def _log_success_and_failure(records: tuple[BernoulliStatistics], alpha: Alpha) -> tuple[Array, Array]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
@@ -12,17 +14,101 @@ from priory.core.registration import register_estimator
 from priory.core.sharding import map_shards
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.value_counts import ValueCounts
-from priory.naive_bayes.discrete import Alpha, CountNB, log_shares
-from priory.naive_bayes.input_checks import check_finite, make_count_checker, read_array, warn_of_fractions
+from priory.learning.rows import Parameters
+from priory.models.model_statistics import ModelStatistics
+from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, compute_alpha, log_shares
+from priory.naive_bayes.input_checks import check_finite, make_count_checker, warn_of_fractions
 
 MAX_CATEGORY_CELLS = 1 << 28  # two gigabytes of counts
 FREE_CATEGORY_CELLS = 1 << 20  # counts that a model file may ask for, whatever it holds
 MAX_CELLS_PER_COUNT = 64  # and beyond them, for each count that is in the file
 
 
-@register_estimator()
-class CategoricalNB(CountNB[Array]):
+@dataclass(frozen=True, eq=False)
+class CategoricalModel(CountModel):
+    """``p(k | c)`` of every category of every column."""
+
+    def count_categories(self) -> Array:
+        """The number of categories of each column: as declared, or one more than the largest that occurred."""
+        shown = [tally.values[-1] + 1 if len(tally.values) else 0 for tally in self.statistics.parts]
+        return np.maximum(shown, check_min_categories(self.parameters, self.rows.n_columns)).astype(np.int64)
+
+    def list_counts(self) -> list[Array]:
+        """For each column the weight of the rows of each class in each category."""
+        return [
+            (tally + ValueCounts(np.arange(k), np.zeros((len(tally.counts), k)))).counts
+            for tally, k in zip(self.statistics.parts, self.count_categories(), strict=True)
+        ]
+
+    def log_probability_tables(self) -> list[Array]:
+        """For each column log p(k | c), and a last category for those that never occurred, with zeros."""
+
+        def compute(records: tuple[ValueCounts, ...], alpha: Alpha) -> list[Array]:
+            return [np.pad(log_shares(counts + alpha), ((0, 0), (0, 1))) for counts in self.list_counts()]
+
+        return list(
+            self.derive("tables", compute, check_min_categories(self.parameters, self.rows.n_columns).tobytes())
+        )
+
+    def log_joint(self, cells: Array) -> Array:
+        tables = self.log_probability_tables()
+        unseen = np.array([t.shape[1] - 1 for t in tables])
+        counted = make_count_checker(cells, self.rows.estimator)
+        tables[0] = tables[0] + self.log_prior()[:, None]
+
+        def encode_rows(part: slice) -> Array:
+            block = counted(cells[part])
+            return np.minimum(block, unseen, out=np.empty(block.shape, dtype=np.int32), casting="unsafe")
+
+        return score_by_lookup(encode_rows, len(cells), tables)
+
+
+@dataclass(frozen=True, eq=False)
+class CategoricalRows(CountRows):
+    """Rows of numbered categories."""
+
+    estimator = "CategoricalNB"
+    model_class = CategoricalModel
+    takes_sparse = False
+
+    def check(self) -> None:
+        if np.ndim(self.parameters.alpha):
+            raise DataError(f"alpha is {self.parameters.alpha!r}; all categories share one alpha: use a number.")
+
+    def convert(self, x: Array) -> Array:
+        if x.dtype.kind == "f":
+            check_finite(x)
+            warn_of_fractions(x)
+        return x
+
+    def count_records(self, cells: Array, n: Array, group: Array, weight: Array | None) -> tuple[ValueCounts, ...]:
+        check_min_categories(self.parameters, self.n_columns)
+        widths = _count_categories(cells, len(n))
+        counts = count_codes(cells, widths, group, weight, len(n))
+        return tuple(ValueCounts.of(np.arange(c.shape[1]), c) for c in counts)
+
+    def find_fault(self, statistics: ModelStatistics) -> str | None:
+        """Whether categories are whole numbers, and their table is not much larger than what is in the file."""
+        compute_alpha(self.parameters, self.n_columns)
+        parts = statistics.parts
+        if not all(isinstance(p, ValueCounts) and p.values.dtype.kind == "i" and (p.values >= 0).all() for p in parts):
+            return "a category is not a whole number"
+        if len(parts) != self.n_columns:
+            return "the records are not those of the columns"
+        model = CategoricalModel(self, statistics)
+        cells = len(statistics.n) * float(model.count_categories().astype(float).sum())
+        if cells > FREE_CATEGORY_CELLS + MAX_CELLS_PER_COUNT * sum(p.counts.size for p in parts):
+            raise DataError(
+                f"CategoricalNB needs {cells:,.0f} counts for categories that hardly occur; "
+                "number the categories from 0."
+            )
+        return None
+
+
+@register_estimator(find_fault=find_classifier_fault)
+class CategoricalNB(CountNB):
     """Naive Bayes for numbered categories: ``p(k | c) = (count + alpha) / (rows + alpha * categories)``.
 
     A category that no row had gives no evidence for any class.
@@ -74,6 +160,8 @@ class CategoricalNB(CountNB[Array]):
     [0.6, 0.2, 0.2]
     """
 
+    _rows_class = CategoricalRows
+
     def __init__(
         self,
         *,
@@ -89,87 +177,21 @@ class CategoricalNB(CountNB[Array]):
         self.class_prior = class_prior
         self.min_categories = min_categories
 
-    def _is_consistent(self) -> bool:
-        """Whether categories are whole numbers, and their table is not much larger than what is in the file."""
-        parts = self.statistics_.parts
-        if not all(isinstance(p, ValueCounts) and p.values.dtype.kind == "i" and (p.values >= 0).all() for p in parts):
-            return False
-        if len(parts) != self.n_features_in_:
-            return False
-        cells = len(self.statistics_.n) * float(self.n_categories_.astype(float).sum())
-        if cells > FREE_CATEGORY_CELLS + MAX_CELLS_PER_COUNT * sum(p.counts.size for p in parts):
-            raise DataError(
-                f"CategoricalNB needs {cells:,.0f} counts for categories that hardly occur; "
-                "number the categories from 0."
-            )
-        return True
-
-    def _read(self, X: object, reset: bool) -> Array:
-        x = read_array(self, X, reset)
-        if x.dtype.kind == "f":
-            check_finite(x)
-            warn_of_fractions(x)
-        return x
-
-    def _count_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[ValueCounts, ...]:
-        self._check_min_categories()
-        widths = _count_categories(table, len(n))
-        counts = count_codes(table, widths, group, weight, len(n))
-        return tuple(ValueCounts.of(np.arange(c.shape[1]), c) for c in counts)
-
-    def _check_min_categories(self) -> Array:
-        """The declared number of categories of each column."""
-        declared = np.asarray(0 if self.min_categories is None else self.min_categories)
-        if declared.dtype.kind not in "iu":
-            raise DataError(f"'min_categories' should have integral type. Got {declared.dtype} instead.")
-        if declared.shape not in ((), (self.n_features_in_,)):
-            expected = f"({self.n_features_in_},) when an array-like is provided. Got {declared.shape} instead."
-            raise DataError(f"'min_categories' should have shape {expected}")
-        return np.broadcast_to(declared, (self.n_features_in_,))
-
     @property
     def n_categories_(self) -> Array:
         """The number of categories of each column: as declared, or one more than the largest that occurred."""
-        shown = [tally.values[-1] + 1 if len(tally.values) else 0 for tally in self._fitted_statistics().parts]
-        return np.maximum(shown, self._check_min_categories()).astype(np.int64)
+        return np.asarray(self._learned().model().count_categories())
 
     @property
     def category_count_(self) -> list[Array]:
         """For each column the weight of the rows of each class in each category."""
-        return [
-            (tally + ValueCounts(np.arange(k), np.zeros((len(tally.counts), k)))).counts
-            for tally, k in zip(self._fitted_statistics().parts, self.n_categories_, strict=True)
-        ]
+        return list(self._learned().model().list_counts())
 
     @property
     @optional_attribute
     def feature_log_prob_(self) -> list[Array]:
         """For each column log p(k | c)."""
-        return [table[:, :-1] for table in self._log_probability_tables()]
-
-    def _log_probability_tables(self) -> list[Array]:
-        """For each column log p(k | c), and a last category for those that never occurred, with zeros."""
-        return list(self._derive("tables", self._compute_tables, self._check_min_categories().tobytes()))
-
-    def _compute_tables(self, records: tuple[ValueCounts, ...], alpha: Alpha) -> list[Array]:
-        return [np.pad(log_shares(counts + alpha), ((0, 0), (0, 1))) for counts in self.category_count_]
-
-    def _log_joint(self, table: Array) -> Array:
-        tables = self._log_probability_tables()
-        unseen = np.array([t.shape[1] - 1 for t in tables])
-        counted = make_count_checker(table, type(self).__name__)
-        tables[0] = tables[0] + self._log_prior()[:, None]
-
-        def encode_rows(part: slice) -> Array:
-            block = counted(table[part])
-            return np.minimum(block, unseen, out=np.empty(block.shape, dtype=np.int32), casting="unsafe")
-
-        return score_by_lookup(encode_rows, len(table), tables)
-
-    def _effective_alpha(self) -> Alpha:
-        if np.ndim(self.alpha):
-            raise DataError(f"alpha is {self.alpha!r}; all categories share one alpha: use a number.")
-        return super()._effective_alpha()
+        return [table[:, :-1] for table in self._learned().model().log_probability_tables()]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -177,6 +199,17 @@ class CategoricalNB(CountNB[Array]):
         tags.input_tags.sparse = False
         tags.input_tags.positive_only = True
         return tags
+
+
+def check_min_categories(parameters: Parameters, n_columns: int) -> Array:
+    """The declared number of categories of each column."""
+    declared = np.asarray(0 if parameters.min_categories is None else parameters.min_categories)
+    if declared.dtype.kind not in "iu":
+        raise DataError(f"'min_categories' should have integral type. Got {declared.dtype} instead.")
+    if declared.shape not in ((), (n_columns,)):
+        expected = f"({n_columns},) when an array-like is provided. Got {declared.shape} instead."
+        raise DataError(f"'min_categories' should have shape {expected}")
+    return np.broadcast_to(declared, (n_columns,))
 
 
 def _count_categories(x: Array, classes: int) -> Array:

@@ -6,9 +6,9 @@ integrated out unless a point estimate is asked for.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,100 +20,94 @@ from priory.core.sharding import score_shards
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.estimators.base import BaseClassifier
+from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault
 from priory.families import Bernoulli, Gamma, Poisson
 from priory.families.base import ESTIMATES, ArrayFamily
 from priory.families.bernoulli import BernoulliStatistics
-from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE, GammaParameters, GammaStatistics
+from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE, GammaStatistics
 from priory.families.poisson import MAX_EXACT_COUNT, PoissonStatistics
-from priory.models.class_prior import check_class_probabilities
-from priory.models.model_statistics import ModelStatistics
+from priory.naive_bayes.array_rows import ArrayModel, ArrayRows
 from priory.naive_bayes.input_checks import (
     Matrix,
     MatrixT,
-    count_classes,
     find_first_cell,
-    log_declared_prior,
     make_count_checker,
     map_cells,
-    read_array,
-    read_matrix,
     warn_of_fractions,
 )
 from priory.naive_bayes.sparse_records import observe_sparse_counts, score_stored_cells
 
 CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers each
-EstimateT = TypeVar("EstimateT")
 
 
-class ConjugateClassifier(BaseClassifier[MatrixT]):
-    """A classifier with ``priors`` for the classes and a choice of ``estimate`` for the parameters."""
+@dataclass(frozen=True, eq=False)
+class ConjugateRows(ArrayRows):
+    """Rows of a classifier with ``priors`` for the classes and a choice of ``estimate`` for the parameters."""
 
-    priors: ArrayLike | None
-    estimate: str
+    estimates: ClassVar[tuple[str, ...]] = ESTIMATES
 
-    _allowed_estimates: ClassVar[tuple[str, ...]] = ESTIMATES
+    def check(self) -> None:
+        if self.parameters.estimate not in self.estimates:
+            raise DataError(f"estimate is {self.parameters.estimate!r}; use one of {', '.join(self.estimates)}.")
 
-    @abstractmethod
-    def _observe_records(self, table: MatrixT, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
-        """The records of the rows; ``n`` (classes,) is the weight of the rows of each class."""
 
-    def _check_parameters(self) -> None:
-        if self.estimate not in self._allowed_estimates:
-            raise DataError(f"estimate is {self.estimate!r}; use one of {', '.join(self._allowed_estimates)}.")
+@dataclass(frozen=True, eq=False)
+class FamilyModel(ArrayModel):
+    """Naive Bayes with the same family for every column."""
 
-    def _observe(self, table: MatrixT, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        n = count_classes(group, weight, classes)
-        if self.priors is not None:
-            check_class_probabilities(self.priors, len(n))
-        return ModelStatistics(classes, n, self._observe_records(table, n, group, weight))
+    rows: FamilyRows
 
-    def _log_prior(self) -> Array:
-        return log_declared_prior(self.statistics_.n, self.priors)
+    def family(self) -> ArrayFamily[Any, Any]:
+        """The family with its declared prior, or the one it takes from the data."""
+        record: Statistics = self.statistics.parts[0]
+        family: ArrayFamily[Any, Any] = self.parameters.prior or record.derive(
+            "prior", self.rows.family.empirical_prior
+        )
+        return family
+
+    def point_estimate(self) -> Any:
+        """The point estimate; the posterior mean if the parameters are integrated out."""
+        estimate = "mean" if self.parameters.estimate == "predictive" else self.parameters.estimate
+        return self.family().parameters(self.statistics.parts[0], estimate)
+
+    def column_log_likelihoods(self, block: Array) -> Array:
+        """log p(x_j | c): (rows, classes, columns)."""
+        return np.asarray(self.family().log_likelihood(self.statistics.parts[0], block, self.parameters.estimate))
+
+    def log_joint(self, cells: Array) -> Array:
+        classes = len(self.statistics.n)
+        step = max(1, CONJUGATE_CHUNK_CELLS // (classes * cells.shape[1]))
+
+        def score(part: slice) -> Array:
+            starts = range(part.start, part.stop, step)
+            pieces = [self.column_log_likelihoods(cells[i : min(i + step, part.stop)]).sum(axis=-1) for i in starts]
+            return np.concatenate(pieces) if pieces else np.empty((0, classes))
+
+        return score_shards(score, len(cells), classes) + self.log_prior()
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyRows(ConjugateRows):
+    """Rows of which every column has the same family."""
+
+    family: ClassVar[type[ArrayFamily[Any, Any]]]
+
+    def check(self) -> None:
+        prior = self.parameters.prior
+        if not (prior is None or isinstance(prior, self.family)):
+            raise DataError(f"prior is {prior!r}; use a {self.family.__name__}, or None.")
+        super().check()
+
+
+class FamilyNB(LearnedClassifier):
+    """Naive Bayes with the same family for every column."""
+
+    __slots__ = ()
 
     @property
     def class_prior_(self) -> Array:
         """p(c)."""
-        self._fitted_statistics()
-        return np.exp(self._log_prior())
-
-
-class FamilyNB(ConjugateClassifier[MatrixT], Generic[MatrixT, EstimateT]):
-    """Naive Bayes with the same family for every column."""
-
-    prior: ArrayFamily[Any, EstimateT] | None
-
-    _family: ClassVar[type[ArrayFamily[Any, Any]]]
-
-    def _check_parameters(self) -> None:
-        if not (self.prior is None or isinstance(self.prior, self._family)):
-            raise DataError(f"prior is {self.prior!r}; use a {self._family.__name__}, or None.")
-        super()._check_parameters()
-
-    def _family_with_prior(self) -> ArrayFamily[Any, EstimateT]:
-        """The family with its declared prior, or the one it takes from the data."""
-        record: Statistics = self._fitted_statistics().parts[0]
-        return self.prior or record.derive("prior", self._family.empirical_prior)
-
-    def _point_estimate(self) -> EstimateT:
-        """The point estimate; the posterior mean if the parameters are integrated out."""
-        estimate = "mean" if self.estimate == "predictive" else self.estimate
-        return self._family_with_prior().parameters(self._fitted_statistics().parts[0], estimate)
-
-    def _column_log_likelihoods(self, block: Array) -> Array:
-        """log p(x_j | c): (rows, classes, columns)."""
-        return np.asarray(self._family_with_prior().log_likelihood(self.statistics_.parts[0], block, self.estimate))
-
-    def _score_rows(self, table: Array) -> Array:
-        """log p(x | c): (rows, classes)."""
-        step = max(1, CONJUGATE_CHUNK_CELLS // (len(self.classes_) * table.shape[1]))
-
-        def score(part: slice) -> Array:
-            starts = range(part.start, part.stop, step)
-            pieces = [self._column_log_likelihoods(table[i : min(i + step, part.stop)]).sum(axis=-1) for i in starts]
-            return np.concatenate(pieces) if pieces else np.empty((0, len(self.classes_)))
-
-        return score_shards(score, len(table), len(self.classes_))
+        return np.asarray(np.exp(self._learned().model().log_prior()))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -121,8 +115,59 @@ class FamilyNB(ConjugateClassifier[MatrixT], Generic[MatrixT, EstimateT]):
         return tags
 
 
-@register_estimator(records=(PoissonStatistics,))
-class PoissonNB(FamilyNB[Matrix, Array]):
+@dataclass(frozen=True, eq=False)
+class PoissonModel(FamilyModel):
+    """``x_j | c ~ Poisson(rate_cj)``."""
+
+    def log_joint(self, cells: Matrix) -> Array:
+        if isinstance(cells, np.ndarray):
+            return super().log_joint(cells)
+        without_events = self.column_log_likelihoods(np.zeros((1, cells.shape[1])))[0]  # (classes, columns)
+
+        def score_events(values: Array, columns: Array) -> Array:
+            return self._cell_log_likelihoods(values, columns) - without_events[:, columns]
+
+        classes = len(self.statistics.n)
+        events = score_stored_cells(cells, score_events, classes, CONJUGATE_CHUNK_CELLS // classes + 1)
+        return events + without_events.sum(axis=1) + self.log_prior()
+
+    def _cell_log_likelihoods(self, cells: Array, columns: Array) -> Array:
+        """log p(x_j | c) of some cells, given the column j of each: (classes, cells)."""
+        record, family, estimate = self.statistics.parts[0], self.family(), self.parameters.estimate
+        if estimate == "predictive":
+            belief = record.derive("posterior", family.posterior, family)
+            shape, rate = (np.broadcast_to(part, record.n.shape)[:, columns] for part in (belief.shape, belief.rate))
+            terms = Poisson(shape, rate).log_predictive(cells)
+        else:
+            rates = record.derive("parameters", lambda r: family.parameters(r, estimate), family, estimate)
+            terms = family.log_density(cells, rates[:, columns])
+        return np.where(np.isnan(terms), 0.0, terms)
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonRows(FamilyRows):
+    """Rows of counts of events."""
+
+    estimator = "PoissonNB"
+    family = Poisson
+    records = (PoissonStatistics,)
+    model_class = PoissonModel
+
+    def convert(self, x: Matrix) -> Matrix:
+        x = _widen_floats(x)
+        check_cells(x, "PoissonNB", lambda v: v > MAX_EXACT_COUNT, "counts above 2**53 are not exact: scale them")
+        if not warn_of_fractions(x):
+            return x
+        return np.floor(x) if isinstance(x, np.ndarray) else x.floor()
+
+    def count_records(self, cells: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
+        if isinstance(cells, np.ndarray):
+            return (Poisson().observe(cells, group, len(n), weight),)
+        return (observe_sparse_counts(cells, group, weight, len(n)),)
+
+
+@register_estimator(find_fault=find_classifier_fault)
+class PoissonNB(FamilyNB):
     """Naive Bayes for counts of events: ``x_j | c ~ Poisson(rate_cj)`` with a Gamma prior on the rate.
 
     Counts are whole numbers: fractions are cut off, with a warning. The cells that a sparse matrix does not store are
@@ -167,7 +212,7 @@ class PoissonNB(FamilyNB[Matrix, Array]):
     [3.6667, 0.6667]
     """
 
-    _family = Poisson
+    _rows_class = PoissonRows
 
     def __init__(
         self, *, prior: Poisson | None = None, estimate: str = "predictive", priors: ArrayLike | None = None
@@ -176,47 +221,10 @@ class PoissonNB(FamilyNB[Matrix, Array]):
         self.estimate = estimate
         self.priors = priors
 
-    def _read(self, X: object, reset: bool) -> Matrix:
-        self._check_parameters()
-        x = _widen_floats(read_matrix(self, X, reset))
-        check_cells(x, "PoissonNB", lambda v: v > MAX_EXACT_COUNT, "counts above 2**53 are not exact: scale them")
-        if not warn_of_fractions(x):
-            return x
-        return np.floor(x) if isinstance(x, np.ndarray) else x.floor()
-
-    def _observe_records(self, table: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
-        if isinstance(table, np.ndarray):
-            return (Poisson().observe(table, group, len(n), weight),)
-        return (observe_sparse_counts(table, group, weight, len(n)),)
-
-    def _log_joint(self, table: Matrix) -> Array:
-        if isinstance(table, np.ndarray):
-            return self._score_rows(table) + self._log_prior()
-        without_events = self._column_log_likelihoods(np.zeros((1, table.shape[1])))[0]  # (classes, columns)
-
-        def score_events(cells: Array, columns: Array) -> Array:
-            return self._cell_log_likelihoods(cells, columns) - without_events[:, columns]
-
-        classes = len(self.classes_)
-        events = score_stored_cells(table, score_events, classes, CONJUGATE_CHUNK_CELLS // classes + 1)
-        return events + without_events.sum(axis=1) + self._log_prior()
-
-    def _cell_log_likelihoods(self, cells: Array, columns: Array) -> Array:
-        """log p(x_j | c) of some cells, given the column j of each: (classes, cells)."""
-        record, family = self.statistics_.parts[0], self._family_with_prior()
-        if self.estimate == "predictive":
-            belief = record.derive("posterior", family.posterior, family)
-            shape, rate = (np.broadcast_to(part, record.n.shape)[:, columns] for part in (belief.shape, belief.rate))
-            terms = Poisson(shape, rate).log_predictive(cells)
-        else:
-            rates = record.derive("parameters", lambda r: family.parameters(r, self.estimate), family, self.estimate)
-            terms = family.log_density(cells, rates[:, columns])
-        return np.where(np.isnan(terms), 0.0, terms)
-
     @property
     def rate_(self) -> Array:
         """The rate of each class and column."""
-        return np.asarray(self._point_estimate())
+        return np.asarray(self._learned().model().point_estimate())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -225,8 +233,43 @@ class PoissonNB(FamilyNB[Matrix, Array]):
         return tags
 
 
-@register_estimator(records=(GammaStatistics, BernoulliStatistics))
-class GammaNB(FamilyNB[Array, GammaParameters]):
+@dataclass(frozen=True, eq=False)
+class GammaModel(FamilyModel):
+    """``x_j | c ~ Gamma(shape_cj, rate_cj)``, and a probability of zero."""
+
+    def column_log_likelihoods(self, block: Array) -> Array:
+        zeros: BernoulliStatistics = self.statistics.parts[1]
+        # (rows, classes, columns)
+        is_zero = Bernoulli(1.0, 1.0).log_likelihood(zeros, block == 0, self.parameters.estimate)
+        return super().column_log_likelihoods(_mask_zeros(block)) + np.where(zeros.successes.any(axis=0), is_zero, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GammaRows(FamilyRows):
+    """Rows of amounts."""
+
+    estimator = "GammaNB"
+    family = Gamma
+    records = (GammaStatistics, BernoulliStatistics)
+    model_class = GammaModel
+    takes_sparse = False
+
+    def convert(self, x: Array) -> Array:
+        x = _widen_floats(x)
+        remedy = f"GammaNB takes 0, and amounts from {MIN_GAMMA_VALUE:g} to {MAX_GAMMA_VALUE:g}: scale the column"
+        check_cells(x, "GammaNB", lambda v: ((v < MIN_GAMMA_VALUE) & (v != 0)) | (v > MAX_GAMMA_VALUE), remedy)
+        return x
+
+    def count_records(self, cells: Array, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
+        zeros = sum_by_class(cells, group, weight, len(n), lambda v: v == 0)
+        return (
+            Gamma().observe(_mask_zeros(cells), group, len(n), weight),
+            BernoulliStatistics(n[:, None], zeros, np.zeros((len(n), 1))),
+        )
+
+
+@register_estimator(find_fault=find_classifier_fault)
+class GammaNB(FamilyNB):
     """Naive Bayes for amounts: ``x_j | c ~ Gamma(shape_cj, rate_cj)``, with priors on both.
 
     Zero has a probability of its own (with a Beta(1, 1) prior). In a column in which no zero was learned, a zero gives
@@ -274,7 +317,7 @@ class GammaNB(FamilyNB[Array, GammaParameters]):
     (4.265, 1.706)
     """
 
-    _family = Gamma
+    _rows_class = GammaRows
 
     def __init__(
         self, *, prior: Gamma | None = None, estimate: str = "predictive", priors: ArrayLike | None = None
@@ -283,37 +326,15 @@ class GammaNB(FamilyNB[Array, GammaParameters]):
         self.estimate = estimate
         self.priors = priors
 
-    def _read(self, X: object, reset: bool) -> Array:
-        self._check_parameters()
-        x = _widen_floats(read_array(self, X, reset))
-        remedy = f"GammaNB takes 0, and amounts from {MIN_GAMMA_VALUE:g} to {MAX_GAMMA_VALUE:g}: scale the column"
-        check_cells(x, "GammaNB", lambda v: ((v < MIN_GAMMA_VALUE) & (v != 0)) | (v > MAX_GAMMA_VALUE), remedy)
-        return x
-
-    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
-        zeros = sum_by_class(table, group, weight, len(n), lambda v: v == 0)
-        return (
-            Gamma().observe(_mask_zeros(table), group, len(n), weight),
-            BernoulliStatistics(n[:, None], zeros, np.zeros((len(n), 1))),
-        )
-
-    def _log_joint(self, table: Array) -> Array:
-        return self._score_rows(table) + self._log_prior()
-
-    def _column_log_likelihoods(self, block: Array) -> Array:
-        zeros: BernoulliStatistics = self.statistics_.parts[1]
-        is_zero = Bernoulli(1.0, 1.0).log_likelihood(zeros, block == 0, self.estimate)  # (rows, classes, columns)
-        return super()._column_log_likelihoods(_mask_zeros(block)) + np.where(zeros.successes.any(axis=0), is_zero, 0.0)
-
     @property
     def shape_(self) -> Array:
         """The shape of each class and column."""
-        return np.asarray(self._point_estimate().shape)
+        return np.asarray(self._learned().model().point_estimate().shape)
 
     @property
     def rate_(self) -> Array:
         """The rate of each class and column."""
-        return np.asarray(self._point_estimate().rate)
+        return np.asarray(self._learned().model().point_estimate().rate)
 
 
 def check_cells(x: Matrix, name: str, is_outside: Callable[[Array], Array], remedy: str) -> None:

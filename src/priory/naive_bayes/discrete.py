@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from priory.core.logspace import log
 from priory.core.sharding import score_shards
-from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.estimators.base import BaseClassifier
-from priory.models.class_prior import check_class_probabilities
+from priory.estimators.learned_classifier import LearnedClassifier
+from priory.learning.rows import Parameters
 from priory.models.model_statistics import ModelStatistics
-from priory.naive_bayes.input_checks import Matrix, MatrixT, count_classes, log_declared_prior, transform_sparse
+from priory.naive_bayes.array_rows import ArrayBatch, ArrayModel, ArrayRows
+from priory.naive_bayes.input_checks import Matrix, transform_sparse
 
 CountsResultT = TypeVar("CountsResultT")
 Alpha = float | Array  # one number, or one for each column
@@ -30,69 +29,62 @@ MAX_MULTIPLICATIONS_AT_ONCE = 1 << 18
 MAX_COUNT_IN_PRODUCT = 1e290  # beyond it a sum over the columns would overflow; the decision is the same
 
 
-class CountNB(BaseClassifier[MatrixT]):
-    """Naive Bayes with ``alpha`` virtual examples of each value, which are added when a probability is computed."""
+@dataclass(frozen=True, eq=False)
+class CountModel(ArrayModel):
+    """Additive smoothing: ``alpha`` virtual examples of each value are added when a probability is computed."""
 
-    alpha: float | ArrayLike
-    force_alpha: bool
-    fit_prior: bool
-    class_prior: ArrayLike | None
-
-    @abstractmethod
-    def _count_records(self, table: MatrixT, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
-        """The records of the rows; ``n`` (classes,) is the weight of the rows of each class."""
-
-    def _observe(self, table: MatrixT, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        self._check_alpha()
-        n = count_classes(group, weight, classes)
-        if self.class_prior is not None:
-            check_class_probabilities(self.class_prior, len(n))
-        return ModelStatistics(classes, n, self._count_records(table, n, group, weight))
-
-    def _check_parameters(self) -> None:
-        """Raise for parameters that do not fit the columns that were learned."""
-        if hasattr(self, "n_features_in_"):
-            self._effective_alpha()
-
-    def _check_alpha(self) -> Alpha:
-        """The alpha that is used; an error for one that cannot be, a warning for one that is raised to 1e-10."""
-        alpha = self._effective_alpha()
-        if not self.force_alpha and np.min(self.alpha) < MIN_ALPHA:
-            raised = f"setting alpha = {MIN_ALPHA:.1e}. Use `force_alpha=True` to keep alpha unchanged."
-            warnings.warn(f"alpha too small will result in numeric errors, {raised}", stacklevel=2)
-        return alpha
-
-    def _effective_alpha(self) -> Alpha:
-        """The virtual examples of each value: one number, or one for each column."""
-        alpha = float(self.alpha) if isinstance(self.alpha, Real) else np.asarray(self.alpha, dtype=float)
-        if np.ndim(alpha) and np.shape(alpha) != (self.n_features_in_,):
-            found = f"Got {np.size(alpha)} elements instead of {self.n_features_in_}."
-            raise DataError(f"When alpha is an array, it should contains `n_features`. {found}")
-        if not (np.min(alpha) >= 0 and np.max(alpha) < np.inf):
-            raise DataError(f"All values in alpha must be greater than 0, or 0, and finite; alpha is {self.alpha}.")
-        return alpha if self.force_alpha else np.maximum(alpha, MIN_ALPHA)
-
-    def _derive(self, name: str, function: Callable[[Any, Alpha], CountsResultT], *depends_on: object) -> CountsResultT:
+    def derive(self, name: str, function: Callable[[Any, Alpha], CountsResultT], *depends_on: object) -> CountsResultT:
         """``function(records, alpha)``, computed once for these statistics, this alpha, and ``depends_on``."""
-        alpha = self._effective_alpha()
-        return self._fitted_statistics().derive(
+        alpha = compute_alpha(self.parameters, self.rows.n_columns)
+        return self.statistics.derive(
             name, lambda statistics: function(statistics.parts, alpha), np.asarray(alpha).tobytes(), *depends_on
         )
 
-    def _log_prior(self) -> Array:
-        return log_declared_prior(self.statistics_.n, self.class_prior, self.fit_prior)
+
+@dataclass(frozen=True, eq=False)
+class CountRows(ArrayRows):
+    """Rows whose cells are counted."""
+
+    def count(self, batch: ArrayBatch, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
+        p = self.parameters
+        compute_alpha(p, self.n_columns)
+        if not p.force_alpha and np.min(p.alpha) < MIN_ALPHA:
+            raised = f"setting alpha = {MIN_ALPHA:.1e}. Use `force_alpha=True` to keep alpha unchanged."
+            warnings.warn(f"alpha too small will result in numeric errors, {raised}", stacklevel=2)
+        return super().count(batch, classes, group, weight)
+
+    def find_fault(self, statistics: ModelStatistics) -> str | None:
+        compute_alpha(self.parameters, self.n_columns)
+        return super().find_fault(statistics)
+
+
+class CountNB(LearnedClassifier):
+    """The attributes of classifiers of counts."""
+
+    __slots__ = ()
 
     @property
     def class_log_prior_(self) -> Array:
         """log p(c)."""
-        self._fitted_statistics()
-        return self._log_prior()
+        return np.asarray(self._learned().model().log_prior())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def compute_alpha(parameters: Parameters, n_columns: int) -> Alpha:
+    """The virtual examples of each value that are used: one number, or one for each column."""
+    declared = parameters.alpha
+    alpha = float(declared) if isinstance(declared, Real) else np.asarray(declared, dtype=float)
+    if np.ndim(alpha) and np.shape(alpha) != (n_columns,):
+        found = f"Got {np.size(alpha)} elements instead of {n_columns}."
+        raise DataError(f"When alpha is an array, it should contains `n_features`. {found}")
+    if not (np.min(alpha) >= 0 and np.max(alpha) < np.inf):
+        raise DataError(f"All values in alpha must be greater than 0, or 0, and finite; alpha is {declared}.")
+    return alpha if parameters.force_alpha else np.maximum(alpha, MIN_ALPHA)
 
 
 def log_shares(smoothed: Array) -> Array:

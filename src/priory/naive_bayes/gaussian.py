@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, cast
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import Tags
 
-from priory.core.atomic_state import read_state
 from priory.core.column_kernels import score_gaussian
 from priory.core.exact_sums import ExactSums
 from priory.core.logspace import LOG_TWO_PI
 from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.estimators.base import BaseClassifier
 from priory.estimators.labels import convert_to_numpy
+from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault
+from priory.estimators.sklearn_compat import device, get_namespace
 from priory.families.gaussian import Gaussian
 from priory.families.moments import Moments
-from priory.models.class_prior import check_class_probabilities
+from priory.learning.rows import Purpose
 from priory.models.model_statistics import ModelStatistics
-from priory.naive_bayes.array_libraries import convert_like, empty_like, find_array_library, is_single_precision
-from priory.naive_bayes.input_checks import (
-    Matrix,
-    check_finite,
-    count_classes,
-    log_declared_prior,
-    raise_not_finite,
-    read_matrix,
-)
+from priory.naive_bayes.array_rows import ArrayBatch, ArrayModel, ArrayRows
+from priory.naive_bayes.input_checks import Matrix, check_finite, raise_not_finite
 from priory.naive_bayes.sparse_records import observe_sparse_moments, split_sparse_rows
 
 MAX_VARIANCE_RATIO = 1000.0  # smoothing ignores how much wider than this (in variance) another column is
@@ -36,8 +33,111 @@ MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: the least variance of a cla
 MIN_VARIANCE = 1e-300  # in units squared: the precision of anything narrower is infinite
 
 
-@register_estimator(required=("statistics_", "n_features_in_", "_kind"), records=(Moments,))
-class GaussianNB(BaseClassifier[Matrix]):
+@dataclass(frozen=True, eq=False)
+class GaussianModel(ArrayModel):
+    """``x_j | c ~ N(theta_cj, var_cj)``."""
+
+    @property
+    def moments(self) -> Moments:
+        """What was learned of the columns."""
+        moments: Moments = self.statistics.parts[0]
+        return moments
+
+    def variances(self) -> Array:
+        """The variance of each class and column, smoothing included."""
+        moments = self.moments
+        with np.errstate(over="ignore"):
+            return np.maximum(moments.variances(), 0.0) + self.compute_smoothing() * moments.units() ** 2
+
+    def largest_smoothing(self) -> float:
+        """``var_smoothing * largest variance``: the largest number that is added to a variance."""
+        with np.errstate(over="ignore"):
+            return float(self.parameters.var_smoothing * _total_variance(self.moments).max())
+
+    def compute_smoothing(self) -> Array:
+        """The number that is added to the variances of each column, in units squared."""
+        moments, unit = self.moments, self.moments.units()
+        variance, scale = _total_variance(moments, moments.find_exponents()), np.maximum(unit / unit.max(), 2.0**-450)
+        largest = (variance * scale**2).max() / scale**2
+        smallest = np.where(variance > 0, np.minimum(largest, MAX_VARIANCE_RATIO * variance), largest)
+        return np.asarray(self.parameters.var_smoothing * smallest)
+
+    def log_joint(self, cells: Matrix) -> Array:
+        check_finite(cells)
+        centre, precision, constant = self.density_parameters()
+        constant = np.insert(constant[:, 1:], 0, constant[:, 0] + self.log_prior(), axis=1)
+        parameters = self.moments.units(), centre, precision, constant
+        if isinstance(cells, np.ndarray):
+            return score_gaussian(cells, *parameters)
+        return np.concatenate([score_gaussian(block.toarray(), *parameters) for block in split_sparse_rows(cells)])
+
+    def density_parameters(self) -> tuple[Array, Array, Array]:
+        """Centre and precision in units, and the logarithm of the density at the centre: (classes, columns) each."""
+        return self.statistics.derive("densities", lambda _: self._compute_densities(), self.parameters.var_smoothing)
+
+    def _compute_densities(self) -> tuple[Array, Array, Array]:
+        moments, exponent = self.moments, self.moments.find_exponents()
+        variance = np.maximum(moments.variances(exponent), 0.0) + self.compute_smoothing()
+        variance = np.where(variance > MIN_VARIANCE, variance, MIN_VARIANCE_SHARE * _total_variance(moments, exponent))
+        # a class without rows, and a column with one value in all rows, give no evidence
+        defined = (variance > MIN_VARIANCE) & (moments.n > 0)
+        variance = np.where(defined, variance, 1.0)
+        height = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(moments.units())
+        return np.nan_to_num(moments.means(exponent)), defined / variance, defined * height
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianRows(ArrayRows):
+    """Rows of numbers, in any array library that scikit-learn is set to accept."""
+
+    estimator = "GaussianNB"
+    records = (Moments,)
+    model_class = GaussianModel
+
+    kind: Array | None = field(default=None, kw_only=True)  # an empty array of the library and precision of the rows
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        known = super().attributes
+        return known | {"_kind": self.kind} if known else known
+
+    def with_attributes(self, attributes: Mapping[str, Any]) -> Self:
+        return replace(super().with_attributes(attributes), kind=attributes.get("_kind"))
+
+    def check(self) -> None:
+        smoothing = self.parameters.var_smoothing
+        if not 0 <= smoothing < np.inf:
+            raise DataError(f"var_smoothing is {smoothing!r}; it must be finite and not negative.")
+
+    def read(self, X: object, purpose: Purpose, learned: ModelStatistics | None = None) -> tuple[Self, ArrayBatch]:
+        rows, x = self.validate(X, purpose == "fit")
+        cells: Any = x.data if sparse.issparse(x) else x  # type: ignore[attr-defined]
+        if purpose == "fit":
+            rows = replace(rows, kind=empty_like(cells))
+        elif find_array_library(cells) != find_array_library(kind := self.attributes["_kind"]):
+            methods = ", ".join(f"GaussianNB.{name}()" for name in ("predict", "predict_proba", "predict_log_proba"))
+            libraries = [" on ".join(find_array_library(one)) for one in (cells, kind)]
+            given = f"given {libraries[0]}, fitted on {libraries[1]}"
+            raise DataError(f"{methods} and all others must use the same namespace and device as fit: {given}.")
+        return rows, ArrayBatch(x if sparse.issparse(x) else np.asarray(convert_to_numpy(x)))
+
+    def count_records(self, cells: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Moments]:
+        if not isinstance(cells, np.ndarray):
+            check_finite(cells)
+            return (observe_sparse_moments(cells, group, weight, len(n)),)
+        try:
+            moments = Gaussian().observe(cells, group, len(n), weight)
+        except DataError:
+            raise_not_finite(cells)
+            raise
+        # Missing cells are not counted, which shows in n. Rows of weight 0 are never counted: look at their cells.
+        if weight is not None or (moments.n != n[:, None]).any():
+            check_finite(cells)
+        return (moments,)
+
+
+@register_estimator(required=("statistics_", "n_features_in_", "_kind"), find_fault=find_classifier_fault)
+class GaussianNB(LearnedClassifier):
     """Naive Bayes for numbers: ``x_j | c ~ N(theta_cj, var_cj)``.
 
     To the variances of column j, ``var_smoothing * min(largest variance, 1000 * variance of column j)`` is added, where
@@ -89,135 +189,64 @@ class GaussianNB(BaseClassifier[Matrix]):
     ([12.0, 2.0], [4.0, 1.0])
     """
 
-    _kind: Array  # an empty array of the library and precision of the rows
+    _kind: Array  # in model files
+    _rows_class = GaussianRows
 
     def __init__(self, *, priors: ArrayLike | None = None, var_smoothing: float = 1e-9) -> None:
         self.priors = priors
         self.var_smoothing = var_smoothing
 
-    # -- learning ------------------------------------------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        if not 0 <= self.var_smoothing < np.inf:
-            raise DataError(f"var_smoothing is {self.var_smoothing!r}; it must be finite and not negative.")
-
-    def _read(self, X: object, reset: bool) -> Matrix:
-        self._check_parameters()
-        x = read_matrix(self, X, reset)
-        cells = x.data if sparse.issparse(x) else x
-        if reset:
-            self._kind = empty_like(cells)
-        elif find_array_library(cells) != find_array_library(self._kind):
-            methods = ", ".join(f"GaussianNB.{name}()" for name in ("predict", "predict_proba", "predict_log_proba"))
-            libraries = [" on ".join(find_array_library(one)) for one in (cells, self._kind)]
-            given = f"given {libraries[0]}, fitted on {libraries[1]}"
-            raise DataError(f"{methods} and all others must use the same namespace and device as fit: {given}.")
-        return x if sparse.issparse(x) else np.asarray(convert_to_numpy(x))
-
-    def _observe(self, table: Matrix, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        n = count_classes(group, weight, classes)
-        if self.priors is not None:
-            check_class_probabilities(self.priors, len(n))
-        if not isinstance(table, np.ndarray):
-            check_finite(table)
-            return ModelStatistics(classes, n, (observe_sparse_moments(table, group, weight, len(n)),))
-        try:
-            moments = Gaussian().observe(table, group, len(n), weight)
-        except DataError:
-            raise_not_finite(table)
-            raise
-        # Missing cells are not counted, which shows in n. Rows of weight 0 are never counted: look at their cells.
-        if weight is not None or (moments.n != n[:, None]).any():
-            check_finite(table)
-        return ModelStatistics(classes, n, (moments,))
-
-    # -- what was learned ----------------------------------------------------------------------------------------
-
-    def _moments(self) -> Moments:
-        moments: Moments = self._fitted_statistics().parts[0]
-        return moments
+    # -- what was learned, in the library and precision of the array that the model was fitted on -----------------
 
     def _convert_attribute(self, value: Array) -> Array:
-        """The value in the library and precision of the array that the model was fitted on."""
         with np.errstate(over="ignore"):
-            return convert_like(value, self._kind)
+            return convert_like(value, self._find_attribute("_kind"))
 
     @property
     def class_count_(self) -> Array:
         """The weight of the rows learned of each class."""
-        return self._convert_attribute(self._fitted_statistics().n)
+        return self._convert_attribute(self.statistics_.n)
 
     @property
     def class_prior_(self) -> Array:
         """p(c)."""
-        self._fitted_statistics()
-        return self._convert_attribute(np.exp(self._log_prior()))
+        return self._convert_attribute(np.exp(self._learned().model().log_prior()))
 
     @property
     def theta_(self) -> Array:
         """The mean of each class and column."""
-        return self._convert_attribute(np.nan_to_num(self._moments().means()))
+        return self._convert_attribute(np.nan_to_num(self._learned().model().moments.means()))
 
     @property
     def var_(self) -> Array:
         """The variance of each class and column, smoothing included."""
-        moments = self._moments()
-        with np.errstate(over="ignore"):
-            return self._convert_attribute(
-                np.maximum(moments.variances(), 0.0) + self._epsilon() * moments.units() ** 2
-            )
+        return self._convert_attribute(self._learned().model().variances())
 
     @property
     def epsilon_(self) -> float:
         """``var_smoothing * largest variance``: the largest number that is added to a variance."""
-        moments = self._moments()
-        with np.errstate(over="ignore"):
-            return float(self.var_smoothing * _total_variance(moments).max())
-
-    def _epsilon(self) -> Array:
-        """The number that is added to the variances of each column, in units squared."""
-        moments, unit = self._moments(), self._moments().units()
-        variance, scale = _total_variance(moments, moments.find_exponents()), np.maximum(unit / unit.max(), 2.0**-450)
-        largest = (variance * scale**2).max() / scale**2
-        return self.var_smoothing * np.where(variance > 0, np.minimum(largest, MAX_VARIANCE_RATIO * variance), largest)
-
-    def _log_prior(self) -> Array:
-        return log_declared_prior(self.statistics_.n, self.priors)
+        return float(self._learned().model().largest_smoothing())
 
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def _log_joint(self, table: Matrix) -> Array:
-        check_finite(table)
-        centre, precision, constant = self.statistics_.derive(
-            "densities", lambda _: self._density_parameters(), self.var_smoothing
-        )
-        constant = np.insert(constant[:, 1:], 0, constant[:, 0] + self._log_prior(), axis=1)
-        parameters = self._moments().units(), centre, precision, constant
-        if isinstance(table, np.ndarray):
-            return score_gaussian(table, *parameters)
-        return np.concatenate([score_gaussian(block.toarray(), *parameters) for block in split_sparse_rows(table)])
+    def predict_joint_log_proba(self, X: object) -> Array:
+        """log p(c, x) for each row and class."""
+        return convert_like(super().predict_joint_log_proba(X), X)
 
-    def _density_parameters(self) -> tuple[Array, Array, Array]:
-        """Centre and precision in units, and the logarithm of the density at the centre: (classes, columns) each."""
-        moments, exponent = self._moments(), self._moments().find_exponents()
-        variance = np.maximum(moments.variances(exponent), 0.0) + self._epsilon()
-        variance = np.where(variance > MIN_VARIANCE, variance, MIN_VARIANCE_SHARE * _total_variance(moments, exponent))
-        # a class without rows, and a column with one value in all rows, give no evidence
-        defined = (variance > MIN_VARIANCE) & (moments.n > 0)
-        variance = np.where(defined, variance, 1.0)
-        height = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(moments.units())
-        return np.nan_to_num(moments.means(exponent)), defined / variance, defined * height
-
-    @read_state
     def predict_log_proba(self, X: object) -> Array:
         """The logarithm of p(c | x) for each row and class."""
-        log_posterior = self._predict_posterior(X)
+        log_posterior = super().predict_log_proba(X)
         if is_single_precision(X):  # a probability that is 1 in single precision has the logarithm 0
             log_posterior[log_posterior > -(2.0**-25)] = 0.0
-        return self._convert_output(log_posterior, X)
+        return convert_like(log_posterior, X)
 
-    def _convert_output(self, answer: Array, X: object) -> Array:
-        return convert_like(answer, X, labels=answer.ndim == 1)
+    def predict_proba(self, X: object) -> Array:
+        """p(c | x) for each row and class."""
+        return convert_like(super().predict_proba(X), X)
+
+    def predict(self, X: object) -> Array:
+        """The most probable class of each row."""
+        return convert_like(super().predict(X), X, labels=True)
 
     @staticmethod
     def _update_mean_variance(
@@ -242,3 +271,38 @@ class GaussianNB(BaseClassifier[Matrix]):
 def _total_variance(moments: Moments, exponent: Array | int = 0) -> Array:
     """The variance of each column over all rows, in units of ``2 ** (2 * exponent)``."""
     return np.maximum(moments.pool_classes().variances(exponent)[0], 0.0)
+
+
+# -- arrays of other libraries, such as PyTorch, if scikit-learn is configured to accept them (array API dispatch) ----
+
+
+def empty_like(x: Array) -> Array:
+    """An empty array of the library of ``x``, float32 or float64: attributes are returned in this kind of array."""
+    xp, is_foreign = get_namespace(x)
+    if not is_foreign:
+        return np.zeros(0, dtype=np.float32 if x.dtype == np.float32 else np.float64)
+    dtype = x.dtype if xp.isdtype(x.dtype, "real floating") else xp.float64
+    return cast(Array, xp.zeros(0, dtype=dtype, device=device(x)))
+
+
+def find_array_library(x: Array) -> tuple[str, ...]:
+    """The array library and the device of an array."""
+    xp, is_foreign = get_namespace(x)
+    return (xp.__name__, str(device(x))) if is_foreign and not isinstance(x, np.ndarray) else ("numpy",)
+
+
+def is_single_precision(x: object) -> bool:
+    """Whether an array of any library is float32."""
+    return str(getattr(x, "dtype", "")).endswith("float32")
+
+
+def convert_like(answer: Array, template: object, labels: bool = False) -> Array:
+    """The answer in the library, on the device and in the precision of ``template``; labels keep their type."""
+    xp, is_foreign = get_namespace(template) if hasattr(template, "dtype") else (np, False)
+    if not is_foreign or not hasattr(template, "dtype"):
+        return answer.astype(np.float32) if is_single_precision(template) and not labels else answer
+    if answer.dtype.kind in "OUS":
+        return answer
+    keeps_precision = not labels and xp.isdtype(template.dtype, "real floating")
+    dtype = template.dtype if keeps_precision else None
+    return cast(Array, xp.asarray(answer, dtype=dtype, device=device(template)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,13 +15,12 @@ from priory.core.registration import register_estimator, register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.naive_bayes.discrete import Alpha, CountNB, log_shares, score_matrix
+from priory.estimators.learned_classifier import find_classifier_fault
+from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, log_shares, score_matrix
 from priory.naive_bayes.input_checks import (
-    BlockTransform,
     Matrix,
     make_count_checker,
     raise_not_finite,
-    read_matrix,
     sum_columns,
 )
 
@@ -38,47 +36,55 @@ class Occurrences(Statistics):
     tokens: Array
 
 
-class TokenNB(CountNB[Matrix]):
-    """The common part of the multinomial and its complement: they learn counts, and score rows by ``x @ weights``."""
+@dataclass(frozen=True, eq=False)
+class MultinomialModel(CountModel):
+    """Rows are scored by ``x @ weights``."""
 
-    def _read(self, X: object, reset: bool) -> Matrix:
-        return read_matrix(self, X, reset)
+    def weights(self) -> Array:
+        """(classes, columns): the weight of one occurrence of each token, log p(token | c)."""
+        return self.derive("weights", lambda records, alpha: log_shares(records[0].tokens + alpha))
 
-    def _count_records(self, table: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Occurrences]:
+    def class_term(self) -> Array:
+        """(classes,): what is added to the score of each row."""
+        return self.log_prior()
+
+    def log_joint(self, cells: Matrix) -> Array:
+        return score_matrix(cells, self.weights(), self.class_term(), make_count_checker(cells, self.rows.estimator))
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRows(CountRows):
+    """Rows of counts."""
+
+    estimator = "MultinomialNB"
+    records = (Occurrences,)
+    model_class = MultinomialModel
+
+    def count_records(self, cells: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Occurrences]:
         with np.errstate(over="ignore", invalid="ignore"):
-            tokens = sum_columns(table, group, weight, len(n), self._make_count_checker(table))
+            tokens = sum_columns(cells, group, weight, len(n), make_count_checker(cells, self.estimator))
         if not np.isfinite(tokens).all():
-            raise_not_finite(table)
+            raise_not_finite(cells)
             column = int(np.argwhere(~np.isfinite(tokens))[0, 1])
             raise DataError(f"the counts of column {column} add up to infinity; scale them.")
         return (Occurrences(n, tokens),)
 
-    def _make_count_checker(self, x: Matrix) -> BlockTransform:
-        return make_count_checker(x, type(self).__name__)
+
+class TokenNB(CountNB):
+    """The attributes of the multinomial and its complement."""
+
+    __slots__ = ()
 
     @property
     def feature_count_(self) -> Array:
         """How often each token occurred in the rows of each class, weighted."""
-        return np.asarray(self._fitted_statistics().parts[0].tokens)
-
-    def _log_joint(self, table: Matrix) -> Array:
-        return score_matrix(table, self.feature_log_prob_, self._class_term(), self._make_count_checker(table))
-
-    def _class_term(self) -> Array:
-        return self._log_prior()
+        return np.asarray(self.statistics_.parts[0].tokens)
 
     @property
     @optional_attribute
     def feature_log_prob_(self) -> Array:
         """The weight of one occurrence of each token for each class."""
-        return self._derive("weights", self._compute_weights, self._is_normalised())
-
-    def _is_normalised(self) -> bool:
-        return False
-
-    @abstractmethod
-    def _compute_weights(self, records: tuple[Occurrences], alpha: Alpha) -> Array:
-        """(classes, columns): the weight of one occurrence."""
+        return np.asarray(self._learned().model().weights())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -86,7 +92,7 @@ class TokenNB(CountNB[Matrix]):
         return tags
 
 
-@register_estimator(records=(Occurrences,))
+@register_estimator(find_fault=find_classifier_fault)
 class MultinomialNB(TokenNB):
     """Naive Bayes for counts: ``p(token | c) = (occurrences + alpha) / (all occurrences + alpha * tokens)``.
 
@@ -134,6 +140,8 @@ class MultinomialNB(TokenNB):
     [0.75, 0.25]
     """
 
+    _rows_class: ClassVar[type[TokenRows]] = TokenRows
+
     def __init__(
         self,
         *,
@@ -147,12 +155,19 @@ class MultinomialNB(TokenNB):
         self.fit_prior = fit_prior
         self.class_prior = class_prior
 
-    def _compute_weights(self, records: tuple[Occurrences], alpha: Alpha) -> Array:
-        """log p(token | c)."""
-        return log_shares(records[0].tokens + alpha)
+
+@dataclass(frozen=True, eq=False)
+class DocumentShareRows(TokenRows):
+    """Rows of counts, of which each document's share is counted."""
+
+    estimator = "DocumentAverageNB"
+
+    def count_records(self, cells: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Occurrences]:
+        super().count_records(cells, n, group, weight)  # only whether these are counts
+        return super().count_records(normalize(cells, norm="l1"), n, group, weight)
 
 
-@register_estimator(records=(Occurrences,))
+@register_estimator(find_fault=find_classifier_fault)
 class DocumentAverageNB(MultinomialNB):
     """Multinomial naive Bayes in which every document counts the same, however long it is.
 
@@ -205,12 +220,39 @@ class DocumentAverageNB(MultinomialNB):
     [0.5556, 0.3611, 0.0833]
     """
 
-    def _count_records(self, table: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Occurrences]:
-        super()._count_records(table, n, group, weight)  # only whether these are counts
-        return super()._count_records(normalize(table, norm="l1"), n, group, weight)
+    _rows_class = DocumentShareRows
 
 
-@register_estimator(records=(Occurrences,))
+@dataclass(frozen=True, eq=False)
+class ComplementModel(MultinomialModel):
+    """The weight of a token is minus the logarithm of its share of the occurrences in the other classes."""
+
+    def weights(self) -> Array:
+        return self.derive("weights", self._compute_weights, self.parameters.norm)
+
+    def _compute_weights(self, records: tuple[Occurrences], alpha: Alpha) -> Array:
+        tokens = records[0].tokens  # (classes, columns)
+        # weights must be finite: without smoothing a token that never occurred gets the smallest positive float
+        others = np.maximum(tokens.sum(axis=0) - tokens + alpha, np.finfo(float).tiny)
+        logged = log_shares(others)
+        if not self.parameters.norm:
+            return -logged
+        total = logged.sum(axis=1, keepdims=True)
+        return np.where(total != 0, logged / np.where(total != 0, total, 1.0), 0.0)
+
+    def class_term(self) -> Array:
+        return self.log_prior() if len(self.statistics.n) == 1 else np.zeros(len(self.statistics.n))
+
+
+@dataclass(frozen=True, eq=False)
+class ComplementRows(TokenRows):
+    """Rows of counts, for the complement."""
+
+    estimator = "ComplementNB"
+    model_class = ComplementModel
+
+
+@register_estimator(find_fault=find_classifier_fault)
 class ComplementNB(TokenNB):
     """Complement naive Bayes for counts: a class is scored by how badly a row fits all *other* classes.
 
@@ -264,6 +306,8 @@ class ComplementNB(TokenNB):
     [0.5, 0.5]
     """
 
+    _rows_class = ComplementRows
+
     def __init__(
         self,
         *,
@@ -283,19 +327,3 @@ class ComplementNB(TokenNB):
     def feature_all_(self) -> Array:
         """How often each token occurred in all classes together."""
         return np.asarray(self.feature_count_.sum(axis=0))
-
-    def _is_normalised(self) -> bool:
-        return self.norm
-
-    def _compute_weights(self, records: tuple[Occurrences], alpha: Alpha) -> Array:
-        tokens = records[0].tokens  # (classes, columns)
-        # weights must be finite: without smoothing a token that never occurred gets the smallest positive float
-        others = np.maximum(tokens.sum(axis=0) - tokens + alpha, np.finfo(float).tiny)
-        logged = log_shares(others)
-        if not self.norm:
-            return -logged
-        total = logged.sum(axis=1, keepdims=True)
-        return np.where(total != 0, logged / np.where(total != 0, total, 1.0), 0.0)
-
-    def _class_term(self) -> Array:
-        return self._log_prior() if len(self.classes_) == 1 else np.zeros(len(self.classes_))

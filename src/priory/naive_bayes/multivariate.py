@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,13 +14,15 @@ from priory.core.registration import register_estimator
 from priory.core.sharding import score_shards
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault
 from priory.families.base import nan_where_zero
 from priory.families.gaussian import MAX_ABS_Z
 from priory.families.multivariate_gaussian import MultivariateGaussian
 from priory.families.scatter import Scatter
-from priory.naive_bayes.conjugate import ConjugateClassifier
+from priory.naive_bayes.array_rows import ArrayModel
+from priory.naive_bayes.conjugate import ConjugateRows
 from priory.naive_bayes.discrete import MAX_MULTIPLICATIONS_AT_ONCE
-from priory.naive_bayes.input_checks import check_finite, read_array
+from priory.naive_bayes.input_checks import check_finite
 
 # statistics do not depend on the prior: any instance can compute them
 PLACEHOLDER_PRIOR = MultivariateGaussian(location=0.0, strength=1.0, degrees=1.0, scale=1.0)
@@ -29,8 +30,115 @@ PLACEHOLDER_PRIOR = MultivariateGaussian(location=0.0, strength=1.0, degrees=1.0
 MIN_COVARIANCE_SHARE = 1e-9  # of a column's variance: added to all variances of a class
 
 
-@register_estimator(records=(Scatter,))
-class GaussianBayes(ConjugateClassifier[Array]):
+@dataclass(frozen=True, eq=False)
+class GaussianBayesModel(ArrayModel):
+    """``x | c ~ N(mean_c, covariance_c)``."""
+
+    @property
+    def scatter(self) -> Scatter:
+        """What was learned of the rows."""
+        scatter: Scatter = self.statistics.parts[0]
+        return scatter
+
+    def _posterior(self) -> MultivariateGaussian:
+        """The posterior of each class; a shared covariance learns from all classes."""
+        scatter = self.scatter
+        prior = MultivariateGaussian.empirical_prior(scatter)
+        belief = prior + scatter
+        if self.parameters.covariance == "class":
+            return belief
+        scale = np.asarray(belief.scale)
+        pooled = prior.scale + (scale - prior.scale).sum(axis=0)
+        return replace(
+            belief,
+            degrees=np.full(len(scatter.n), prior.degrees + scatter.n.sum()),
+            scale=np.broadcast_to(pooled, scale.shape),
+        )
+
+    def mean_and_covariance(self) -> tuple[Array, Array]:
+        """Mean and covariance of each class, in units of the columns; NaN for a class without rows."""
+        scatter = self.scatter
+        if self.parameters.estimate != "ml":
+            belief = self._posterior()
+            left = nan_where_zero(np.asarray(belief.degrees) - len(scatter.unit) - 1)
+            return np.asarray(belief.location), np.asarray(belief.scale / left[:, None, None])
+        spread, n = scatter.scatter_matrix(), scatter.n
+        if self.parameters.covariance == "shared":
+            spread, n = np.broadcast_to(spread.sum(axis=0), spread.shape), np.full(len(n), n.sum())
+        return scatter.mean(), spread / nan_where_zero(n)[:, None, None]
+
+    def log_joint(self, cells: Array) -> Array:
+        centre, whiten, power, constant = self.statistics.derive(
+            "densities", lambda _: self._density_parameters(), self.parameters.covariance, self.parameters.estimate
+        )
+        unit = self.scatter.unit
+
+        def score(part: slice) -> Array:
+            z = np.asarray(cells[part], dtype=float) / unit
+            distance = np.stack([_squared_distance(z - m, w) for m, w in zip(centre, whiten, strict=True)], axis=1)
+            return constant - (
+                power * np.log1p(distance) if self.parameters.estimate == "predictive" else 0.5 * distance
+            )
+
+        return score_shards(score, len(cells), len(centre)) + self.log_prior()
+
+    def _density_parameters(self) -> tuple[Array, Array, Array, Array]:
+        """Centre, whitening matrix, power and constant of each class: a Student-t or a Gaussian, in units.
+
+        Their shapes are (classes, columns), (classes, columns, columns), (classes,) and (classes,).
+        """
+        unit, d = self.scatter.unit, len(self.scatter.unit)
+        if self.parameters.estimate == "predictive":
+            belief = self._posterior()
+            strength = np.asarray(belief.strength)
+            centre, spread = np.asarray(belief.location), belief.scale * ((strength + 1) / strength)[:, None, None]
+            power = (np.asarray(belief.degrees) + 1) / 2
+            base = gammaln(power) - gammaln(power - d / 2) - d / 2 * np.log(np.pi)
+        else:
+            centre, spread = self.mean_and_covariance()
+            floor = MIN_COVARIANCE_SHARE * MultivariateGaussian.empirical_prior(self.scatter).scale
+            spread, power, base = spread + floor, np.zeros(len(centre)), np.full(len(centre), -d / 2 * LOG_TWO_PI)
+        silent = np.isnan(spread).any(axis=(1, 2)) | np.isnan(centre).any(axis=1)
+        spread = np.where(silent[:, None, None], np.eye(d), spread)
+        root = self._cholesky(spread)
+        log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+        whiten = np.stack([solve_triangular(r, np.eye(d), lower=True) for r in root])
+        whiten[silent] = 0.0
+        return np.nan_to_num(centre), whiten, power, np.where(silent, 0.0, base - log_det - np.log(unit).sum())
+
+    def _cholesky(self, spread: Array) -> Array:
+        try:
+            return np.linalg.cholesky(spread)
+        except np.linalg.LinAlgError:
+            cause = "rows were forgotten that had never been learned, or a column is a sum of others"
+            raise DataError(f"a covariance is not positive: {cause}.") from None
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianBayesRows(ConjugateRows):
+    """Rows of numbers, taken as a whole."""
+
+    estimator = "GaussianBayes"
+    estimates = ("predictive", "mean", "ml")
+    records = (Scatter,)
+    model_class = GaussianBayesModel
+    takes_sparse = False
+
+    def check(self) -> None:
+        if self.parameters.covariance not in ("class", "shared"):
+            raise DataError(f"covariance is {self.parameters.covariance!r}; use 'class' or 'shared'.")
+        super().check()
+
+    def convert(self, x: Array) -> Array:
+        check_finite(x)
+        return x
+
+    def count_records(self, cells: Array, n: Array, group: Array, weight: Array | None) -> tuple[Scatter]:
+        return (PLACEHOLDER_PRIOR.observe(cells, group, len(n), weight),)
+
+
+@register_estimator(find_fault=find_classifier_fault)
+class GaussianBayes(LearnedClassifier):
     """``x | c ~ N(mean_c, covariance_c)`` for whole rows: a Bayes classifier without the naive assumption.
 
     Parameters
@@ -77,7 +185,7 @@ class GaussianBayes(ConjugateClassifier[Array]):
     ([[2.0, 1.5]], [[[2.0, 2.0], [2.0, 2.75]]])
     """
 
-    _allowed_estimates: ClassVar[tuple[str, ...]] = ("predictive", "mean", "ml")
+    _rows_class = GaussianBayesRows
 
     def __init__(
         self, *, covariance: str = "class", estimate: str = "predictive", priors: ArrayLike | None = None
@@ -86,111 +194,25 @@ class GaussianBayes(ConjugateClassifier[Array]):
         self.estimate = estimate
         self.priors = priors
 
-    def _check_parameters(self) -> None:
-        if self.covariance not in ("class", "shared"):
-            raise DataError(f"covariance is {self.covariance!r}; use 'class' or 'shared'.")
-        super()._check_parameters()
-
-    def _read(self, X: object, reset: bool) -> Array:
-        self._check_parameters()
-        x = read_array(self, X, reset)
-        check_finite(x)
-        return x
-
-    def _observe_records(self, table: Array, n: Array, group: Array, weight: Array | None) -> tuple[Scatter]:
-        return (PLACEHOLDER_PRIOR.observe(table, group, len(n), weight),)
-
-    # -- what was learned ----------------------------------------------------------------------------------------
-
-    def _scatter(self) -> Scatter:
-        scatter: Scatter = self._fitted_statistics().parts[0]
-        return scatter
-
-    def _posterior(self) -> MultivariateGaussian:
-        """The posterior of each class; a shared covariance learns from all classes."""
-        scatter = self._scatter()
-        prior = MultivariateGaussian.empirical_prior(scatter)
-        belief = prior + scatter
-        if self.covariance == "class":
-            return belief
-        scale = np.asarray(belief.scale)
-        pooled = prior.scale + (scale - prior.scale).sum(axis=0)
-        return replace(
-            belief,
-            degrees=np.full(len(scatter.n), prior.degrees + scatter.n.sum()),
-            scale=np.broadcast_to(pooled, scale.shape),
-        )
-
-    def _mean_and_covariance(self) -> tuple[Array, Array]:
-        """Mean and covariance of each class, in units of the columns; NaN for a class without rows."""
-        scatter = self._scatter()
-        if self.estimate != "ml":
-            belief = self._posterior()
-            left = nan_where_zero(np.asarray(belief.degrees) - len(scatter.unit) - 1)
-            return np.asarray(belief.location), np.asarray(belief.scale / left[:, None, None])
-        spread, n = scatter.scatter_matrix(), scatter.n
-        if self.covariance == "shared":
-            spread, n = np.broadcast_to(spread.sum(axis=0), spread.shape), np.full(len(n), n.sum())
-        return scatter.mean(), spread / nan_where_zero(n)[:, None, None]
+    @property
+    def class_prior_(self) -> Array:
+        """p(c)."""
+        return np.asarray(np.exp(self._learned().model().log_prior()))
 
     @property
     def theta_(self) -> Array:
         """The mean of each class."""
-        return np.asarray(self._mean_and_covariance()[0] * self._scatter().unit)
+        model: GaussianBayesModel = self._learned().model()
+        return np.asarray(model.mean_and_covariance()[0] * model.scatter.unit)
 
     @property
     def covariance_(self) -> Array:
         """The covariance of each class, or the shared one."""
-        unit = self._scatter().unit
+        model: GaussianBayesModel = self._learned().model()
+        unit = model.scatter.unit
         with np.errstate(over="ignore"):  # the square of 1e300 is infinite
-            covariance = self._mean_and_covariance()[1] * unit[:, None] * unit
-        return covariance if self.covariance == "class" else covariance[0]
-
-    # -- answering -----------------------------------------------------------------------------------------------
-
-    def _log_joint(self, table: Array) -> Array:
-        centre, whiten, power, constant = self.statistics_.derive(
-            "densities", lambda _: self._density_parameters(), self.covariance, self.estimate
-        )
-        unit = self._scatter().unit
-
-        def score(part: slice) -> Array:
-            z = np.asarray(table[part], dtype=float) / unit
-            distance = np.stack([_squared_distance(z - m, w) for m, w in zip(centre, whiten, strict=True)], axis=1)
-            return constant - (power * np.log1p(distance) if self.estimate == "predictive" else 0.5 * distance)
-
-        return score_shards(score, len(table), len(centre)) + self._log_prior()
-
-    def _density_parameters(self) -> tuple[Array, Array, Array, Array]:
-        """Centre, whitening matrix, power and constant of each class: a Student-t or a Gaussian, in units.
-
-        Their shapes are (classes, columns), (classes, columns, columns), (classes,) and (classes,).
-        """
-        unit, d = self._scatter().unit, len(self._scatter().unit)
-        if self.estimate == "predictive":
-            belief = self._posterior()
-            strength = np.asarray(belief.strength)
-            centre, spread = np.asarray(belief.location), belief.scale * ((strength + 1) / strength)[:, None, None]
-            power = (np.asarray(belief.degrees) + 1) / 2
-            base = gammaln(power) - gammaln(power - d / 2) - d / 2 * np.log(np.pi)
-        else:
-            centre, spread = self._mean_and_covariance()
-            floor = MIN_COVARIANCE_SHARE * MultivariateGaussian.empirical_prior(self._scatter()).scale
-            spread, power, base = spread + floor, np.zeros(len(centre)), np.full(len(centre), -d / 2 * LOG_TWO_PI)
-        silent = np.isnan(spread).any(axis=(1, 2)) | np.isnan(centre).any(axis=1)
-        spread = np.where(silent[:, None, None], np.eye(d), spread)
-        root = self._cholesky(spread)
-        log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-        whiten = np.stack([solve_triangular(r, np.eye(d), lower=True) for r in root])
-        whiten[silent] = 0.0
-        return np.nan_to_num(centre), whiten, power, np.where(silent, 0.0, base - log_det - np.log(unit).sum())
-
-    def _cholesky(self, spread: Array) -> Array:
-        try:
-            return np.linalg.cholesky(spread)
-        except np.linalg.LinAlgError:
-            cause = "rows were forgotten that had never been learned, or a column is a sum of others"
-            raise DataError(f"a covariance is not positive: {cause}.") from None
+            covariance = model.mean_and_covariance()[1] * unit[:, None] * unit
+        return covariance if self.covariance == "class" else np.asarray(covariance[0])
 
 
 def _squared_distance(z: Array, whiten: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
@@ -39,7 +40,21 @@ class LineDraws(NamedTuple):
     noise: Array  # (draws,)
 
 
-@register_estimator()
+def find_regression_fault(model: BayesianLinearRegression) -> str | None:
+    """Whether every term belongs to a column, and the weights, which predictions need anyway, are finite."""
+    names = set(getattr(model, "feature_names_in_", ()))
+    for term in model.statistics_.terms:
+        is_position = isinstance(term.column, int) and 0 <= term.column < model.n_features_in_
+        if not (is_position or term.column in names):
+            return "a term has no column"
+    model.check_parameters()
+    try:
+        return None if np.isfinite(model.posterior_.mean).all() else "a weight is not finite"
+    except DataError:  # a prior that does not fit the rows learned since, which every prediction will say
+        return None
+
+
+@register_estimator(find_fault=find_regression_fault)
 class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     """Linear regression, ``y = intercept + x·coef + noise``, with a normal-inverse-gamma prior.
 
@@ -109,25 +124,13 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
         self.standardise = standardise
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if isinstance(self.prior, NormalInverseGamma) or (isinstance(self.prior, str) and self.prior == "evidence"):
             return
         if not (isinstance(self.prior, (int, float, np.number)) and 0 <= self.prior < np.inf):
             raise DataError(
                 f'prior is {self.prior!r}; give "evidence", a strength of 0 or more, or a NormalInverseGamma.'
             )
-
-    def _is_consistent(self) -> bool:
-        """Whether every term belongs to a column, and the weights, which predictions need anyway, are finite."""
-        names = set(getattr(self, "feature_names_in_", ()))
-        for term in self.statistics_.terms:
-            is_position = isinstance(term.column, int) and 0 <= term.column < self.n_features_in_
-            if not (is_position or term.column in names):
-                return False
-        try:
-            return bool(np.isfinite(self.posterior_.mean).all())
-        except DataError:  # a prior that does not fit the rows learned since, which every prediction will say
-            return True
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -188,6 +191,30 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     __add__ = merge
 
+    def counter(self, known: bool = False) -> RegressionCounter:
+        """Return a counter of rows beside the model, for `adopt` or `subtract`; see `priory.learning.counting`."""
+        return RegressionCounter(clone(self))
+
+    def adopt(self, total: BayesianLinearRegression | None) -> Self:
+        """Let the model be the one that has learned all parts."""
+        if total is None:
+            raise DataError("there are no rows to learn from; give rows with a weight above zero.")
+        total.posterior_  # noqa: B018  # a prior that does not fit these rows is reported here
+        self.__dict__.update({name: value for name, value in vars(total).items() if name in COLUMN_ATTRIBUTES})
+        self.statistics_ = total.statistics_
+        return self
+
+    def subtract(self, part: BayesianLinearRegression | None) -> Self:
+        """Let the model forget the rows of a part, as if it had never learned them."""
+        if part is None:
+            return self
+        try:
+            self.statistics_ = self.statistics_ - part.statistics_
+        except NotLearnedError as error:
+            reason = f"{error.subject or 'a row'} was not learned, or not this often"
+            raise NotLearnedError(f"{reason}; forget only rows that were learned; the model is unchanged.") from None
+        return self
+
     def _observe_rows(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None, first: bool) -> CrossProducts:
         x, target, inputs = self._read_rows(X, y, first)
         return accumulate_products(x, target, check_sample_weight(sample_weight, len(x)), inputs)
@@ -236,7 +263,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     def _make_prior(self, statistics: CrossProducts) -> NormalInverseGamma:
         """Return the prior as declared, in the units of these rows."""
-        self._check_parameters()
+        self.check_parameters()
         if isinstance(self.prior, NormalInverseGamma):
             return self.prior
         level = bool(self.fit_intercept)
@@ -374,6 +401,27 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+@dataclass(frozen=True)
+class RegressionCounter:
+    """Counts rows beside a regression; a part is a regression that has learned them."""
+
+    model: BayesianLinearRegression
+
+    def count(self, X: MatrixLike, y: ArrayLike, sample_weight: Any = None) -> BayesianLinearRegression | None:
+        """Return what these rows teach; None if they weigh nothing."""
+        if sample_weight is not None and not np.any(np.asarray(sample_weight, dtype=float)):
+            return None
+        return clone(self.model).partial_fit(X, y, sample_weight)
+
+    def find_open_columns(self, names: Sequence[str], strings: Sequence[str]) -> list[str]:
+        """Return no columns: every part can be read by itself."""
+        return []
+
+    def with_profiles(self, names: Sequence[str], profiles: object) -> RegressionCounter:
+        """Return the same counter."""
+        return self
 
 
 def _merge_unseen_levels(inputs: Sequence[Term], known_terms: Sequence[Term]) -> tuple[Term, ...]:

@@ -44,8 +44,32 @@ MAX_CELL_MAGNITUDE = 1e150  # the square of a larger cell is infinite
 MAX_RHAT = 1.01  # above this the chains have not converged
 
 
+def find_logistic_fault(model: BayesianLogisticRegression) -> str | None:
+    """Whether the arrays agree on the number of classes, contrasts and columns."""
+    classes, columns = len(model.classes_), model.n_features_in_
+    lines = (classes - 1, columns + 1)  # (contrasts, columns and the intercept)
+    gaussian, draws = model._gaussian, model._draws
+    weights = [model._mean, model._spread, *([] if draws is None else [draws])]
+    weights += [] if gaussian is None else [gaussian.mean, gaussian.root]
+    model.check_parameters()
+    fits = (
+        model.classes_.ndim == 1
+        and is_increasing(model.classes_)
+        and getattr(model, "class_prior_", model.classes_).shape == model.classes_.shape
+        and model._spread.shape == (classes, classes - 1)
+        and model._mean.shape == lines
+        and (gaussian is None or gaussian.mean.shape == lines)
+        and (draws is None or (len(draws) > 0 and draws.shape[1:] == lines))
+        and model._centre.shape == model._unit.shape == (columns,)
+        and bool((model._unit > 0).all())
+        and all(w.dtype == float and np.abs(w).max(initial=0.0) <= MAX_STANDARDISED for w in weights)
+    )
+    return None if fits else "its arrays disagree on the number of classes, contrasts or columns"
+
+
 @register_estimator(
-    required=("classes_", "n_features_in_", "_mean", "_spread", "_centre", "_unit", "_gaussian", "_draws")
+    find_fault=find_logistic_fault,
+    required=("classes_", "n_features_in_", "_mean", "_spread", "_centre", "_unit", "_gaussian", "_draws"),
 )
 class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimator):
     """Logistic regression whose probabilities are averaged over the posterior of the weights.
@@ -169,26 +193,6 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
         self.progress = progress
         self.random_state = random_state
 
-    def _is_consistent(self) -> bool:
-        """Whether the arrays agree on the number of classes, contrasts and columns."""
-        classes, columns = len(self.classes_), self.n_features_in_
-        lines = (classes - 1, columns + 1)  # (contrasts, columns and the intercept)
-        gaussian, draws = self._gaussian, self._draws
-        weights = [self._mean, self._spread, *([] if draws is None else [draws])]
-        weights += [] if gaussian is None else [gaussian.mean, gaussian.root]
-        return (
-            self.classes_.ndim == 1
-            and is_increasing(self.classes_)
-            and self.__dict__.get("class_prior_", self.classes_).shape == self.classes_.shape
-            and self._spread.shape == (classes, classes - 1)
-            and self._mean.shape == lines
-            and (gaussian is None or gaussian.mean.shape == lines)
-            and (draws is None or (len(draws) > 0 and draws.shape[1:] == lines))
-            and self._centre.shape == self._unit.shape == (columns,)
-            and bool((self._unit > 0).all())
-            and all(w.dtype == float and np.abs(w).max(initial=0.0) <= MAX_STANDARDISED for w in weights)
-        )
-
     # -- learning ------------------------------------------------------------------------------------------------
 
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -240,7 +244,7 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None, reset: bool
     ) -> tuple[Array, Array, Array]:
         """Return the cells, the labels and the weights of rows to learn."""
-        self._check_parameters()
+        self.check_parameters()
         with guard_input(X):
             x, labels = validate_data(self, X, y, dtype=np.float64, reset=reset)
             check_classification_targets(labels)
@@ -267,7 +271,7 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
             self._find_peak(examples, precision)
             self._approximate_posterior(examples, precision)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         for name, allowed in (("method", LOGISTIC_METHODS), ("solver", LOGISTIC_SOLVERS)):
             if getattr(self, name) not in allowed:
                 raise DataError(f"{name} is {getattr(self, name)!r}; give one of {', '.join(allowed)}.")

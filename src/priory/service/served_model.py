@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from priory.core.atomic_state import copy_state
 from priory.errors import DataError, ServiceError
 from priory.service.journal import Event, Journal, ModelEntry
 from priory.service.rows import RowBatch, convert_to_input, decode_row_batch, join_row_batches
@@ -37,14 +37,14 @@ class ServedModel:
 
     def learn(self, rows: RowBatch, version: int) -> ServedModel:
         """The model after it has learned these rows."""
-        draft = copy_state(self.estimator)
+        draft = copy.copy(self.estimator)
         draft.partial_fit(convert_to_input(rows, draft), list(rows.labels or ()))
         return replace(self, estimator=draft, version=version)
 
     def forget(self, rows: RowBatch, version: int) -> ServedModel:
         """The model as if it had never learned these rows."""
         self.check_fitted()
-        draft = copy_state(self.estimator)
+        draft = copy.copy(self.estimator)
         draft.forget(convert_to_input(rows, draft), list(rows.labels or ()))
         return replace(self, estimator=draft, version=version)
 

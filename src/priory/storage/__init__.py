@@ -168,8 +168,8 @@ def _write_model(model: Estimator, path: Path, notes: Mapping[str, bytes] | None
     wrong = [name for name, part in parts.items() if not isinstance(part, bytes)]
     if wrong:
         raise KindError(f"the note {wrong[0]!r} is a {type(parts[wrong[0]]).__name__}; notes are bytes.")
-    if hasattr(model, "_materialise"):
-        model = model._materialise()
+    if hasattr(model, "with_corrections"):
+        model = model.with_corrections()
     sections = ArraySections()
     tree = encode_value(model, sections, type(model).__name__)
     check_model(model)

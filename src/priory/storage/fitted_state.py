@@ -9,9 +9,9 @@ from reprlib import repr as shorten_repr
 from typing import Any, Protocol, cast, get_type_hints
 
 from priory.calibration.corrections import Corrections
-from priory.core.registration import EstimatorRegistration, count_columns, list_record_types
+from priory.core.registration import EstimatorRegistration
 from priory.core.typing import Array
-from priory.errors import ModelFileError
+from priory.errors import DataError, ModelFileError
 from priory.models.model_statistics import ModelStatistics
 from priory.storage.registry import collect_learned_attributes, find_estimator
 from priory.storage.validation import TypeHint, check_value, matches_type_hint
@@ -26,8 +26,10 @@ COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
     "sample_changes_": int,
     "corrections_": Corrections,
     "alpha_": float,
+    "salt_": int,
 }
 UNFITTED_ATTRIBUTES = {"target_", "missing_"}  # of a model that was trained from files and has forgotten all rows
+MISFIT = "does not fit the columns and parameters of the model"
 ARRAY_LIKE_PARAMETER = float | Sequence[float] | Array  # what a file can hold of NumPy's ArrayLike
 
 
@@ -55,7 +57,10 @@ def build_model(
     model: Any = declared.cls()
     parameters = {**model.get_params(deep=False), **parameters}
     check_attributes(declared, parameters, learned)
-    model.__setstate__({**parameters, **learned})
+    try:
+        model.__setstate__({**parameters, **learned})
+    except DataError as error:
+        raise ModelFileError(f"{declared.name}.statistics_ {MISFIT}: {error}") from None
     check_consistency(model, declared, learned)
     return cast(Estimator, model)
 
@@ -79,10 +84,9 @@ def check_attributes(
 
 def check_consistency(model: Estimator, declared: EstimatorRegistration, learned: Mapping[str, object]) -> None:
     """Raise ModelFileError for a model whose checked attributes do not fit together."""
-    if hasattr(model, "_check_parameters"):
-        model._check_parameters()
-    if _is_fitted(learned) and not _is_consistent(model, declared):
-        raise ModelFileError(f"{declared.name}.statistics_ does not fit the columns and parameters of the model.")
+    fault = declared.find_fault(model) if _is_fitted(learned) else None
+    if fault:
+        raise ModelFileError(f"{declared.name}.statistics_ {MISFIT}: {fault}.")
 
 
 def _is_fitted(learned: Mapping[str, object]) -> bool:
@@ -127,18 +131,3 @@ def find_parameter_types(cls: type) -> Mapping[str, TypeHint]:
 def find_attribute_types(cls: type) -> Mapping[str, TypeHint]:
     """The declared types of the attributes that an estimator may have learned."""
     return {**COMMON_ATTRIBUTES, **get_type_hints(cls)}
-
-
-def _is_consistent(model: Any, declared: EstimatorRegistration) -> bool:
-    """The model's own answer; else whether its records are those declared, each with a value for every column.
-
-    A class prior that does not fit the classes raises DataError.
-    """
-    if hasattr(model, "_log_prior"):
-        model._log_prior()
-    if not declared.records:
-        return bool(model._is_consistent())
-    parts = model.statistics_.parts
-    return list_record_types(parts) == declared.records and all(
-        count_columns(part) == model.n_features_in_ for part in parts
-    )

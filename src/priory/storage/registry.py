@@ -8,6 +8,7 @@ file says decides which module is imported beyond this list.
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import priory
 from priory.core.registration import (
@@ -67,6 +68,10 @@ def list_estimators() -> list[str]:
     return sorted(name for name, found in BY_NAME.items() if isinstance(found, EstimatorRegistration))
 
 
-def collect_learned_attributes(model: object, parameters: dict[str, object]) -> dict[str, object]:
-    """The attributes of an estimator besides its parameters and notes."""
-    return {name: value for name, value in vars(model).items() if name not in parameters and name != NOTES_ATTRIBUTE}
+def collect_learned_attributes(model: Any, parameters: dict[str, object]) -> dict[str, object]:
+    """The attributes of an estimator besides its parameters and notes, as it would be pickled."""
+    return {
+        name: value
+        for name, value in model.__getstate__().items()
+        if name not in parameters and name != NOTES_ATTRIBUTE
+    }

@@ -7,6 +7,7 @@ weights are a declared prior: the statistics remain those of the rows, and rows 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -44,4 +45,6 @@ def declare_class_prior(
     if not shares.sum() > 0:
         raise DataError("every class has the weight 0; give at least one class a weight above 0")
     model.set_params(class_prior=dict(zip(classes, (shares / shares.sum()).tolist(), strict=True)))
-    model._set_statistics(model.statistics_.declare_classes(model.classes_))
+    learned = model.learned_
+    declared = replace(learned, statistics=learned.statistics.declare_classes(learned.classes))
+    model.adopt(declared, finish=False)

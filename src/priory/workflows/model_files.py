@@ -117,7 +117,10 @@ def check_fitted(model: FileModel, path: PathLike) -> FileModel:
 
 def set_training_columns(model: TableOrTextClassifier, columns: ModelColumns, target: str) -> None:
     """Record in the model which columns it was trained on; a model file keeps them."""
-    model.feature_names_in_ = np.array(columns.names, dtype=object)
+    if columns.is_one_text:
+        learned = model.learned_
+        named = replace(learned.rows, name=columns.names[0])  # type: ignore[type-var]
+        model.adopt(replace(learned, rows=named), finish=False)
     model.target_, model.missing_ = target, tuple(sorted(columns.missing))
 
 

@@ -7,7 +7,6 @@ report.
 
 from __future__ import annotations
 
-import copy
 import queue
 import sys
 import threading
@@ -15,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +36,8 @@ from priory.sources.prefetch import peek_first
 if TYPE_CHECKING:
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
+    from priory.learning.counting import PartCounter
+    from priory.learning.learned import Learned
     from priory.models.model_statistics import ModelStatistics
     from priory.models.table import Table
 
@@ -47,6 +48,7 @@ SWITCH_INTERVAL_SECONDS = 0.0005  # how soon a thread gives way: batches pass fr
 
 
 CountedT = TypeVar("CountedT", bound=Statistics)
+WorkerT = TypeVar("WorkerT", bound="CountingWorker")
 
 
 @dataclass
@@ -74,10 +76,6 @@ class CountingWorker(ABC):
     @abstractmethod
     def count(self, batch: LabelledBatch) -> None: ...
 
-    @abstractmethod
-    def collect_statistics(self) -> ModelStatistics | None:
-        """The statistics of all batches so far; None if there were none."""
-
     def _run(self) -> None:
         while (batch := self.pending_batches.get()) is not None:
             if self.error is None:
@@ -100,18 +98,16 @@ class CountingWorker(ABC):
 class TableWorker(CountingWorker):
     """Counts rows of a table."""
 
-    def __init__(self, model: NaiveBayes) -> None:
-        self.model = copy.copy(model)
+    def __init__(self, counter: PartCounter) -> None:
+        self.counter = counter
+        self.total: Learned | None = None
         super().__init__()
 
     def count(self, batch: LabelledBatch) -> None:
         classes, rank = sort_classes(batch.classes)
-        assert not isinstance(batch.rows, PackedDocuments)
-        part = self.model._compute_statistics(batch.rows, classes, rank[batch.group], None)
-        self.model.statistics_ = self.model.statistics_ + part if hasattr(self.model, "statistics_") else part
-
-    def collect_statistics(self) -> ModelStatistics | None:
-        return getattr(self.model, "statistics_", None)
+        part = self.counter.count_encoded(batch.rows, classes, rank[batch.group])
+        assert part is not None  # every row has the weight one
+        self.total = part if self.total is None else self.total + part
 
 
 @final
@@ -224,8 +220,8 @@ def sort_classes(classes: Array) -> tuple[Array, Array]:
 
 
 def count_batches(
-    batches: Iterable[LabelledBatch], make_worker: Callable[[], CountingWorker], threads: int | None = None
-) -> list[CountingWorker]:
+    batches: Iterable[LabelledBatch], make_worker: Callable[[], WorkerT], threads: int | None = None
+) -> list[WorkerT]:
     """Workers that have counted all batches between them, in one pass."""
     workers = [make_worker() for _ in range(threads or sharding.choose_threads())]
     usual_interval = sys.getswitchinterval()
@@ -243,7 +239,7 @@ def count_batches(
     return workers
 
 
-def add_worker_statistics(workers: list[CountingWorker]) -> ModelStatistics:
+def add_worker_statistics(workers: list[TextWorker]) -> ModelStatistics:
     """The statistics of all workers together."""
     parts = [part for worker in workers if (part := worker.collect_statistics()) is not None]
     return sum(parts[1:], start=parts[0])
@@ -253,33 +249,31 @@ def learn_batches(
     model: NaiveBayes | TextClassifier, batches: Iterable[LabelledBatch], threads: int | None = None
 ) -> None:
     """Let a new model learn all batches in one pass; its columns are those of the first batch."""
+    from priory.learning.counting import add_parts
+
+    counter = model.counter(samples=False)
     first, stream = peek_first(iter(batches))
-    model._read(first.rows, reset=True)
-    workers = count_batches(stream, make_worker_factory(model), threads)
-    counted = [w.model for w in workers if isinstance(w, TableWorker) and w.collect_statistics() is not None]
-    if counted:  # each has found out for itself what a column holds that was empty at first
-        model.__dict__.update(vars(counted[0].merge(*counted[1:])))
-    else:
-        model._set_statistics(add_worker_statistics(workers))
+    if isinstance(first.rows, PackedDocuments):
+        workers = count_batches(stream, make_text_worker(counter.rows), threads)
+        learn_statistics(model, first.rows, add_worker_statistics(workers))
+        return
+    known = replace(counter, rows=counter.rows.read(first.rows, "fit")[0])
+    total = add_parts(worker.total for worker in count_batches(stream, partial(TableWorker, known), threads))
+    model.adopt(total, finish=False)
 
 
-def set_statistics(
+def learn_statistics(
     model: NaiveBayes | TextClassifier, first_rows: Table | PackedDocuments, statistics: ModelStatistics
 ) -> None:
     """Make a new model one that has learned these statistics; its columns are those of ``first_rows``."""
-    model._read(first_rows, reset=True)
-    model._set_statistics(statistics)
+    model.adopt(model.counter(samples=False).make_part(first_rows, statistics), finish=False)
 
 
-def make_worker_factory(model: NaiveBayes | TextClassifier) -> Callable[[], CountingWorker]:
-    from priory.bag_of_words.models import BAG_MODELS
-    from priory.estimators.naive_bayes import NaiveBayes
-
-    if isinstance(model, NaiveBayes):
-        return partial(TableWorker, model)
-    memory = model._memory() if model.calibrate else 0
-    tokenizer = model._build_vocabulary().tokenizer
-    return partial(TextWorker, tokenizer, BAG_MODELS[model.model].binary, model.max_tokens, memory)
+def make_text_worker(rows: Any) -> Callable[[], TextWorker]:
+    """Workers that count as these `priory.learning.text_rows.TextRows` do."""
+    return partial(
+        TextWorker, rows.vocabulary.tokenizer, rows.text_model.binary, rows.parameters.max_tokens, rows.memory
+    )
 
 
 class DrawnRows:

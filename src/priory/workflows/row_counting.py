@@ -30,7 +30,7 @@ from priory.workflows.out_of_core import (
     add_worker_statistics,
     count_batches,
     learn_batches,
-    set_statistics,
+    learn_statistics,
 )
 from priory.workflows.regression import TargetReader
 from priory.workflows.training_results import TrainingOptions
@@ -70,10 +70,10 @@ class CountedRows:
     unreadable: tuple[str, ...] = ()
 
     def __add__(self, other: CountedRows) -> CountedRows:
-        from priory.estimators.parts import add_parts
+        from priory.learning.counting import add_parts
 
         return CountedRows(
-            add_parts([self.model, other.model]),
+            add_parts((self.model, other.model)),
             self.sample + other.sample,
             self.n_unlabelled + other.n_unlabelled,
             self.n_skipped + other.n_skipped,
@@ -174,7 +174,7 @@ def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableO
     finally:
         importing.join()  # before anything else imports: two threads at once would find half-initialised modules
     model = _make_model(plan)
-    set_statistics(model, first.rows, add_worker_statistics(workers))
+    learn_statistics(model, first.rows, add_worker_statistics(workers))
     return model
 
 

@@ -1,17 +1,18 @@
-"""Rows one at a time: a record stays a value, and what single rows change is kept in front of it until somebody looks.
+"""A buffer of single rows in front of the statistics, which are brought up to date when they are read.
 
-    statistics_  =  the record  +  rows learned since  -  rows forgotten since
+    statistics  =  the statistics before  +  rows learned since  -  rows forgotten since
 
-A `RowStream` holds the rows that the record lacks, a model that has learned them in place (`priory.models.open_model`),
-and the sample of rows as it is now. Learning, forgetting and answering cost what the row is. The rows are counted into
-the record with ``+`` and ``-`` when the record is asked for, or when they take too much memory.
+A `RowBuffer` holds the rows that the statistics lack, a model that has learned them in place
+(`priory.models.open_model`), and the sample of rows as it is now. Learning, forgetting and answering cost what the row
+is. The rows are counted in one batch when the statistics are read, or when they take too much memory.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Generic
+from dataclasses import replace
+from typing import Any, Generic
 
 import numpy as np
 
@@ -24,28 +25,41 @@ from priory.calibration.corrections import Corrections
 from priory.calibration.row_corrections import RowCorrections, step_tempering
 from priory.core.logspace import log_normalise_row
 from priory.core.typing import Array
+from priory.learning.learned import Learned, settle
 from priory.models.cells import hash_value
 from priory.models.model_statistics import ModelStatistics
 from priory.models.open_model import OpenModel, RowT
 from priory.models.open_sample import OpenSample
-from priory.models.row_sample import finish_row_hash
+from priory.models.row_sample import RowSample, finish_row_hash
 
 MAX_PENDING_BYTES = 1 << 26  # of rows that the record lacks
 MAX_REMEMBERED_ROWS = 100_000  # rows learned one at a time whose hashes are remembered
 
 
-class RowStream(Generic[RowT]):
+class RowBuffer(Generic[RowT]):
     """What single rows have changed since they were last counted into the record."""
 
-    def __init__(self, model: OpenModel[RowT], statistics: ModelStatistics) -> None:
+    def __init__(self, model: OpenModel[RowT], learned: Learned) -> None:
+        statistics = learned.statistics
         self.model, self.labels = model, statistics.classes.tolist()
         self.sample: OpenSample[RowT] | None = None
-        self.corrections: StreamCorrections | None = None  # None: not derived yet, or not valid any more
+        self.corrections: BufferCorrections | None = None  # None: not derived yet, or not valid any more
         self._group = {label: group for group, label in enumerate(self.labels)}
         self._label_type = type(self.labels[0])
         self._label_hashes = [hash_value(label) for label in self.labels]
         self._remembered: OrderedDict[int, int] = OrderedDict()  # how often each of the last rows was learned
         self.restart(statistics)
+        if learned.corrections is not None or not learned.rows.is_calibrated:
+            is_derived = statistics.sample is not None and (
+                statistics.find_derived("corrections") is learned.corrections
+            )
+            self.corrections = follow_corrections(learned, is_derived)
+
+    @classmethod
+    def open(cls, learned: Learned) -> RowBuffer[Any] | None:
+        """A buffer in front of what was learned; None if a row would cost as much as all that was learned."""
+        model = learned.rows.open(learned.statistics)
+        return None if model is None else cls(model, learned)
 
     def restart(self, statistics: ModelStatistics) -> None:
         """Go on from a record that has all rows."""
@@ -135,8 +149,58 @@ class RowStream(Generic[RowT]):
         shift = self.model.find_prior_shift()
         return answer if shift is None else log_normalise_row(answer + shift, self.model.log_prior)
 
+    # -- the statistics ------------------------------------------------------------------------------------------
 
-class StreamCorrections:
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether something has to be derived from statistics with all rows before the buffer can answer."""
+        return self.corrections is None or (self.corrections.needs_families and self.model.needs_record)
+
+    def prepare_answer(self, learned: Learned) -> Learned:
+        """Derive what is not valid any more, from statistics with all rows: corrections and, if needed, families."""
+        if self.corrections is None:
+            learned = learned.use_corrections(learned.derive_corrections())
+            self.corrections = follow_corrections(learned, is_fresh=True)
+        if self.corrections.needs_families and self.model.needs_record:
+            self.model.follow_record(learned.model(), learned.rows.parameters.refresh_after)
+        return learned
+
+    def count_into(self, before: Learned) -> Learned | None:
+        """What was learned, with the rows, the sample and the corrections of the buffer; None if nothing is left."""
+        total = replace(before.statistics, sample=None)
+        if self.learned:
+            total = total + self._observe(before, self.learned)
+        if self.forgotten:
+            total = total - self._observe(before, self.forgotten)
+        if self.sample is not None:
+
+            def sample(rows: Sequence[RowT], group: Array, memory: int) -> RowSample:
+                return before.rows.sample(self.model.make_cells(rows), before.classes, group, None, memory)[0]
+
+            total = replace(total, sample=self.sample.close(sample))
+        if self.corrections is None:
+            after = before.drop_corrections()
+        else:
+            after = replace(before, corrections=self.corrections.corrections, changes=self.corrections.changes)
+        return settle(after, total)
+
+    def _observe(self, before: Learned, pending: Sequence[tuple[RowT, int]]) -> ModelStatistics:
+        rows, group = zip(*pending, strict=True)
+        counted: ModelStatistics = before.model().observe(
+            self.model.make_cells(rows), np.array(group, dtype=np.int32), None
+        )
+        return counted
+
+
+def follow_corrections(learned: Learned, is_fresh: bool) -> BufferCorrections:
+    """Corrections for single rows; ``is_fresh`` if they were derived from the statistics as they are."""
+    sample, rows = learned.statistics.sample, learned.rows
+    seen = set(sample.hashes.tolist()) if is_fresh and sample is not None else None
+    changes, share = 0 if is_fresh else learned.changes, rows.parameters.refresh_after
+    return BufferCorrections(learned.corrections, rows.tokenizers, share, changes, seen)
+
+
+class BufferCorrections:
     """The corrections in use, and which rows they have seen."""
 
     def __init__(

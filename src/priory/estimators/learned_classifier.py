@@ -1,0 +1,459 @@
+"""scikit-learn's methods and attributes for classifiers that learn by counting (`priory.learning`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priory.calibration.corrections import Corrections
+from priory.core.content_hash import hash_content
+from priory.core.display_table import join_html, join_words
+from priory.core.logspace import log_normalise, normalise
+from priory.core.model_matching import check_same_type
+from priory.core.optional_attribute import optional_attribute
+from priory.core.typing import Array, Label
+from priory.errors import NotAvailableError, NotLearnedError, StaleModelError
+from priory.estimators.labels import convert_to_numpy, encode_labels, sort_labels
+from priory.estimators.model_summary import summarise_model
+from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, raise_not_fitted
+from priory.learning import learned as algebra
+from priory.learning.classifier import CountingClassifier
+from priory.learning.counting import PartCounter, check_total, describe_unlearned_part
+from priory.learning.judging import answer_left_out, judge_sample, judge_splits, make_scores
+from priory.learning.learned import Learned, answer, find_best
+from priory.learning.rows import Parameters, RowKind
+from priory.models.model_statistics import ModelStatistics
+
+if TYPE_CHECKING:
+    from sklearn.model_selection import BaseCrossValidator
+
+    from priory.evaluation.scores import Scores
+
+Folds: TypeAlias = "str | int | BaseCrossValidator"  # "auto", a number, or one of scikit-learn's splitters
+LEARNED_ATTRIBUTES = {  # as model files and pickles name them: the field of `Learned`, and its value if it is left out
+    "statistics_": ("statistics", None),
+    "corrections_": ("corrections", None),
+    "sample_changes_": ("changes", 0),
+    "stale_": ("stale", ()),
+    "clock_": ("clock", 1.0),
+}
+
+
+class LearnedClassifier(ClassifierMixin, BaseEstimator):
+    """The methods of every classifier that counts. ``statistics_`` is all it has learned.
+
+    It may be used by several threads at once: see `priory.learning.classifier`.
+    """
+
+    __slots__ = ("_core",)  # not in ``vars``, which are the parameters and what was declared beside them
+
+    _core: CountingClassifier
+    _rows_class: ClassVar[type[RowKind[Any]]]
+    _requires_all_classes: ClassVar[bool] = True  # before the first row of each is learned
+    _supervised = _multiclass = True  # river's pipelines and evaluators read these
+
+    target_: str  # the column of the labels, where the model was trained from files
+    missing_: tuple[str, ...]  # the cells that counted as missing in these files
+
+    # -- the state -----------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """A parameter may change how rows are read: those of the buffer are counted first."""
+        if not hasattr(self, "_core"):  # the first parameter
+            object.__setattr__(self, "_core", CountingClassifier())
+        elif self._core.declared is not None:
+            self._core.declare(None)
+        super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(vars(self))
+        learned = self._core.state
+        if learned is None:
+            return state
+        values = {name: (getattr(learned, field), absent) for name, (field, absent) in LEARNED_ATTRIBUTES.items()}
+        state |= {name: value for name, (value, absent) in values.items() if value != absent}
+        return state | learned.rows.attributes
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        learned, attributes = None, dict(state)
+        if "statistics_" in state:
+            declared = Parameters(**{name: state[name] for name in self._get_param_names()})
+            rows = self._rows_class(declared).with_attributes(state)
+            fields = {field: state[name] for name, (field, _) in LEARNED_ATTRIBUTES.items() if name in state}
+            learned = Learned(rows, **fields)
+            for name in (*LEARNED_ATTRIBUTES, *rows.attributes):
+                attributes.pop(name, None)
+        object.__setattr__(self, "_core", CountingClassifier(learned))
+        self.__dict__.update(attributes)
+
+    def _declare(self) -> tuple[CountingClassifier, RowKind[Any]]:
+        """The classifier, and its rows under the parameters as they are now, checked."""
+        core, rows = self._core, self._core.declared
+        if rows is None:
+            rows = self._rows_class(Parameters(**self.get_params(deep=False)))
+            rows.check()
+            core.declare(rows)
+        return core, rows
+
+    def _learned(self) -> Learned:
+        """What was learned, under the parameters as they are now; scikit-learn's error if there is nothing."""
+        learned = self._declare()[0].state
+        if learned is None:
+            raise_not_fitted(self)
+        return learned
+
+    @property
+    @optional_attribute
+    def learned_(self) -> Learned:
+        """The statistics with the columns and parameters that they are answered with: a value that adds."""
+        return self._learned()
+
+    @property
+    def statistics_(self) -> ModelStatistics:
+        """Everything that was learned: it adds, subtracts and scales."""
+        learned = self._core.state
+        if learned is None:
+            raise AttributeError(f"{type(self).__name__!r} object has learned nothing yet; call fit first.")
+        return learned.statistics
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns."""
+        return int(self._find_attribute("n_features_in_"))
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The names of the columns, if they have any."""
+        return np.asarray(self._find_attribute("feature_names_in_"))
+
+    def _find_attribute(self, name: str) -> Any:
+        """An attribute of the columns."""
+        learned = self._core.state
+        attributes = {} if learned is None else learned.rows.attributes
+        if name not in attributes:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return attributes[name]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._core.state is not None
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def fit(self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from all rows, forgetting whatever was learned before."""
+        core, rows = self._declare()
+        encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
+        core.change(lambda _: algebra.fit(rows, X, encode, weight))
+        return self
+
+    def partial_fit(
+        self, X: object, y: ArrayLike | None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from more rows: the result of all calls together is that of one ``fit``."""
+        core, rows = self._declare()
+        encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
+        declared = None if classes is None else sort_labels(classes)
+        strict = self._requires_all_classes
+        core.change(
+            lambda before: algebra.learn_more(
+                before, rows, X, encode, weight, classes=declared, strict=strict, tempers=True
+            )
+        )
+        return self
+
+    def forget(
+        self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None, learned_at: float | None = None
+    ) -> Self:
+        """Unlearn rows that were learned: the model is as if it had never seen them.
+
+        After ``decay`` a row weighs less than when it was learned: pass ``learned_at``, the value of ``clock_`` at that
+        time.
+        """
+        encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
+        self._change(lambda before: algebra.forget(before, X, encode, weight, learned_at))
+        return self
+
+    def decay(self, factor: float) -> Self:
+        """Multiply the weight of everything learned so far by ``factor``: old rows fade."""
+        self._change(lambda before: algebra.decay(before, factor))
+        return self
+
+    def _change(self, step: Any) -> None:
+        """Change what was learned; an error if there is nothing."""
+
+        def change(before: Learned | None) -> Learned | None:
+            if before is None:
+                raise_not_fitted(self)
+            after: Learned | None = step(before)
+            return after
+
+        self._declare()[0].change(change)
+
+    def merge(self, *others: Self) -> Self:
+        """A new model with the statistics of all models added up: as if it had learned all their rows."""
+        total = self._learned()
+        for other in others:
+            check_same_type(self, other)
+            total = total + other._learned()
+        return self._with_learned(total.drop_corrections())
+
+    def _with_learned(self, learned: Learned | None) -> Self:
+        """A copy that has learned this."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(vars(self))
+        object.__setattr__(twin, "_core", CountingClassifier(learned))
+        return twin
+
+    def __copy__(self) -> Self:
+        return self._with_learned(self._core.state)
+
+    def __add__(self, other: Self) -> Self:
+        return self.merge(other)
+
+    def __radd__(self, other: int) -> Self:
+        return self  # the start of sum()
+
+    # -- learning in parts ---------------------------------------------------------------------------------------
+
+    def counter(self, known: bool = False, samples: bool = True) -> PartCounter:
+        """A counter of rows beside the model, for `adopt` or `subtract`; see `priory.learning.counting`.
+
+        Parameters
+        ----------
+        known : bool
+            Whether rows are read as those that the model has learned, rather than as new ones.
+        samples : bool
+            Whether rows are sampled even if the model keeps none, so that `adopt` can fit corrections to them.
+        """
+        rows = self._learned().rows if known else self._declare()[1]
+        if samples and rows.is_calibrated and not rows.memory:
+            declared = Parameters(**{**vars(rows.parameters), "memory": None})
+            rows = rows.with_parameters(self._rows_class(declared)) if known else self._rows_class(declared)
+        return PartCounter(rows, encode_labels)
+
+    def adopt(self, total: Learned | None, finish: bool = True) -> Self:
+        """Let the model be the one that has learned all parts, and derive what follows from them unless told not to."""
+        core, declared = self._declare()
+        whole = check_total(total).with_parameters(declared)
+        core.change(lambda _: algebra.finish(whole) if finish else whole)
+        return self
+
+    def subtract(self, part: Learned | None) -> Self:
+        """Let the model forget the rows of a part, as if it had never learned them."""
+        if part is None:
+            return self
+        try:
+            self._change(lambda before: before - part)
+        except NotLearnedError as error:
+            raise describe_unlearned_part(error) from None
+        return self
+
+    # -- rows one at a time --------------------------------------------------------------------------------------
+
+    def learn_one(self, x: Any, y: Label) -> Self:
+        """Learn from one row: a dict of column to cell, or a text.
+
+        The result is that of ``partial_fit`` with the row, at the cost of the row: it does not depend on what was
+        learned before. Classes need not be declared.
+        """
+        core, rows = self._declare()
+        core.learn_row(rows, x, y, partial(encode_labels, [y]))
+        return self
+
+    def forget_one(self, x: Any, y: Label) -> Self:
+        """Unlearn one row that was learned: the model is as if it had never seen it."""
+        core, _ = self._declare()
+        if not core.has_learned:
+            raise_not_fitted(self)
+        core.forget_row(x, y, partial(encode_labels, [y]))
+        return self
+
+    def predict_proba_one(self, x: Any) -> dict[Label, float]:
+        """The probability of each class for one row; empty as long as nothing was learned."""
+        return self._declare()[0].answer_row(x)
+
+    def predict_one(self, x: Any) -> Label | None:
+        """The most probable class of one row; None as long as nothing was learned."""
+        found = self.predict_proba_one(x)
+        return max(found, key=found.__getitem__) if found else None
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def predict_joint_log_proba(self, X: object) -> Array:
+        """log p(c, x) for each row and class."""
+        return answer(self._learned(), X)
+
+    def predict_log_proba(self, X: object) -> Array:
+        """log p(c | x) for each row and class; the probabilities of a row sum to one."""
+        return answer(self._learned(), X, log_normalise)
+
+    def predict_proba(self, X: object) -> Array:
+        """p(c | x) for each row and class."""
+        return answer(self._learned(), X, normalise)
+
+    def predict(self, X: object) -> Array:
+        """The most probable class of each row."""
+        learned = self._learned()
+        return np.asarray(learned.classes[find_best(learned, X)])
+
+    @property
+    def classes_(self) -> Array:
+        """The labels, sorted."""
+        return self.statistics_.classes
+
+    @property
+    def class_count_(self) -> Array:
+        """The weight of the rows learned of each class."""
+        return self.statistics_.n
+
+    @property
+    @optional_attribute
+    def class_prior_(self) -> Array:
+        """P(class): the probability of each class before a row is read."""
+        return np.asarray(np.exp(log_normalise(self._learned().model().log_prior()[None]))[0])
+
+    @property
+    def clock_(self) -> float:
+        """The product of all decays so far: what a row learned at the start weighs now."""
+        learned = self._core.state
+        return 1.0 if learned is None else learned.clock
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: of a fitted model what it has learned, of others scikit-learn's diagram."""
+        if not self.__sklearn_is_fitted__():
+            return str(super()._html_repr())
+        families = {name: column.family for name, column in getattr(self, "schema_", {}).items()}
+        return join_html(summarise_model(repr(self), self.classes_, self.class_count_, self.class_prior_, families))
+
+
+class CorrectedClassifier(LearnedClassifier):
+    """A classifier with corrections: ``corrections_`` are those in use, ``stale_`` names those that were lost."""
+
+    __slots__ = ()
+
+    _requires_all_classes = False
+
+    @property
+    @optional_attribute
+    def corrections_(self) -> Corrections:
+        """The corrections in use."""
+        corrections = self._learned().find_corrections()
+        if corrections is None:
+            raise NotAvailableError("the model has no corrections: they were switched off, or it has too few rows.")
+        return corrections
+
+    @property
+    @optional_attribute
+    def corrections_version_(self) -> str:
+        """A name of the corrections in use that is as good as their content: equal names are equal corrections."""
+        return hash_content(self.corrections_)
+
+    @property
+    def sample_changes_(self) -> int:
+        """The number of kept rows that came or went since the corrections were derived."""
+        learned = self._core.state
+        return 0 if learned is None else learned.changes
+
+    @property
+    def stale_(self) -> tuple[str, ...]:
+        """The corrections that were dropped because no rows are kept to derive them from; see ``refresh``."""
+        learned = self._core.state
+        return () if learned is None else learned.stale
+
+    def refresh(self, X: object = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Derive the corrections anew from the rows that the model keeps.
+
+        Parameters
+        ----------
+        X, y, sample_weight : rows that the model has learned, optional
+            For a model that keeps none (``memory=0``): all of them, or a fair sample.
+        """
+        encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
+        self._change(lambda before: algebra.derive_anew(before, X, encode, weight))
+        return self
+
+    def with_corrections(self) -> Self:
+        """A copy whose corrections are derived now, so that no copy or file of it has to derive them again."""
+        learned = self._core.state
+        if learned is None or learned.corrections is not None:
+            return self._with_learned(learned)
+        corrections = self._learned().derive_corrections()
+        return self._with_learned(learned.use_corrections(corrections) if corrections is not None else learned)
+
+    def without_corrections(self) -> Self:
+        """A copy that returns uncorrected probabilities."""
+        learned = self._core.state
+        plain = self._with_learned(None if learned is None else learned.use_corrections(None))
+        plain.calibrate = False
+        return plain
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        learned = self._core.state
+        kept = None if learned is None else learned.corrections  # a repr derives nothing
+        corrections = join_words(kept.names) if kept is not None else ""
+        return super().__repr__(N_CHAR_MAX) + (f" corrected by {corrections}" if corrections else "")
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def evaluate(
+        self,
+        X: object = None,
+        y: ArrayLike | None = None,
+        folds: Folds = "auto",
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+    ) -> Scores:
+        """Scores of the model's probabilities on rows that what judges them has not seen in any way.
+
+        The rows of a fold are subtracted from the record, and everything is derived from the rest: families, bins,
+        vocabulary, smoothing and corrections.
+
+        Parameters
+        ----------
+        X, y : rows that the model has learned, and their labels, optional
+            Without them: the rows that the model keeps.
+        folds : "auto", "loo", int or a scikit-learn splitter
+            The folds of cross-validation. "auto" is ten, five for more than 1,000 rows, and leave-one-out ("loo") for a
+            model without corrections.
+        groups : array-like, optional
+            Rows of one group are left out together.
+        time : array-like, optional
+            Rows are judged by a model of earlier rows only.
+
+        Returns
+        -------
+        Scores
+        """
+        learned = self._learned()
+        if X is None:
+            if learned.statistics.sample is None:
+                raise StaleModelError("the model keeps no rows; call evaluate(X, y) with rows that it has learned.")
+            return judge_sample(learned, learned.statistics.sample, folds)
+        batch, group, _ = algebra.read_learned_rows(learned, X, partial(encode_labels, y))
+        if groups is not None or time is not None or not isinstance(folds, str):
+            from priory.estimators.folds import split_learned_rows  # it imports scikit-learn
+
+            return judge_splits(learned, batch, group, split_learned_rows(folds, group, groups, time))
+        if not learned.rows.is_calibrated:
+            return make_scores(learned, group, answer_left_out(learned, learned.rows.read_cells(batch), group))
+        sample, positions = algebra.sample_learned_rows(learned, batch, group, None)
+        return judge_sample(learned, sample, folds, positions)
+
+    def leave_one_out(self, X: object, y: ArrayLike | None) -> Array:
+        """log p(c | x) of every learned row, from the model without that row and without corrections."""
+        learned = self._learned()
+        batch, group, _ = algebra.read_learned_rows(learned, X, partial(encode_labels, y))
+        return answer_left_out(learned, learned.rows.read_cells(batch), group)
+
+
+def find_classifier_fault(model: LearnedClassifier) -> str | None:
+    """What is wrong with the state of a model, whose parameters and attributes are those that it can have."""
+    learned = model._learned()
+    learned.model().log_prior()  # an error if the declared probabilities are not those of the classes
+    if fault := learned.rows.find_fault(learned.statistics):
+        return fault
+    return None if learned.has_fitting_corrections() else "the corrections are those of another model"

@@ -1,0 +1,127 @@
+"""The one object that changes: a reference to what was learned, with a buffer of single rows in front of it.
+
+What was learned is a frozen value. A change makes a new one, which takes the place of the old one in a single step; if
+it raises, nothing has happened. Changes of one classifier wait for each other, so no row is lost. An answer is computed
+from the value as it was when it was asked for.
+
+Single rows are the exception: a new value for every row would cost more than the row. They are learned in place, by the
+buffer, under the lock. Whoever reads the value brings it up to date first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from priory.core.logspace import normalise
+from priory.core.typing import Label
+from priory.learning.learned import LabelEncoder, Learned, answer, forget, learn_more
+from priory.learning.row_buffer import RowBuffer
+from priory.learning.rows import RowKind
+
+
+class CountingClassifier:
+    """What was learned (``state``), under the parameters that were declared last."""
+
+    def __init__(self, state: Learned | None = None) -> None:
+        self.lock = threading.RLock()
+        self.declared: RowKind[Any] | None = None  # None: the parameters have to be declared again
+        self.buffer: RowBuffer[Any] | None = None
+        self._state = state
+
+    @property
+    def state(self) -> Learned | None:
+        """What was learned, the rows of the buffer included; None if there is nothing."""
+        buffer = self.buffer
+        if buffer is not None and buffer.has_pending_rows:
+            with self.lock:
+                if self.buffer is not None and self.buffer.has_pending_rows:
+                    self._count_buffer(self.buffer)
+        return self._state
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether there is anything to answer by or to forget."""
+        return self._state is not None
+
+    def declare(self, rows: RowKind[Any] | None) -> None:
+        """Go on with other parameters; None if they are not known yet. Rows of the buffer are counted before."""
+        with self.lock:
+            state = self.state
+            self.declared, self.buffer = rows, None
+            if state is not None and rows is not None:
+                self._state = state.with_parameters(rows)
+
+    def change(self, step: Callable[[Learned | None], Learned | None]) -> None:
+        """``state = step(state)``; if that raises, nothing has happened."""
+        with self.lock:
+            self._state = step(self.state)
+            self.buffer = None
+
+    # -- rows one at a time --------------------------------------------------------------------------------------
+
+    def learn_row(self, rows: RowKind[Any], x: object, y: Label, encode: LabelEncoder) -> None:
+        """Learn one row; the buffer takes it unless there is something new in it."""
+        with self.lock:
+            buffer = self._open_buffer()
+            if buffer is not None:
+                group, row = buffer.find_group(y), buffer.model.read_row(x, learns=True)
+                if group is not None and row is not None:
+                    buffer.learn(row, group)
+                    if buffer.is_full:
+                        self._count_buffer(buffer)
+                    return
+            known = rows if self._state is None else self._state.rows
+            self.change(lambda before: learn_more(before, rows, known.wrap_row(x, learns=True), encode))
+
+    def forget_row(self, x: object, y: Label, encode: LabelEncoder) -> None:
+        """Forget one row; the buffer does it unless only the statistics can tell whether it was learned."""
+        with self.lock:
+            buffer = self._open_buffer()
+            state = self._state
+            assert state is not None
+            if buffer is not None and state.clock == 1.0:
+                group, row = buffer.find_group(y), buffer.model.read_row(x, learns=True)
+                if group is not None and row is not None and buffer.forget(row, group):
+                    if buffer.is_full:
+                        self._count_buffer(buffer)
+                    return
+            self.change(lambda before: before and forget(before, before.rows.wrap_row(x, learns=True), encode))
+
+    def answer_row(self, x: object) -> dict[Label, float]:
+        """The probability of each class for one row; empty as long as nothing was learned."""
+        with self.lock:
+            buffer = self._open_buffer()
+            if buffer is not None and buffer.needs_statistics:
+                self.state  # noqa: B018  # brings it up to date
+                buffer = self._open_buffer()  # another one if a column has lost its last cell
+            if buffer is not None and self._state is not None:
+                row = buffer.model.read_row(x, learns=False)
+                if row is not None:
+                    self._state = buffer.prepare_answer(self._state)
+                    log_p = buffer.log_probabilities(row)
+                    if log_p is not None:
+                        return dict(zip(buffer.labels, np.exp(log_p).tolist(), strict=True))
+            state = self.state
+            if state is None:
+                return {}
+            [probabilities] = answer(state, state.rows.wrap_row(x, learns=False), normalise)
+            return dict(zip(state.classes.tolist(), probabilities.tolist(), strict=True))
+
+    def _open_buffer(self) -> RowBuffer[Any] | None:
+        if self.buffer is None and self._state is not None:
+            self.buffer = RowBuffer.open(self._state)
+        return self.buffer
+
+    def _count_buffer(self, buffer: RowBuffer[Any]) -> None:
+        """Count the rows of the buffer; it stays open unless a class or a column has come or gone."""
+        before = self._state
+        assert before is not None
+        after = buffer.count_into(before)
+        self._state, self.buffer = after, None
+        if after is not None and after.rows.column_names == before.rows.column_names:
+            buffer.restart(after.statistics)
+            self.buffer = buffer

@@ -1,0 +1,103 @@
+"""Judging by rows left out: what is judged is derived from the statistics without the rows that judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from priory.calibration.calibrated_model import CalibratedModel
+from priory.core.logspace import log_normalise
+from priory.core.typing import Array
+from priory.errors import DataError
+from priory.learning.learned import LabelEncoder, Learned, read_learned_rows, sample_learned_rows
+from priory.learning.rows import Batch
+from priory.models.cells import Cells, take_rows
+from priory.models.model_statistics import ModelStatistics
+from priory.models.row_sample import RowSample, split_weights
+
+if TYPE_CHECKING:
+    from priory.evaluation.scores import Scores
+
+MAX_JUDGED_ANSWERS = 1 << 25  # rows x classes: fewer rows of more classes are judged
+MAX_ROWS_JUDGED = 100_000  # distinct rows of parts that are left out one by one
+MAX_ROWS_FOR_TEN_FOLDS = 1000  # rows are judged by ten folds up to here, and by five beyond
+
+
+def judge_sample(learned: Learned, sample: RowSample, folds: object, positions: Array | None = None) -> Scores:
+    """Each row of a sample judged by the model without its fold; a row that occurs often is in several folds.
+
+    With very many classes only some rows of each fold are judged; all of them are left out.
+    """
+    if folds == "auto":
+        folds = 10 if len(sample) <= MAX_ROWS_FOR_TEN_FOLDS else 5
+    if not isinstance(folds, int) or folds < 2:
+        raise DataError(f"folds is {folds!r}; use 'auto', a number from 2, or a scikit-learn splitter with X and y.")
+    rows, weights, answers = [], [], []
+    max_rows = max(1, MAX_JUDGED_ANSWERS // (folds * len(learned.classes)))  # of a fold
+    for fold_weight in split_weights(sample, folds):
+        fold = np.flatnonzero(fold_weight)
+        if len(fold):
+            out = sample.take(fold, fold_weight[fold])
+            part = replace(learned.model().observe(out.blocks, out.group, out.weight), sample=out)
+            answers.append(answer_without(learned, part, take_rows(out.blocks, slice(max_rows))))
+            rows.append(fold[:max_rows])
+            weights.append(out.weight[:max_rows])
+    judged, weight = np.concatenate(rows), np.concatenate(weights)
+    scores = make_scores(learned, sample.group[judged], np.concatenate(answers), weight)
+    return replace(scores, folds=folds, positions=None if positions is None else positions[judged])
+
+
+def judge_splits(learned: Learned, batch: Batch, group: Array, splits: Iterable[tuple[Array, Array]]) -> Scores:
+    """Each fold judged by the model without it, and without all else that its split leaves out."""
+    cells, tested, answers = learned.rows.read_cells(batch), [], []
+    model, rows = learned.model(), learned.rows
+    for train, test in splits:
+        out = np.setdiff1d(np.arange(len(group)), train)
+        left_out, own = take_rows(cells, out), group[out]
+        part = model.observe(left_out, own, None)
+        if learned.statistics.sample is not None:
+            part = replace(part, sample=rows.sample(left_out, learned.classes, own, None, len(out))[0])
+        answers.append(answer_without(learned, part, take_rows(cells, test)))
+        tested.append(test)
+    judged = np.concatenate(tested)
+    scores = make_scores(learned, group[judged], np.concatenate(answers))
+    return replace(scores, positions=judged, folds=len(tested) if len(tested) > 1 else None)
+
+
+def sample_part(learned: Learned, X: object, encode: LabelEncoder) -> RowSample:
+    """A fair sample of some learned rows, which adds."""
+    batch, group, weight = read_learned_rows(learned, X, encode)
+    if learned.rows.is_calibrated:
+        return sample_learned_rows(learned, batch, group, weight)[0]
+    cells = learned.rows.read_cells(batch)
+    return learned.rows.sample(cells, learned.classes, group, weight, MAX_ROWS_JUDGED)[0]
+
+
+def judge_parts(learned: Learned, sample: RowSample) -> Scores:
+    """The scores of a sample of learned rows: each in its fold or, without corrections, left out one by one."""
+    if learned.rows.is_calibrated:
+        return judge_sample(learned, sample, "auto")
+    answers = answer_left_out(learned, sample.blocks, sample.group)
+    return make_scores(learned, sample.group, answers, sample.weight)
+
+
+def answer_without(learned: Learned, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
+    """log p(c | x) of rows, by the model without ``part`` and the corrections that follow from what is left."""
+    rest = replace(learned, statistics=learned.statistics - part)
+    return CalibratedModel(rest.model(), rest.derive_corrections()).log_probabilities(cells)
+
+
+def answer_left_out(learned: Learned, cells: Sequence[Cells], group: Array) -> Array:
+    """log p(c | x) of learned rows, each from the uncorrected model without it."""
+    model = learned.model()
+    return log_normalise(model.leave_one_out(cells, group), model.leave_one_out_prior(group))
+
+
+def make_scores(learned: Learned, group: Array, log_p: Array, weight: Array | None = None) -> Scores:
+    """The scores of log probabilities of rows whose classes are known."""
+    from priory.evaluation.scores import Scores  # answers do without it
+
+    return Scores.of(learned.classes[group], log_p, learned.classes, weight, logs=True)

@@ -1,0 +1,472 @@
+"""The algebra of learning: what was learned is a frozen value, and every change makes a new one.
+
+    fit       statistics(rows)
+    learn     statistics + statistics(rows)
+    forget    statistics - statistics(rows)
+    a + b     statistics + statistics
+    decay     factor * statistics
+
+Corrections are a function of the statistics, which include a fair sample of the rows (`priory.models.row_sample`):
+
+    fit, refresh    corrections are derived from the statistics
+    learn           they stay in use, and their tempering learns from the answers to each batch before it is learned;
+                    once the sample has changed by the share ``refresh_after`` they are derived anew
+    forget, +       nothing that has seen a forgotten row is used: they are derived anew when they are needed
+    decay           they stay in use
+
+With ``memory=0`` no row is kept. Then ``fit`` and ``refresh`` fit corrections to the rows they are given; ``forget``
+and ``+`` drop them, and ``stale`` names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from priory.calibration.calibrated_model import CalibratedModel
+from priory.calibration.corrections import Corrections
+from priory.core.logspace import log_normalise
+from priory.core.machine import find_memory_limit
+from priory.core.sample_weight import check_sample_weight
+from priory.core.sharding import score_shards
+from priory.core.statistics import find_members
+from priory.core.typing import Array
+from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
+from priory.learning.rows import Batch, RowKind
+from priory.models.cells import take_rows
+from priory.models.model_statistics import ModelStatistics
+from priory.models.row_sample import RowSample, choose_memory
+
+ANSWERS_AT_A_TIME = 1 << 23  # rows x classes
+Normaliser = Callable[[Array, Array], Array]  # makes log p(c | x) or p(c | x) of log p(c, x) and log p(c)
+LabelEncoder = Callable[
+    ..., tuple[Array, Array]
+]  # encode(classes, strict): sorted labels, and the number of each row's
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Statistics with the columns and parameters that they were counted with."""
+
+    rows: RowKind[Any]
+    statistics: ModelStatistics
+    corrections: Corrections | None = None  # None: they follow from the statistics, or there are none
+    changes: int = 0  # kept rows that came or went since the corrections were derived
+    stale: tuple[str, ...] = ()  # corrections that were dropped because no rows are kept to derive them from
+    clock: float = 1.0  # the product of all decays
+
+    @property
+    def classes(self) -> Array:
+        """The labels, sorted."""
+        return self.statistics.classes
+
+    def with_parameters(self, declared: RowKind[Any]) -> Learned:
+        """The same under the parameters of ``declared``."""
+        rows = self.rows.with_parameters(declared)
+        return self if rows is self.rows else replace(self, rows=rows)
+
+    def model(self) -> Any:
+        """The model of these statistics, uncorrected."""
+        return self.rows.model(self.statistics)
+
+    def find_corrections(self) -> Corrections | None:
+        """The corrections in use: those that were kept, or those that follow from the statistics."""
+        return self.derive_corrections() if self.corrections is None else self.corrections
+
+    def derive_corrections(self) -> Corrections | None:
+        """The corrections that follow from the statistics; None if they keep no rows, or too few."""
+        sample = self.statistics.sample
+        if not self.rows.is_calibrated or sample is None:
+            return None
+        key = repr(self.rows.parameters)
+        return self.statistics.derive("corrections", lambda _: self.fit_corrections(sample), key)
+
+    def fit_corrections(self, sample: RowSample) -> Corrections | None:
+        """Corrections fitted to a sample of the rows that were learned."""
+        return self.rows.calibrator().fit(self.model(), sample.blocks, sample.group, sample.weight)
+
+    def calibrated(self) -> CalibratedModel:
+        """The model with its corrections."""
+        return CalibratedModel(self.model(), self.find_corrections())
+
+    @property
+    def correction_names(self) -> tuple[str, ...]:
+        """The corrections that the answers have."""
+        corrections = self.find_corrections()
+        return () if corrections is None else corrections.names
+
+    def has_fitting_corrections(self) -> bool:
+        """Whether the corrections that were kept, if any, are for this model."""
+        if self.corrections is None:
+            return True
+        model = self.model()
+        return self.corrections.fits_model(len(model.classes), model.n_parts, model.encoded_widths)
+
+    def use_corrections(self, corrections: Corrections | None) -> Learned:
+        """The same with corrections that were just derived."""
+        return replace(self, corrections=corrections, changes=0)
+
+    def drop_corrections(self) -> Learned:
+        """Derive corrections anew when they are needed; name them if they cannot be."""
+        lost = self.corrections if self.statistics.sample is None else None
+        stale = self.stale if lost is None else tuple(dict.fromkeys((*self.stale, *lost.names)))
+        return replace(self, corrections=None, changes=0, stale=stale)
+
+    def join(self, other: Learned) -> tuple[RowKind[Any], ModelStatistics, ModelStatistics]:
+        """The columns of both, and the statistics of each over them; an error if they cannot be added."""
+        rows = self.rows.join(other.rows)
+        if self.clock != other.clock:
+            raise StaleModelError(f"the models have decayed differently (clock_ {self.clock:g} and {other.clock:g}).")
+        return rows, rows.place(self.statistics, self.rows), rows.place(other.statistics, other.rows)
+
+    def __add__(self, other: Learned) -> Learned:
+        rows, own, more = self.join(other)
+        total = settle(replace(self, rows=rows), rows.prune(own + more))
+        assert total is not None
+        return total.drop_corrections()
+
+    def __sub__(self, part: Learned) -> Learned | None:
+        rows, own, less = self.join(part)
+        left = settle(replace(self, rows=rows), own - less)
+        return None if left is None else left.drop_corrections()
+
+
+def settle(learned: Learned, statistics: ModelStatistics) -> Learned | None:
+    """The value with these statistics: classes and columns leave with their last row; None if no class is left."""
+    rows, left = learned.rows.settle(statistics)
+    left = left.drop_absent_classes()
+    return replace(learned, rows=rows, statistics=left) if len(left.classes) else None
+
+
+# -- learning ----------------------------------------------------------------------------------------------------------
+
+
+def fit(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: object = None) -> Learned:
+    """Learn all rows, and derive what follows from them."""
+    rows, batch = rows.read(X, "fit")
+    classes, group = encode()
+    learned, weight = _count_first(rows, batch, classes, group, sample_weight)
+    if len(learned.classes) < len(classes):  # rows of weight zero, of classes that have no other rows
+        kept = np.flatnonzero(find_members(classes, learned.classes)[group])
+        batch, group = batch.take_rows(kept), np.searchsorted(learned.classes, classes[group[kept]])
+        weight = None if weight is None else weight[kept]
+    learned.rows.check_learned(learned.statistics)
+    learned = replace(learned, rows=learned.rows.choose(learned.statistics, batch, group, weight))
+    if not learned.rows.is_calibrated or learned.statistics.sample is not None:
+        return learned.use_corrections(learned.derive_corrections())
+    # nothing is kept: corrections can be fitted only now
+    sample, _ = sample_learned_rows(learned, batch, group, weight)
+    return learned.use_corrections(learned.fit_corrections(sample))
+
+
+def count(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: object = None) -> Learned | None:
+    """Learn rows beside a model, as a part that adds; None if they weigh nothing, and declare no class."""
+    weighs_nothing = sample_weight is not None and not np.any(np.asarray(sample_weight, dtype=float))
+    rows, batch = rows.read(X, "learn" if rows.n_columns else "fit")
+    classes, group = encode()
+    weight = None if weighs_nothing else check_sample_weight(sample_weight, len(group))  # type: ignore[arg-type]
+    counted = count_batch(rows, batch, classes, group, weight)
+    if weighs_nothing:
+        counted = counted - counted
+    if rows.parameters.has_class_prior():
+        counted = counted.declare_classes(classes)
+    return settle(Learned(rows, counted), counted)
+
+
+def _count_first(
+    rows: RowKind[Any], batch: Batch, classes: Array, group: Array, sample_weight: object
+) -> tuple[Learned, Array | None]:
+    """What the first rows teach, and their weights, checked."""
+    weight = _check_rows(batch, group, sample_weight)
+    counted = count_batch(rows, batch, classes, group, weight)
+    if rows.parameters.has_class_prior():
+        counted = counted.declare_classes(classes)
+    learned = settle(Learned(rows, counted), counted)
+    assert learned is not None  # some row has a weight
+    return learned, weight
+
+
+def count_batch(rows: RowKind[Any], batch: Any, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
+    """The statistics of rows that were read, if they fit into memory."""
+    check_memory(len(classes), rows.n_columns)
+    return rows.count(batch, classes, group, weight)
+
+
+def _check_rows(batch: Batch, group: Array, sample_weight: Any) -> Array | None:
+    """The weights of the rows; an error if labels or weights are not one for each row."""
+    if len(group) != batch.rows:
+        raise DataError(
+            f"Found input variables with inconsistent numbers of samples: X has {batch.rows}, y {len(group)}."
+        )
+    return check_sample_weight(sample_weight, len(group))
+
+
+def learn_more(
+    before: Learned | None,
+    declared: RowKind[Any],
+    X: object,
+    encode: LabelEncoder,
+    sample_weight: object = None,
+    *,
+    classes: Array | None = None,
+    strict: bool = False,
+    tempers: bool = False,
+) -> Learned | None:
+    """Learn more rows; ``classes`` are declared with them, and all of them have to be if ``strict``.
+
+    Corrections that are in use stay in use until enough of the kept rows have changed; with ``tempers`` they learn from
+    the batch, and are derived at once if there are none.
+    """
+    if before is None:
+        if getattr(declared.parameters, "alpha", None) == "loo":
+            raise DataError("alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.")
+        rows, batch = declared.read(X, "fit")
+        known = _resolve_first_classes(classes, strict)
+    else:
+        rows, batch = before.rows.read(X, "learn", before.statistics)
+        known = _resolve_more_classes(classes, before.classes, strict)
+    labels, group = encode() if known is None else encode(known, strict)
+    weight = _check_rows(batch, group, sample_weight)
+    more = count_batch(rows, batch, labels, group, weight)
+    if before is not None and tempers:
+        before = _step_tempering(before, batch, labels, group, weight)
+    base = Learned(rows, more) if before is None else replace(before, rows=rows)
+    total = more if before is None else rows.place(before.statistics, before.rows) + more
+    if rows.parameters.has_class_prior():
+        total = total.declare_classes(labels)
+    elif classes is not None:
+        total = total.declare_classes(classes)
+    after = settle(base, total)
+    if after is None:
+        return None
+    after = _follow_sample(before, after)
+    return after.use_corrections(after.derive_corrections()) if tempers and after.corrections is None else after
+
+
+def _step_tempering(before: Learned, batch: Any, labels: Array, group: Array, weight: Array | None) -> Learned:
+    """Predict, then learn: the tempering of the corrections learns from the answers to a new batch."""
+    corrections = before.find_corrections()
+    used = np.flatnonzero(find_members(labels, before.classes)[group] & (weight is None or weight > 0))
+    if corrections is None or not len(used):
+        return before
+    own = np.searchsorted(before.classes, labels[group[used]])
+    cells, counts = take_rows(before.rows.read_cells(batch), used), None if weight is None else weight[used]
+    updated = before.rows.calibrator().update(before.model(), corrections, cells, own, counts)
+    return replace(before, corrections=updated)
+
+
+def _resolve_first_classes(classes: Array | None, strict: bool) -> Array | None:
+    """The classes that the first batch is counted over; None if its own labels are all there are."""
+    if classes is None and strict:
+        raise DataError("classes must be passed on the first call to partial_fit.")
+    return classes
+
+
+def _resolve_more_classes(classes: Array | None, known: Array, strict: bool) -> Array:
+    """The classes that a later batch is counted over."""
+    if classes is None:
+        return known
+    if not strict:
+        return np.union1d(known, classes)
+    if not np.array_equal(classes, known):
+        raise DataError(f"`classes={classes}` is not the same as on last call to partial_fit, was: {known}")
+    return known
+
+
+def _follow_sample(before: Learned | None, after: Learned) -> Learned:
+    """What was learned, its corrections dropped once too many of the kept rows have changed."""
+    if not after.rows.is_calibrated:
+        return after
+    changes, n_kept = after.changes, 0
+    sample = after.statistics.sample
+    if sample is not None:
+        n_kept = len(sample)
+        known = None if before is None else before.statistics.sample
+        changes += n_kept if known is None else sample.count_changes(known)
+    if not after.has_fitting_corrections() or changes > after.rows.parameters.refresh_after * n_kept:
+        return after.drop_corrections()
+    return replace(after, changes=changes) if changes else after
+
+
+def forget(
+    before: Learned, X: object, encode: LabelEncoder, sample_weight: object = None, learned_at: float | None = None
+) -> Learned | None:
+    """Unlearn rows; None if nothing is left."""
+    rows, batch = before.rows.read(X, "forget", before.statistics)
+    labels, group = encode(before.classes, False)
+    weight = _check_rows(batch, group, sample_weight)
+    _check_known_classes(before.classes, labels, group, weight)
+    if before.clock != 1.0 and learned_at is None:
+        raise StaleModelError(
+            f"the model has decayed (clock_ is {before.clock:g}); call forget(..., learned_at=<clock_ then>)."
+        )
+    scale = 1.0 if learned_at is None or before.clock == 1.0 else before.clock / learned_at
+    total = rows.place(before.statistics, before.rows)
+
+    def subtract(n_rows: int) -> ModelStatistics:
+        """The statistics without the first rows."""
+        some = batch if n_rows == len(group) else batch.take_rows(np.arange(n_rows))
+        part = count_batch(rows, some, labels, group[:n_rows], None if weight is None else weight[:n_rows])
+        return total - (part if scale == 1.0 else scale * part)
+
+    try:
+        left = subtract(len(group))
+    except NotLearnedError as found:
+        row, error = _find_unlearned_row(subtract, len(group), found)
+        cell, label = rows.describe_cell(batch, row, error), labels.tolist()[group[row]]
+        reason = f"{cell} was not learned in class {label!r}, or not this often"
+        located = NotLearnedError(
+            f"row {row}: {reason}; forget only rows that were learned; the model is unchanged.", row=row
+        )
+        located.column = error.column
+        raise located from None
+    after = settle(replace(before, rows=rows), left)
+    return None if after is None else after.drop_corrections()
+
+
+def _check_known_classes(classes: Array, labels: Array, group: Array, weight: Array | None) -> None:
+    """Raise an error for the first row whose class has no rows."""
+    used = np.unique(group if weight is None else group[weight > 0])
+    unknown = labels[used[~find_members(labels[used], classes)]]
+    if len(unknown):
+        raise NotLearnedError(
+            f"no row of class {unknown.tolist()[0]!r} was ever learned; there is nothing to forget.",
+            row=int(np.argmax(labels[group] == unknown[0])),
+        )
+
+
+def _find_unlearned_row(
+    subtract: Callable[[int], object], n_rows: int, error: NotLearnedError
+) -> tuple[int, NotLearnedError]:
+    """The first row that cannot be forgotten after the rows before it, and its error; found by bisection."""
+    n_possible, n_failing = 0, n_rows
+    while n_failing - n_possible > 1:
+        n_tried = (n_possible + n_failing) // 2
+        try:
+            subtract(n_tried)
+            n_possible = n_tried
+        except NotLearnedError as found:
+            n_failing, error = n_tried, found
+    return n_failing - 1, error
+
+
+def decay(before: Learned, factor: float) -> Learned:
+    """Multiply the weight of everything learned so far."""
+    if not 0 < factor <= 1:
+        raise DataError(f"factor is {factor!r}; it must be greater than 0 and at most 1.")
+    if factor == 1:
+        return before
+    return replace(before, statistics=factor * before.statistics, clock=before.clock * factor)
+
+
+def derive_anew(
+    before: Learned, X: object = None, encode: LabelEncoder | None = None, sample_weight: object = None
+) -> Learned:
+    """Derive the corrections anew: from the rows that are kept, or from learned rows that are given."""
+    if X is not None and encode is not None:
+        batch, group, weight = read_learned_rows(before, X, encode, sample_weight)
+        corrections = before.fit_corrections(sample_learned_rows(before, batch, group, weight)[0])
+    elif before.statistics.sample is None:
+        raise StaleModelError("the model keeps no rows; call refresh(X, y) with rows that it has learned.")
+    else:
+        corrections = before.derive_corrections()
+    return replace(before.use_corrections(corrections), stale=())
+
+
+def finish(total: Learned) -> Learned:
+    """The last steps of ``fit``, for parts that were added up."""
+    whole, rows, sample = total, total.rows, total.statistics.sample
+    rows.check_learned(total.statistics)
+    if rows.is_calibrated and not rows.memory and sample is not None:  # its rows are not kept any longer
+        whole = replace(whole, statistics=replace(total.statistics, sample=None))
+        return whole.use_corrections(whole.fit_corrections(sample))
+    return whole.use_corrections(whole.derive_corrections())
+
+
+# -- rows that were learned --------------------------------------------------------------------------------------------
+
+
+def read_learned_rows(
+    learned: Learned, X: object, encode: LabelEncoder, sample_weight: object = None
+) -> tuple[Any, Array, Array | None]:
+    """Rows that were learned: what was read, the class of each, and their weights."""
+    batch = learned.rows.read(X, "answer", learned.statistics)[1]
+    group = encode(learned.classes)[1]
+    return batch, group, _check_rows(batch, group, sample_weight)
+
+
+def sample_learned_rows(learned: Learned, batch: Batch, group: Array, weight: Array | None) -> tuple[RowSample, Array]:
+    """A sample of rows that were learned but not kept, and the position of each of them."""
+    size = choose_memory(None, learned.rows.parameters.refine is True)
+    return learned.rows.sample(learned.rows.read_cells(batch), learned.classes, group, weight, size)
+
+
+# -- answering ---------------------------------------------------------------------------------------------------------
+
+
+def answer(learned: Learned, X: object, normaliser: Normaliser | None = None) -> Array:
+    """(rows, classes): log p(c, x), or the answers of a normaliser; in parts, so that little else is in memory."""
+    batch = learned.rows.read(X, "answer", learned.statistics)[1]
+    shape = batch.rows, len(learned.classes)
+    check_answer_memory(*shape)
+    answers = np.empty(shape)
+    for part, rows in split_answers(batch, shape[1]):
+        answers[part] = _answer_part(learned, rows, normaliser)
+    return answers
+
+
+def find_best(learned: Learned, X: object) -> Array:
+    """(rows,): the number of the most probable class of each row."""
+    batch = learned.rows.read(X, "answer", learned.statistics)[1]
+    best = np.empty(batch.rows, dtype=np.int64)
+    for part, rows in split_answers(batch, len(learned.classes)):
+        best[part] = np.argmax(_answer_part(learned, rows, log_normalise), axis=1)
+    return best
+
+
+def _answer_part(learned: Learned, batch: Batch, normaliser: Normaliser | None) -> Array:
+    model, cells = learned.model(), learned.rows.read_cells(batch)
+    if normaliser is None:
+        return np.asarray(model.log_joint(cells))
+    prior, corrections = model.log_prior(), learned.find_corrections()
+    if corrections is not None:
+        return normaliser(CalibratedModel(model, corrections).log_probabilities(cells), prior)
+    joint = model.log_joint(cells)
+    return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)
+
+
+def split_answers(batch: Any, n_classes: int) -> Iterator[tuple[slice, Any]]:
+    """Rows in parts of so many that the answers to one part are a small array."""
+    step = max(1, ANSWERS_AT_A_TIME // max(n_classes, 1))
+    if batch.rows <= step:
+        yield slice(0, batch.rows), batch
+        return
+    for start in range(0, batch.rows, step):
+        rows = np.arange(start, min(start + step, batch.rows))
+        yield slice(start, start + len(rows)), batch.take_rows(rows)
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def check_memory(classes: int, columns: int) -> None:
+    """Raise an error if the record, about two dozen numbers for each class and column, would not fit into memory."""
+    needed, available = 24 * 8 * classes * columns, find_memory_limit()
+    if available is not None and needed > available:
+        raise ModelTooLargeError(
+            f"{classes:,} classes x {columns:,} columns need about {needed / 2**30:.0f} GiB, and this machine has "
+            f"{available / 2**30:.0f}; use fewer classes or columns."
+        )
+
+
+def check_answer_memory(rows: int, classes: int) -> None:
+    """Raise an error if the answers, a number for each row and class, would not fit into memory."""
+    needed, available = 8 * rows * classes, find_memory_limit()
+    if available is not None and needed > available:
+        raise ModelTooLargeError(
+            f"the answers to {rows:,} rows x {classes:,} classes need about {needed / 2**30:.0f} GiB, and this machine "
+            f"has {available / 2**30:.0f}; ask for fewer rows at a time, or for labels with predict."
+        )

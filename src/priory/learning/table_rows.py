@@ -1,0 +1,383 @@
+"""Rows of tables with columns of different kinds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from priory.calibration.smoothing_search import choose_smoothing
+from priory.core.input_guard import name_cells
+from priory.core.logspace import log_normalise
+from priory.core.model_matching import check_same_columns
+from priory.core.registration import count_columns, list_record_types
+from priory.core.sharding import space_evenly
+from priory.core.typing import Array
+from priory.errors import DataError, KindError, NotLearnedError
+from priory.families import Text
+from priory.families.base import ESTIMATES
+from priory.learning.rows import Parameters, Purpose, RowKind, check_calibration, warn_user
+from priory.models.cells import Cells
+from priory.models.class_prior import check_class_prior
+from priory.models.column_profile import Profiles, make_example_table
+from priory.models.known_dates import add_known_parts, split_row
+from priory.models.model_statistics import (
+    ModelStatistics,
+    make_empty_statistics,
+    observe_cells,
+    rearrange_blocks,
+)
+from priory.models.naive_bayes import Model
+from priory.models.open_table import OpenTable
+from priory.models.schema import ColumnBlock, Schema, instantiate_family
+from priory.models.table import Table
+from priory.models.table_reading import read_table
+from priory.models.textbook_families import TextbookFamilies
+
+if TYPE_CHECKING:
+    from priory.bag_of_words.tokenizer import Tokenizer
+    from priory.calibration.calibrator import Calibrator
+
+ROWS_TO_CHOOSE_ALPHA = 100
+NO_COLUMNS = Schema(())
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows(RowKind[Table]):
+    """Rows of tables: the parameters of `priory.NaiveBayes`, and the columns."""
+
+    calibrates: ClassVar[bool] = True
+
+    parameters: Parameters
+    schema: Schema = NO_COLUMNS  # without names: nothing was read yet
+    has_names: bool = False
+    first_columns: int | None = None  # how many columns the first table had, where later rows have brought more
+    alpha: float | None = None  # as chosen by alpha="loo"
+
+    # -- the columns ---------------------------------------------------------------------------------------------
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        if not self.schema.names:
+            return {}
+        known: dict[str, Any] = {"n_features_in_": len(self.schema.names), "_schema": self.schema}
+        if self.has_names:
+            known["feature_names_in_"] = np.array(self.schema.names, dtype=object)
+        optional = {"first_columns_": self.first_columns, "alpha_": self.alpha}
+        return known | {name: value for name, value in optional.items() if value is not None}
+
+    def with_attributes(self, attributes: Mapping[str, Any]) -> Self:
+        schema: Schema = attributes["_schema"]
+        names = tuple(attributes.get("feature_names_in_", schema.names))
+        if names != schema.names or attributes["n_features_in_"] != len(names):
+            raise DataError("the number or the names of the columns do not fit the schema.")
+        return replace(
+            self,
+            schema=schema,
+            has_names="feature_names_in_" in attributes,
+            first_columns=attributes.get("first_columns_"),
+            alpha=attributes.get("alpha_"),
+        )
+
+    def with_parameters(self, declared: Self) -> Self:
+        columns = self.schema, self.has_names, self.first_columns, self.alpha
+        return self if self.parameters is declared.parameters else type(self)(declared.parameters, *columns)
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.schema.names)
+
+    def find_open_columns(self, names: Sequence[str], strings: Sequence[str]) -> list[str]:
+        families = self.parameters.families
+        if isinstance(families, TextbookFamilies):
+            return list(names)
+        declared = families if isinstance(families, Mapping) else dict.fromkeys(names, families)
+        found = {name: declared.get(name, "auto") for name in strings}
+        return [name for name, family in found.items() if isinstance(family, str) and family == "auto"]
+
+    def with_profiles(self, names: Sequence[str], profiles: Profiles) -> Self:
+        example = make_example_table(names, profiles)
+        schema = Schema.of(example, self.parameters.families, self._effective_alpha())
+        return replace(self, schema=schema, has_names=True)
+
+    def _effective_alpha(self) -> float | None:
+        """The pseudo-count that the schema is declared with."""
+        declared: float | None = self.parameters.alpha
+        if self.parameters.alpha != "loo":
+            return declared
+        return 1.0 if self.alpha is None else self.alpha
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        p = self.parameters
+        if p.estimate not in ESTIMATES:
+            raise DataError(f"estimate is {p.estimate!r}; use one of {', '.join(ESTIMATES)}.")
+        if p.new_columns not in ("learn", "ignore", "error"):
+            raise DataError(f"new_columns is {p.new_columns!r}; use 'learn', 'ignore' or 'error'.")
+        if p.missing not in ("ignore", "error"):
+            raise DataError(f"missing is {p.missing!r}; use 'ignore' or 'error'.")
+        if isinstance(p.alpha, str) and p.alpha != "loo":
+            raise DataError(f"alpha is {p.alpha!r}; use a number from 0, 'loo' or None.")
+        if isinstance(p.alpha, (int, float)) and not (np.isfinite(p.alpha) and p.alpha >= 0):
+            raise DataError(f"alpha is {p.alpha!r}; it must be finite and not negative.")
+        if p.structure not in ("auto", "naive"):
+            raise DataError(f"structure is {p.structure!r}; use 'auto' or 'naive'.")
+        if isinstance(p.class_prior, str) and p.class_prior not in ("estimated", "uniform"):
+            raise DataError(f"class_prior is {p.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
+        check_calibration(p)
+
+    def read(self, X: object, purpose: Purpose, learned: ModelStatistics | None = None) -> tuple[Self, Table]:
+        if purpose == "fit":
+            table = read_table(X)
+            _check_not_empty(table)
+            self._check_cells(table)
+            schema = Schema.of(table, self.parameters.families, self._effective_alpha())
+            return type(self)(self.parameters, schema, table.has_names), table
+        # dates that are strings, or all missing, are read as the parts of them that were learned
+        table = add_known_parts(read_table(X), self.schema.names)
+        rows = self
+        if purpose != "answer":
+            rows, table = self._read_more(table, purpose == "learn")
+        rows._check_known(table, learned)
+        if purpose != "answer":
+            schema = rows.schema.add_columns(table, self.parameters.families, self._effective_alpha())
+            rows = rows if schema is rows.schema else replace(rows, schema=schema)
+        return rows, table
+
+    def _check_cells(self, table: Table) -> None:
+        table.check_finite()
+        if self.parameters.missing == "error":
+            table.check_no_missing()
+
+    def _check_known(self, table: Table, learned: ModelStatistics | None) -> None:
+        """Raise an error for a table of other columns than those known; warn of columns that are ignored."""
+        if new := self._list_new_columns(table):
+            filled = dict(zip(table.names, table.find_filled_columns(), strict=True))
+            extra = [name for name in new if filled[name]]
+            if extra:
+                warn_user(f"ignoring columns the model does not know: {extra[:10]}")
+        if not table.has_names and len(table.names) != len(self.schema.names):
+            raise DataError(
+                f"X has {len(table.names)} features, but NaiveBayes is expecting {len(self.schema.names)} features as "
+                "input."
+            )
+        if learned is not None:
+            self._check_label_types(table, learned)
+        self._check_cells(table)
+
+    def _read_more(self, table: Table, learns: bool) -> tuple[Self, Table]:
+        """More rows: a column that they lack is missing in all of them, and a new one is learned as declared."""
+        new_columns = self.parameters.new_columns
+        new = self._list_new_columns(table)
+        if not learns and new_columns != "ignore":
+            _check_columns_were_learned(table, new)
+        if new_columns == "error" or not (table.has_names and self.has_names):
+            if learns and new:
+                raise DataError(f"column {new[0]!r} is new; set new_columns to 'learn' or 'ignore', or leave it out.")
+            return self, table
+        rows = self
+        if new_columns == "learn" and learns and new:
+            if table.rows > 1:  # of a stream of single rows this is expected
+                warn_user(f"learning columns the model did not know: {new[:10]}")
+            names = self.schema.names
+            first = len(names) if self.first_columns is None else self.first_columns
+            rows = replace(self, schema=replace(self.schema, names=(*names, *new)), first_columns=first)
+        return rows, table.add_missing_columns(rows.schema.names)
+
+    def _list_new_columns(self, table: Table) -> list[str]:
+        if not (table.has_names and self.has_names):
+            return []
+        known = set(self.schema.names)
+        return [name for name in table.names if name not in known]
+
+    def _check_label_types(self, table: Table, learned: ModelStatistics) -> None:
+        """Raise an error if a column of strings holds numbers now, or the other way round."""
+        kinds, positions = table.column_kinds(), table.find_columns(self.schema.names)
+        places = dict(zip(self.schema.names, positions, strict=True))
+        for name, values in self.list_categories(learned).items():
+            found, is_text = kinds[table.names[places[name]]], values.dtype.kind in "OUS"
+            if len(values) and found == ("number" if is_text else "label"):
+                row = next((i for i in range(table.rows) if table.get_cell(i, places[name]) is not None), None)
+                if row is not None:
+                    value = table.get_cell(row, places[name])
+                    expected = "labels such as" if is_text else "numbers such as"
+                    raise KindError(
+                        f"row {row}, column {name!r} holds {value!r}; the model has learned {expected} "
+                        f"{values.tolist()[0]!r} there: give the same type."
+                    )
+
+    def list_categories(self, learned: ModelStatistics) -> dict[str, Array]:
+        """For each column of labels the labels that have been learned."""
+        return {
+            name: counts.values
+            for block, records in zip(self.schema.blocks, learned.parts, strict=True)
+            if block.kind == "label"
+            for name, counts in zip(block.names, records[0], strict=True)
+        }
+
+    def wrap_row(self, x: Any, learns: bool) -> list[object]:
+        """A dict as a table of one row; where it is not learned, with the columns of the model."""
+        if not isinstance(x, Mapping):
+            raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
+        if self.n_columns:
+            row = split_row(name_cells(x), self.schema.names)
+            takes_new = learns and self.parameters.new_columns != "ignore"
+            return [row if takes_new else {name: row.get(name) for name in self.schema.names}]
+        families = self.parameters.families
+        row = name_cells(x)
+        return [
+            {**row, **{name: None for name in families if name not in row}} if isinstance(families, Mapping) else row
+        ]
+
+    def read_cells(self, batch: Table) -> list[Cells]:
+        return self.schema.read_cells(batch)
+
+    def describe_cell(self, batch: Table, row: int, error: NotLearnedError) -> str:
+        if not error.path:
+            return super().describe_cell(batch, row, error)
+        block = self.schema.blocks[error.path[0]]
+        within = error.path[2:] or error.index[1:]  # labels have a record for each column, numbers one for all
+        name = block.names[within[0] if within and block.kind != "text" else 0]
+        error.column = name
+        names = self.schema.names
+        value = batch.get_cell(row, batch.find_columns(names)[names.index(name)])
+        return f"column {name!r}, {error.subject or repr(value)},"
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def count(self, batch: Table, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
+        cells = self.read_cells(batch)
+        learned = observe_cells(self.schema, cells, classes, group, weight)
+        if not self.memory:
+            return learned
+        return replace(learned, sample=self.sample(cells, classes, group, weight, self.memory)[0])
+
+    def place(self, statistics: ModelStatistics, columns: Self) -> ModelStatistics:
+        return rearrange_blocks(statistics, columns.schema, self.schema)
+
+    def join(self, other: Self) -> Self:
+        check_same_columns(Parameters(**self.attributes), Parameters(**other.attributes))
+        mine, theirs = self._effective_alpha(), other._effective_alpha()
+        if mine != theirs:
+            raise DataError(f"the models have different alphas ({mine} and {theirs}); declare one to merge them.")
+        if difference := self.schema.describe_difference(other.schema):
+            raise DataError(f"the models differ: {difference}; merge models of the same columns and families.")
+        return replace(self, schema=self.schema.join(other.schema), has_names=self.has_names or other.has_names)
+
+    def settle(self, statistics: ModelStatistics) -> tuple[Self, ModelStatistics]:
+        """Columns are empty again when their last cell is forgotten; those that rows brought leave."""
+        known = self.schema.keep_columns(Model(self.schema, statistics).find_filled_columns())
+        left = rearrange_blocks(statistics, self.schema, known)
+        first = self.first_columns
+        if first is not None:
+            names, filled = known.names, {name for block in known.blocks for name in block.names}
+            kept = (*names[:first], *(name for name in names[first:] if name in filled))
+            known, first = replace(known, names=kept), None if len(kept) == first else first
+        return replace(self, schema=known, first_columns=first), left
+
+    def choose(self, statistics: ModelStatistics, batch: Table, group: Array, weight: Array | None) -> Self:
+        """Choose alpha by leaving rows out: the statistics are the same under any prior, only the schema differs."""
+        if self.parameters.alpha != "loo":
+            return self
+        if weight is not None:
+            raise DataError("alpha='loo' leaves out rows of weight one; omit sample_weight, or give alpha a number.")
+        families = self.parameters.families
+        rows = space_evenly(batch.rows, ROWS_TO_CHOOSE_ALPHA)
+        some, own, model = batch.take_rows(rows), group[rows], self.model(statistics)
+
+        def predict_left_out(alpha: float) -> Array:
+            tried = replace(model, schema=Schema.of(batch, families, alpha))
+            return log_normalise(tried.leave_one_out(tried.schema.read_cells(some), own), tried.log_prior())
+
+        alpha = choose_smoothing(predict_left_out, own)
+        return replace(self, schema=Schema.of(batch, families, alpha), alpha=alpha)
+
+    def check_learned(self, statistics: ModelStatistics) -> None:
+        filled = Model(self.schema, statistics).find_filled_columns()
+        empty = [name for name in self.schema.names if name not in filled]
+        if not filled:
+            raise DataError("every cell of X is missing; there is nothing to learn from.")
+        if empty:
+            warn_user(f"columns without a single value say nothing: {empty[:10]}")
+        if (statistics.n <= 1).all():
+            warn_user("no class has two rows: how far each spreads is guessed")
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def model(self, statistics: ModelStatistics) -> Model:
+        p = self.parameters
+        prior = check_class_prior(p.class_prior, statistics.classes)
+        return Model(self.schema, statistics, p.estimate, prior, p.average)
+
+    def open(self, statistics: ModelStatistics) -> OpenTable | None:
+        model, p = self.model(statistics), self.parameters
+        return OpenTable(model, p.new_columns, p.missing == "error") if OpenTable.can_open(model) else None
+
+    def find_fault(self, statistics: ModelStatistics) -> str | None:
+        """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
+        schema, parts = self.schema, statistics.parts
+        # Texts first: no file can allocate more buckets than it holds counts for.
+        if len(schema.blocks) != len(parts) or not all(map(_has_possible_texts, schema.blocks, parts)):
+            return "a block of columns has no record, or a text another one"
+        empty = make_empty_statistics(schema, statistics.classes[:1])
+        widths = [len(block.names) for block in schema.blocks]
+        fits = (
+            0 < (1 if self.first_columns is None else self.first_columns) <= len(schema.names)
+            and list_record_types(empty.parts) == list_record_types(parts)
+            and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
+            and (statistics.sample is None or schema.can_keep(statistics.sample.blocks))
+        )
+        return None if fits else "the records are not those of the columns"
+
+    # -- the sample that corrections are derived from ------------------------------------------------------------
+
+    @property
+    def column_names(self) -> list[tuple[str, ...]]:
+        return [block.names for block in self.schema.blocks]
+
+    def keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
+        return [block.keep_cells(x) for block, x in zip(self.schema.blocks, cells, strict=False)]
+
+    def calibrator(self) -> Calibrator:
+        """Corrections of all rows that are kept."""
+        from priory.calibration.calibrator import Calibrator  # answers do without it
+        from priory.calibration.fitting import FitPlan
+
+        plan = FitPlan(refine=bool(self.parameters.refine), together=self.parameters.structure == "auto")
+        return Calibrator(sys.maxsize, plan)
+
+    @property
+    def tokenizers(self) -> list[Tokenizer]:
+        families = (instantiate_family(block.candidates[0]) for block in self.schema.blocks)
+        return [family.build_model().vocabulary.tokenizer for family in families if isinstance(family, Text)]
+
+
+def _check_columns_were_learned(table: Table, new: Sequence[str]) -> None:
+    """Raise an error if a row to forget has a cell in a column that no row has brought yet."""
+    for name in new:
+        place = table.names.index(name)
+        row = next((row for row in range(table.rows) if table.get_cell(row, place) is not None), None)
+        if row is not None:
+            value = table.get_cell(row, place)
+            raise NotLearnedError(
+                f"row {row}: column {name!r}, {value!r}, was never learned; forget only rows that were learned, or "
+                "leave the column out; the model is unchanged.",
+                row=row,
+            )
+
+
+def _check_not_empty(table: Table) -> None:
+    if not table.names:
+        raise DataError(f"0 feature(s) (shape=({table.rows}, 0)) while a minimum of 1 is required: X has no columns.")
+    if not table.rows:
+        raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
+
+
+def _has_possible_texts(block: ColumnBlock, records: tuple[object, ...]) -> bool:
+    """Whether the record of a column of texts can be that of its text model."""
+    family = instantiate_family(block.candidates[0])
+    return not isinstance(family, Text) or (len(records) == 1 and family.find_record_fault(records[0]) is None)

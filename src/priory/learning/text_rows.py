@@ -1,0 +1,265 @@
+"""Rows that are texts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
+from priory.bag_of_words.languages import load_stop_words
+from priory.bag_of_words.text_model import TextModel, is_valid_alpha
+from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
+from priory.bag_of_words.tokenizer import Tokenizer
+from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, find_unmatched_entries
+from priory.bag_of_words.word_pairs import read_kept_bags
+from priory.calibration.smoothing_search import choose_smoothing
+from priory.core.logspace import log_normalise
+from priory.core.model_matching import describe_difference
+from priory.core.sharding import space_evenly
+from priory.core.typing import Array
+from priory.errors import DataError
+from priory.learning.rows import Parameters, Purpose, RowKind, check_calibration, warn_user
+from priory.models.cells import Cells, TextCells
+from priory.models.class_prior import check_class_prior
+from priory.models.document_model import DocumentModel, observe_documents
+from priory.models.model_statistics import ModelStatistics
+from priory.models.open_texts import OpenTexts
+from priory.models.row_sample import TEXT_COLUMN_NAMES, RowSample, choose_text_memory
+from priory.models.table_reading import take_text_column
+
+if TYPE_CHECKING:
+    from priory.calibration.calibrator import Calibrator
+
+TOKEN_PARAMETERS = (  # what decides which tokens are counted
+    *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "cjk", "stop_words"),
+    *("vocabulary", "unknown", "min_df", "max_df", "max_features", "buckets", "max_tokens"),
+)
+MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
+MAX_TEXTS_TO_CHOOSE_ALPHA = 500  # texts left out to choose alpha="loo", where leaving one out has a closed form
+MAX_TEXTS_TO_SUBTRACT = 100  # texts left out to choose alpha="loo", where each is left out by subtraction
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """Documents, read once."""
+
+    documents: DocumentBatch
+
+    @property
+    def rows(self) -> int:
+        return len(self.documents)
+
+    def take_rows(self, rows: Array) -> TextBatch:
+        """Some of the documents."""
+        return TextBatch([self.documents[row] for row in rows.tolist()])
+
+
+@dataclass(frozen=True, eq=False)
+class TextRows(RowKind[TextBatch]):
+    """Rows of texts: the parameters of `priory.TextClassifier`, and the key of the hash."""
+
+    calibrates: ClassVar[bool] = True
+
+    parameters: Parameters
+    salt: int | None = None  # None: nothing was read yet
+    alpha: float | None = None  # as chosen by alpha="loo"
+    name: str | None = None  # of the column, where the model was trained from files
+
+    # -- the columns ---------------------------------------------------------------------------------------------
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        if self.salt is None:
+            return {}
+        known: dict[str, Any] = {"n_features_in_": 1, "salt_": self.salt}
+        if self.name is not None:
+            known["feature_names_in_"] = np.array([self.name], dtype=object)
+        return known if self.alpha is None else known | {"alpha_": self.alpha}
+
+    def with_attributes(self, attributes: Mapping[str, Any]) -> Self:
+        if attributes["n_features_in_"] != 1:
+            raise DataError(f"n_features_in_ is {attributes['n_features_in_']}; a text is one column.")
+        [name] = attributes.get("feature_names_in_", [None])
+        return replace(self, salt=attributes["salt_"], alpha=attributes.get("alpha_"), name=name)
+
+    @property
+    def n_columns(self) -> int:
+        return 0 if self.salt is None else 1
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Which tokens are used, as declared."""
+        p = self.parameters
+        tokenizer = Tokenizer(
+            lowercase=p.lowercase,
+            analyzer=p.analyzer,
+            min_token_length=p.min_token_length,
+            ngram_range=(p.ngram_range[0], p.ngram_range[1]),
+            stop_words=load_stop_words(p.stop_words),
+            stem=p.stem,
+            extra_tokens=p.extra_tokens,
+            cjk=p.cjk,
+        )
+        return build_vocabulary(
+            tokenizer,
+            min_df=p.min_df,
+            max_df=p.max_df,
+            max_features=p.max_features,
+            max_tokens=p.max_tokens,
+            vocabulary=p.vocabulary,
+            unknown=p.unknown,
+            buckets=p.buckets,
+            salt=self.salt or 0,
+        )
+
+    @cached_property
+    def text_model(self) -> TextModel:
+        """The text model as declared; ``alpha="loo"`` is 1 until it has been chosen."""
+        p = self.parameters
+        alpha = (1.0 if self.alpha is None else self.alpha) if p.alpha == "loo" else p.alpha
+        return TextModel(p.model, alpha, p.average, self.vocabulary)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        p = self.parameters
+        if not is_valid_alpha(p.alpha) and p.alpha not in ("evidence", "loo"):
+            raise DataError(f"alpha is {p.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
+        if p.pairs not in ("auto", True, False):
+            raise DataError(f"pairs is {p.pairs!r}; use 'auto', True or False.")
+        check_calibration(p)
+        self.text_model  # noqa: B018  # it checks what it is made of
+
+    def read(self, X: object, purpose: Purpose, learned: ModelStatistics | None = None) -> tuple[Self, TextBatch]:
+        batch = TextBatch(check_documents(take_text_column(X)))
+        if purpose != "fit":
+            return self, batch
+        if not batch.rows:
+            raise DataError("Found array with 0 sample(s) while a minimum of 1 is required: X has no documents.")
+        self.warn_of_unmatched_entries()
+        return type(self)(self.parameters, 0 if self.parameters.salt is None else self.parameters.salt), batch
+
+    def warn_of_unmatched_entries(self) -> None:
+        """Warn of entries of a fixed vocabulary that no text can match."""
+        if self.parameters.vocabulary is None:
+            return
+        unmatched = find_unmatched_entries(self.vocabulary.tokenizer, tuple(self.parameters.vocabulary))
+        if unmatched:
+            warn_user(
+                f"{unmatched[0]!r} in the vocabulary can never match: no text has such a token; "
+                "see min_token_length, ngram_range, analyzer and stop_words."
+            )
+
+    def wrap_row(self, x: Document, learns: bool) -> list[Document]:
+        return [x]
+
+    def read_cells(self, batch: TextBatch) -> list[Cells]:
+        return [TextCells(batch.documents)]
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def count(self, batch: TextBatch, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
+        cells = self.read_cells(batch)
+        if not self._keeps_all(batch, weight):
+            learned = observe_documents(self.text_model, batch.documents, classes, group, weight)
+            if not self.memory:
+                return learned
+            return replace(learned, sample=self.sample(cells, classes, group, weight, self.memory)[0])
+        bags = self._read_bags(batch.documents)  # they are read once, to be counted and to be kept
+        learned = observe_documents(self.text_model, bags, classes, group, weight)
+        sample, rows = RowSample.choose_rows(self.column_names, cells, classes, group, weight, self.memory)
+        return replace(learned, sample=sample.with_cells([TextCells(bags[rows])]))
+
+    def _keeps_all(self, batch: TextBatch, weight: Array | None) -> bool:
+        """Whether the sample will hold all texts, and counting it is counting them, to the last bit."""
+        is_whole = weight is None or bool((weight == weight.round()).all())
+        return self.is_calibrated and batch.rows <= self.memory and self.parameters.max_tokens is None and is_whole
+
+    def join(self, other: Self) -> Self:
+        ours, theirs = self.text_model, other.text_model
+        if ours.vocabulary == theirs.vocabulary and ours.binary == theirs.binary:
+            return self if self.name is not None or other.name is None else replace(self, name=other.name)
+        own, others = ({**vars(rows.parameters), "salt": rows.salt} for rows in (self, other))
+        compared = [*TOKEN_PARAMETERS, *(["model"] if ours.binary != theirs.binary else [])]
+        differing = next((name for name in compared if own[name] != others[name]), "salt")
+        difference = describe_difference(differing, own[differing], others[differing])
+        raise DataError(f"the models read texts differently: {difference}; merge models of the same tokens.")
+
+    def prune(self, statistics: ModelStatistics) -> ModelStatistics:
+        """The statistics with at most ``max_tokens`` tokens; they bound how much may be missing."""
+        if self.parameters.max_tokens is None:
+            return statistics
+        return replace(statistics, parts=self.vocabulary.drop_rare_tokens(statistics.parts))
+
+    def choose(self, statistics: ModelStatistics, batch: TextBatch, group: Array, weight: Array | None) -> Self:
+        """Choose alpha by leaving texts out: what was counted is the same under any alpha."""
+        if self.parameters.alpha != "loo":
+            return self
+        if weight is not None:
+            raise DataError("alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number.")
+        quick = self.vocabulary.leaves_out_in_closed_form
+        rows = space_evenly(batch.rows, MAX_TEXTS_TO_CHOOSE_ALPHA if quick else MAX_TEXTS_TO_SUBTRACT)
+        cells, own = self.read_cells(batch.take_rows(rows)), group[rows]
+
+        def predict_left_out(alpha: float) -> Array:
+            model = replace(self, alpha=alpha).model(statistics)
+            return log_normalise(model.leave_one_out(cells, own), model.leave_one_out_prior(own))
+
+        return replace(self, alpha=choose_smoothing(predict_left_out, own))
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def model(self, statistics: ModelStatistics) -> DocumentModel:
+        return DocumentModel(
+            self.text_model, statistics, check_class_prior(self.parameters.class_prior, statistics.classes)
+        )
+
+    def open(self, statistics: ModelStatistics) -> OpenTexts | None:
+        model = self.model(statistics)
+        return OpenTexts(model) if OpenTexts.can_open(model) else None
+
+    def find_fault(self, statistics: ModelStatistics) -> str | None:
+        if fault := self.text_model.find_fault(statistics.parts):
+            return fault
+        sample = statistics.sample
+        return None if sample is None or self._can_keep(sample.blocks) else "the texts it keeps are of another kind"
+
+    def _can_keep(self, blocks: Sequence[Cells]) -> bool:
+        bags = blocks[0].data if len(blocks) == 1 else None
+        return isinstance(bags, TokenBags) and self.vocabulary.can_read(bags)
+
+    # -- the sample that corrections are derived from ------------------------------------------------------------
+
+    @property
+    def column_names(self) -> list[tuple[str, ...]]:
+        return [TEXT_COLUMN_NAMES]
+
+    def keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
+        return [TextCells(self._read_bags(column.data)) for column in cells if isinstance(column, TextCells)]
+
+    def _read_bags(self, documents: AnyDocuments) -> TokenBags:
+        """Documents as the sample keeps them: with their pairs of words, if these may be weighed."""
+        return read_kept_bags(self.vocabulary, documents, bool(self.parameters.refine and self.parameters.pairs))
+
+    @property
+    def memory(self) -> int:
+        return choose_text_memory(self.parameters.memory, self.parameters.refine) if self.is_calibrated else 0
+
+    def calibrator(self) -> Calibrator:
+        from priory.calibration.calibrator import Calibrator  # answers do without it
+        from priory.calibration.fitting import FitPlan
+        from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD
+
+        refine = self.parameters.refine
+        plan = FitPlan(refine=bool(refine), together=False)
+        max_texts = sys.maxsize if refine else MAX_TEXTS_TO_CALIBRATE
+        return Calibrator(max_texts, plan, self.parameters.pairs, NO_HOLD if refine is True else SHIFT_HOLD)
+
+    @property
+    def tokenizers(self) -> list[Tokenizer]:
+        return [self.vocabulary.tokenizer]
