@@ -34,7 +34,6 @@ from priory.bag_of_words.documents import (
     prepare_document,
 )
 from priory.bag_of_words.languages import load_stemmer
-from priory.core.deprecation import rename_parameters
 from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError
@@ -70,16 +69,7 @@ def estimate_word_count(text: str) -> int:
     return 1 + text.count(" ") + (0 if text.isascii() else len(re.findall(SPACELESS_LETTER_PATTERN, text)) // 2)
 
 
-@rename_parameters(unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens")
-@register_record(
-    "Tokens",
-    former_names={
-        "unit": "analyzer",
-        "least": "min_token_length",
-        "ngrams": "ngram_range",
-        "extra": "extra_tokens",
-    },
-)
+@register_record("Tokens")
 @dataclass(frozen=True)
 class Tokenizer:
     """What a token is, declared before any text is seen.

@@ -30,7 +30,6 @@ from priory.bag_of_words.vocabulary import (
 from priory.bag_of_words.word_pairs import read_kept_bags
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.core.atomic_state import read_state
-from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.display_table import DisplayTable
 from priory.core.model_matching import describe_difference
 from priory.core.optional_attribute import optional_attribute
@@ -82,19 +81,7 @@ class TextTable:
         return TextTable([self.documents[row] for row in rows.tolist()])
 
 
-@register_estimator(
-    required=("statistics_", "n_features_in_", "salt_"),
-    former_names={
-        "unit": "analyzer",
-        "least": "min_token_length",
-        "ngrams": "ngram_range",
-        "extra": "extra_tokens",
-        "most": "max_tokens",
-    },
-)
-@rename_parameters(
-    unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens", most="max_tokens"
-)
+@register_estimator(required=("statistics_", "n_features_in_", "salt_"))
 class TextClassifier(SelfCalibratingClassifier[TextTable]):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
@@ -628,7 +615,6 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         text = document if isinstance(document, str) else document.decode()
         return Ledger(tuple(self.classes_.tolist()), prior, tuple(lines), text)
 
-    @rename_arguments(most="max_tokens")
     def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:
         """The tokens that count most for a class: common there, and rare in other classes."""
         check_is_fitted(self)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
-from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums, upgrade_float_sums
+from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import log_sum_exp
 from priory.core.registration import register_record
 from priory.core.special_functions import gammaln, psi, psi_prime
@@ -37,7 +37,7 @@ class GammaSums(NamedTuple):
     log_total: Array
 
 
-@register_record("Positives", axes={"n": "cd", "outside": "cd"}, upgrade=upgrade_float_sums("total", "log_total"))
+@register_record("Positives", axes={"n": "cd", "outside": "cd"})
 @dataclass(frozen=True, eq=False)
 class GammaStatistics(Statistics):
     """The number of rows, their sum, the sum of their logarithms, and the number of values that are not positive."""

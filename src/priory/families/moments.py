@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +21,7 @@ MAX_UNIT_EXPONENT = 1000  # units and their inverses are ordinary doubles
 SPREAD_ROUNDING_TOLERANCE = 1e-9  # of the sum of squares: less negative a spread is the rounding of weights and decay
 
 
-@register_record("Moments", axes={"n": "cd"}, upgrade=lambda fields: _expand_about_origin(fields))
+@register_record("Moments", axes={"n": "cd"})
 @dataclass(frozen=True, eq=False)
 class Moments(Statistics):
     """The number of rows, their sum and the sum of their squares, all of them exact.
@@ -121,20 +120,3 @@ class Moments(Statistics):
     def _find_top_exponent(self) -> Array:
         """An exponent for each cell, so that sums of squares are near 1 in its unit."""
         return np.asarray(self.second.to_scaled_floats()[1] // 2)
-
-
-def _expand_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
-    """The sums of x that older records state as sums of ``z = x / unit - origin``, without rounding."""
-    if "origin" not in fields:
-        return fields
-    n, first, second, origin, unit = (fields[name] for name in ("n", "first", "second", "origin", "unit"))
-    unit = np.broadcast_to(unit, n.shape)
-    product, two = ExactSums.from_products, np.full(n.shape, 2.0)
-    return {
-        "n": n,
-        "weight": ExactSums.from_floats(n),
-        "first": product(unit, first) + product(unit, n, origin),
-        "second": product(unit, unit, second)
-        + product(unit, unit, two, origin, first)
-        + product(unit, unit, n, origin, origin),
-    }

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
-from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums, upgrade_float_sums
+from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
 from priory.core.special_functions import gammaln, log_factorial
@@ -22,7 +22,7 @@ from priory.families.registry import register_family
 MAX_EXACT_COUNT = 2.0**53  # above it a float no longer tells neighbouring counts apart
 
 
-@register_record("Events", axes={"n": "cd", "outside": "cd"}, upgrade=upgrade_float_sums("events", "log_factorials"))
+@register_record("Events", axes={"n": "cd", "outside": "cd"})
 @dataclass(frozen=True, eq=False)
 class PoissonStatistics(Statistics):
     """The number of rows, the events in them, the sum of log x!, and the number of values that are not counts."""
