@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -50,11 +51,11 @@ class RowBatch:
         """The rows as JSON."""
         return msgspec.json.encode([self.kind, self.rows, self.labels])
 
-    def digest_rows(self, secret: bytes) -> list[bytes]:
-        """For each row with its label a keyed hash: equal rows have equal hashes, and a hash reveals nothing."""
+    def digest_rows(self) -> list[bytes]:
+        """For each row with its label a hash, to find it by: whoever can guess a row can check the guess."""
         labels = self.labels or [None] * len(self)
         return [
-            hashlib.blake2b(_sorted_encoder.encode([_normalise_row(row), label]), digest_size=16, key=secret).digest()
+            hashlib.blake2b(_sorted_encoder.encode([_normalise_row(row), label]), digest_size=16).digest()
             for row, label in zip(self.rows, labels, strict=True)
         ]
 
@@ -68,6 +69,23 @@ def _normalise_row(row: str | Row) -> str | Row:
         for name, cell in row.items()
         if cell is not None
     }
+
+
+def fold_text(text: str) -> str:
+    """A text as others that read the same: without case, in one Unicode form, with single blanks.
+
+    >>> fold_text("JOSE\u0301  \uff2e\uff4f\n1") == fold_text("jos\u00e9 no 1")
+    True
+    """
+    form = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(form.split())
+
+
+def contains_phrase(row: str | Row, label: RowLabel | None, phrase: str) -> bool:
+    """Whether a phrase occurs in the text, in a cell or in the label."""
+    cells = [row] if isinstance(row, str) else row.values()
+    folded = fold_text(phrase)
+    return any(folded in fold_text(str(cell)) for cell in (*cells, label) if cell is not None)
 
 
 def decode_row_batch(encoded: bytes) -> RowBatch:

@@ -11,7 +11,7 @@ import numpy as np
 from priory.core.typing import Array
 from priory.errors import DataError, ServiceError
 from priory.service.predictions import predict_rows
-from priory.service.rows import Row, RowBatch
+from priory.service.rows import Row, RowBatch, contains_phrase
 from priory.service.served_model import ServedModel
 
 MAX_QUEUE_ROWS = 5000
@@ -43,6 +43,10 @@ class LabelQueue:
             raise DataError(f"the queue holds {MAX_QUEUE_ROWS:,} rows; label some of them first, or add fewer")
         self.items |= {item.id: item for item in new}
         return len(new)
+
+    def search(self, phrase: str) -> list[QueueItem]:
+        """The rows in which a phrase occurs."""
+        return [item for item in self.items.values() if contains_phrase(item.row, None, phrase)]
 
     def rank(self, model: ServedModel) -> list[QueueItem]:
         """All rows, those that the model is least certain of first."""
