@@ -9,7 +9,7 @@ import pytest
 from priory.errors import ServiceError
 from priory.service.changes import LearnRequest
 from priory.service.pages.page_routes import PAGE_ROUTES
-from priory.service.tokens import add_token, read_token_file
+from priory.service.tokens import TokenList, add_token
 from running_service import run_service
 
 TEXTS = ["win cash now", "cash prize from carla", "lunch at noon", "see you at lunch", "carla brings lunch"]
@@ -389,7 +389,7 @@ def test_changes_must_come_from_the_page_itself(service):
 def test_a_token_is_entered_once_and_says_what_may_be_done(tmp_path):
     path = tmp_path / "tokens"
     made = {scope: add_token(path, f"the-{scope}", scope) for scope in ("read", "learn", "admin")}
-    with run_service(tmp_path, tokens=read_token_file(path)) as service:
+    with run_service(tmp_path, tokens=TokenList(path)) as service:
         with connect_raw(service) as page:
             assert page.get("/models/mail/try").headers["hx-redirect"] == "/sign-in"
             del page.headers["HX-Request"]

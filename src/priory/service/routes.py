@@ -86,7 +86,8 @@ ROUTES = (
         "Delete a model and all its rows",
         "admin",
         answer=ChangeAnswer,
-        errors=(404,),
+        errors=(404, 409),
+        takes_key=True,
     ),
     ApiRoute(
         "GET",
@@ -192,6 +193,7 @@ ROUTES = (
         f"{MODEL_PATH}/report",
         handlers.handle_report,
         "An HTML report on labelled rows",
+        "learn",  # it shows words that the model was trained on
         message=messages.LabelledMessage,
         answer_type="text/html",
         errors=ROW_ERRORS,

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from priory.core.name_suggestions import suggest_name
 from priory.errors import DataError
+from priory.sources.cell_parsing import parse_number
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import TableOrTextClassifier
@@ -143,10 +144,10 @@ def _read_column(rows: Sequence[Row], name: str, kind: str | None) -> pa.Array:
 def _read_number(cell: Cell, number: int, name: str) -> float | None:
     if cell is None or cell == "":
         return None
-    try:
-        return float(cell)
-    except (ValueError, OverflowError):
-        raise DataError(f"rows[{number}]: column {name!r} holds numbers, not {str(cell)[:40]!r}") from None
+    found = parse_number(cell) if isinstance(cell, str) else float(cell)
+    if found is None:
+        raise DataError(f"rows[{number}]: column {name!r} holds numbers, not {str(cell)[:40]!r}")
+    return found
 
 
 def _format_cell(cell: str | int | float | bool) -> str:

@@ -70,6 +70,7 @@ def _open_unix_socket(path: Path) -> socket.socket:
 
 def run_server(service: Service, app: ASGIApp, sockets: Iterable[socket.socket]) -> None:
     """Answer requests until a signal asks to stop; requests that are under way are finished."""
+    _allow_open_files(2 * service.settings.limits.n_connections)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn stops, and raises the signal again
     try:
         with suppress(KeyboardInterrupt):
@@ -78,12 +79,22 @@ def run_server(service: Service, app: ASGIApp, sockets: Iterable[socket.socket])
         signal.signal(signal.SIGTERM, before)
 
 
+def _allow_open_files(count: int) -> None:
+    """Raise the limit of open files that this process set itself, where there is one and it is lower."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # not on Windows
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != resource.RLIM_INFINITY and soft < count:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (count if hard < 0 else min(count, hard), hard))
+
+
 def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:
     """The server with the limits of the service."""
     limits = service.settings.limits
     config = uvicorn.Config(
         app,
-        http=make_protocol(limits.receive_seconds),
+        http=make_protocol(limits),
         ws="none",
         lifespan="off",
         loop="asyncio",
@@ -93,7 +104,6 @@ def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:
         date_header=True,
         proxy_headers=False,
         backlog=limits.n_connections,
-        limit_concurrency=limits.n_connections,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         h11_max_incomplete_event_size=MAX_HTTP_HEADER_BYTES,

@@ -36,11 +36,12 @@ class LabelQueue:
     _ranked_version: int = -1  # of the model
     _ranking: dict[int, Array | None] = field(default_factory=dict)  # ids in order, with what the model answered
 
-    def add(self, rows: Iterable[str | Row]) -> int:
-        """Add rows; the number of them."""
+    def add(self, rows: Iterable[str | Row], model: ServedModel) -> int:
+        """Add rows for a model to rank; the number of them."""
         new = [QueueItem(next(self._numbers), row) for row in rows]
-        if len(self.items) + len(new) > MAX_QUEUE_ROWS:
-            raise DataError(f"the queue holds {MAX_QUEUE_ROWS:,} rows; label some of them first, or add fewer")
+        max_rows = min(MAX_QUEUE_ROWS, model.max_rows) if model.is_fitted else MAX_QUEUE_ROWS
+        if len(self.items) + len(new) > max_rows:
+            raise DataError(f"the queue holds {max_rows:,} rows; label some of them first, or add fewer")
         self.items |= {item.id: item for item in new}
         return len(new)
 

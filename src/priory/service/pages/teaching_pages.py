@@ -109,7 +109,7 @@ async def add_queue_texts(call: PageCall) -> Response:
     lines = [line.strip() for line in form.get("texts").splitlines() if line.strip()]
     if not lines:
         raise DataError("type at least one text, each in a line of its own")
-    count = call.queue.add(lines)
+    count = call.queue.add(lines, call.model)
     return await _render_queue(call, "queue_row.html", 0, f"Added {format_count(count, 'text')}.")
 
 
@@ -119,7 +119,7 @@ async def add_queue_file(call: PageCall) -> Response:
     model.check_fitted()
     file_name = call.query.get("file", "")[:200]
     rows = await call.run(read_unlabelled_rows, call.service, model, body, file_name)
-    count = call.queue.add(rows)
+    count = call.queue.add(rows, model)
     return await _render_queue(call, "queue_row.html", 0, f"Added {format_count(count, 'row')}.")
 
 
