@@ -24,6 +24,7 @@ from priory.service.changes import (
     UndoRequest,
 )
 from priory.service.journal import Event
+from priory.service.mail_filter import check_label
 from priory.service.messages import (
     MAX_EXPLAINED_ROWS,
     AuditAnswer,
@@ -44,7 +45,7 @@ from priory.service.messages import (
     StatusAnswer,
     UndoMessage,
 )
-from priory.service.request_reading import LINES_TYPE, MESSAGE_TYPE, Call
+from priory.service.request_reading import LINES_TYPE, MAIL_TYPE, MESSAGE_TYPE, Call
 from priory.service.rows import RowLabel, convert_to_input, decode_row_batch
 from priory.service.served_model import ServedModel
 
@@ -285,9 +286,11 @@ def _describe_event(event: Event, with_content: bool) -> EventInfo:
 
 
 async def handle_learn(call: Call) -> ChangeAnswer:
-    """Learn labelled rows; the answer comes when they are on disk."""
+    """Learn labelled rows; the answer comes when they are on disk. The label of a mail is a known one, or declared."""
     message = await call.read_rows_message(LabelledMessage)
     rows = call.read_rows(message, message.labels)
+    if call.content_type == MAIL_TYPE and "new_class" not in call.request.query_params:
+        check_label(str(message.labels[0]), describe_model(call.model).classes)
     request = LearnRequest(call.name, call.identity.name, call.key, await call.hash_request(), rows=rows)
     return await call.service.change(request)
 

@@ -73,7 +73,7 @@ def _normalise_row(row: str | Row) -> str | Row:
 
 
 def fold_text(text: str) -> str:
-    """A text as others that read the same: without case, in one Unicode form, with single blanks.
+    r"""A text as others that read the same: without case, in one Unicode form, with single blanks.
 
     >>> fold_text("JOSE\u0301  \uff2e\uff4f\n1") == fold_text("jos\u00e9 no 1")
     True
