@@ -39,7 +39,7 @@ class Limits:
     request_seconds: float = 60.0
     receive_seconds: float = 15.0  # for a whole request to arrive
     n_requests: int = 256  # that have arrived and are being answered
-    n_connections: int = 1000
+    n_connections: int = 500  # well below the 1,024 open files that systems allow
 
     @property
     def all_bodies_bytes(self) -> int:

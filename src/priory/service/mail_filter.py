@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 DEFAULT_HEADER = "X-Priory"
 EXIT_OTHER_CLASS, EXIT_UNSURE, EXIT_TRY_AGAIN = 1, 2, 75  # 75: sysexits.h, "try again later"
 MAX_EVIDENCE_IN_HEADER = 5
-MAX_WORD_LENGTH = 40
+MAX_SHOWN_LENGTH = 40
 MAX_ENCODED_BYTES = 45  # which are 60 characters in base 64; with what is around them an encoded word may have 75
 SECONDS_TO_ANSWER = 20.0
 OPTION_NAMES = ("socket", "header", "exit-code", "certainty", "token")
@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
 
 def _encode_word(word: str) -> str:
     """The beginning of a word for a header: as it is, or as an encoded word (RFC 2047) if it could be misread there."""
-    word = word[:MAX_WORD_LENGTH]
+    word = word[:MAX_SHOWN_LENGTH]
     if re.fullmatch(r"[ !#-+\--:<-\[\]-~]+", word) and "=?" not in word:
         return word
     start = word.encode("utf-8", "replace")[:MAX_ENCODED_BYTES].decode("utf-8", "ignore")

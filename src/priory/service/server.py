@@ -70,23 +70,12 @@ def _open_unix_socket(path: Path) -> socket.socket:
 
 def run_server(service: Service, app: ASGIApp, sockets: Iterable[socket.socket]) -> None:
     """Answer requests until a signal asks to stop; requests that are under way are finished."""
-    _allow_open_files(2 * service.settings.limits.n_connections)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn stops, and raises the signal again
     try:
         with suppress(KeyboardInterrupt):
             make_server(service, app).run(list(sockets))
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _allow_open_files(count: int) -> None:
-    """Raise the limit of open files that this process set itself, where there is one and it is lower."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource  # not on Windows
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft != resource.RLIM_INFINITY and soft < count:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (count if hard < 0 else min(count, hard), hard))
 
 
 def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:

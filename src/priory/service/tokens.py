@@ -24,7 +24,6 @@ Scope = Literal["read", "learn", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "learn", "admin")  # each includes those before it
 TOKEN_LINE_PATTERN = re.compile(r"(?P<name>[A-Za-z0-9_.@-]{1,64})\s+(?P<scope>\w+)\s+(?P<digest>[0-9a-f]{64})")
 TOKEN_PREFIX = "priory_"
-logger = logging.getLogger("priory.service")
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class TokenList:
         try:
             self._read_changes()
         except (OSError, ValueError):
-            logger.error("the token file cannot be read")
+            logging.getLogger("priory.service").error("the token file cannot be read")
             raise ServiceError(503, "the tokens cannot be read; try again later") from None
         scheme, _, given = (authorization or "").partition(" ")
         digest = hash_token(given.strip())
