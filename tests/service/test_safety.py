@@ -252,6 +252,16 @@ def test_bodies_that_do_not_arrive_block_nobody(tmp_path, tokens, path):
                     connection.recv(1)
 
 
+def test_without_tokens_bodies_that_do_not_arrive_block_nobody_either(tmp_path):
+    with (
+        run_service(tmp_path, limits=Limits(n_requests=2, n_connections=20)) as service,
+        open_slowly(service, 40, "PUT /v1/models/mail HTTP/1.1\r\n"),
+        get_raw(service) as raw,
+    ):
+        assert raw.get("/health").status_code == 200
+        assert raw.put("/v1/models/mail", json={"kind": "text"}).status_code == 201
+
+
 def test_all_bodies_together_have_a_limit(tmp_path):
     with run_service(tmp_path, limits=Limits(body_bytes=1000)) as service, get_raw(service) as raw:
         with open_slowly(service, 16, "PUT /v1/models/mail HTTP/1.1\r\n", b" " * 999):

@@ -13,6 +13,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from priory.service.limits import IDENTITY_KEY, Limits
+from priory.service.tokens import LOCAL_USER
 
 
 class JoiningTransport(asyncio.Transport):
@@ -70,8 +71,8 @@ def make_protocol(limits: Limits) -> type[H11Protocol]:
             )
             self._start_deadline()
             if len(self.connections) > limits.n_connections:
-                waiting = [other for other in self.connections if isinstance(other, DeadlineProtocol) and other.waits]
-                min(waiting, key=DeadlineProtocol.find_rank).transport.abort()
+                waiting = [c for c in self.connections if isinstance(c, DeadlineProtocol) and c.waits and c is not self]
+                min(waiting, key=DeadlineProtocol.find_rank, default=self).transport.abort()
 
         @property
         def waits(self) -> bool:
@@ -80,7 +81,8 @@ def make_protocol(limits: Limits) -> type[H11Protocol]:
 
         def find_rank(self) -> tuple[bool, float]:
             """The place among connections that wait; the first makes room."""
-            return self.scope is not None and IDENTITY_KEY in self.scope, self._waits_since
+            has_token = self.scope is not None and self.scope.get(IDENTITY_KEY, LOCAL_USER) is not LOCAL_USER
+            return has_token, self._waits_since
 
         def data_received(self, data: bytes) -> None:
             if self.transport.is_lingering:

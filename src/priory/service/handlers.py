@@ -253,19 +253,20 @@ async def get_history(call: Call) -> HistoryAnswer:
         raise ServiceError(403, "the content of the history needs the scope learn")
     store = call.service.store
 
-    def read() -> list[Event]:
+    def read() -> list[EventInfo]:
         with store.reader_lock:
-            return store.reader.read_events(model.entry.number, before, limit, newest_first=True)
+            events = store.reader.read_events(model.entry.number, before, limit, True, with_rows=with_content)
+        return [_describe_event(event) for event in events]
 
     events = await _run_in_thread(call, read)
-    last = events[-1].number if len(events) == limit and limit else None
-    return HistoryAnswer(call.name, model.version, [_describe_event(event, with_content) for event in events], last)
+    last = events[-1].id if len(events) == limit and limit else None
+    return HistoryAnswer(call.name, model.version, events, last)
 
 
-def _describe_event(event: Event, with_content: bool) -> EventInfo:
+def _describe_event(event: Event) -> EventInfo:
     content: list[object] | UnsetType = UNSET
     labels: list[RowLabel] | UnsetType = UNSET
-    if with_content and event.body is not None:
+    if event.body is not None:
         rows = decode_row_batch(event.body)
         content, labels = list(rows.rows), list(rows.labels or ())
     return EventInfo(

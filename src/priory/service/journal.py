@@ -183,11 +183,14 @@ class Journal:
         ).fetchone()
         return None if found is None else Event(*found)
 
-    def read_events(self, model: int, after: int = 0, limit: int = -1, newest_first: bool = False) -> list[Event]:
-        """The changes of a model after a number, or, newest first, those before it."""
+    def read_events(
+        self, model: int, after: int = 0, limit: int = -1, newest_first: bool = False, with_rows: bool = True
+    ) -> list[Event]:
+        """The changes of a model after a number, or, newest first, those before it; without their rows if not needed."""
+        columns = EVENT_COLUMNS if with_rows else EVENT_COLUMNS.replace("body", "NULL")
         where, order = ("number < ?", "DESC") if newest_first else ("number > ?", "ASC")
         rows = self._connection.execute(
-            f"SELECT {EVENT_COLUMNS} FROM event WHERE model = ? AND {where} ORDER BY number {order} LIMIT ?",
+            f"SELECT {columns} FROM event WHERE model = ? AND {where} ORDER BY number {order} LIMIT ?",
             (model, after, limit),
         ).fetchall()
         return [Event(*row) for row in rows]
