@@ -103,6 +103,10 @@ def test_a_check_finds_what_should_be_gone(run, here):
     code, out, _ = run("serve", "--data", "data", "--check", "--search", "call Anna")
     assert code == 3
     assert "problem: 'call Anna' occurs in journal.sqlite" in out
+    code, out, _ = run("serve", "--data", "data", "--check", "--search", "CALL  anna", "--search", "ben")
+    assert code == 3
+    assert "problem: 'CALL  anna' occurs in 1 row of the journal" in out
+    assert "ok: 'ben' occurs in no file" in out
 
 
 @pytest.mark.parametrize(

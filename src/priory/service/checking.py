@@ -13,6 +13,7 @@ from priory.errors import PrioryError
 from priory.service.journal import Journal
 from priory.service.model_store import ModelStore
 from priory.service.rows import contains_phrase, decode_row_batch
+from priory.workflows.callbacks import format_count
 
 
 @dataclass
@@ -50,9 +51,9 @@ def check_folder(folder: Path, search: Sequence[str] = ()) -> CheckResult:
         store.close()
     for text in search:
         places = sorted(str(path.relative_to(folder)) for path in find_files_with(folder, text))
-        shown = f"{text[:40]!r} occurs in {', '.join(places) or 'no file'}"
-        n_rows = rows_with.get(text, 0)  # a long row is in pieces that a search of the bytes may miss
-        result.note(shown + (f"; in {n_rows:,} rows of the journal" if n_rows else ""), bool(places or n_rows))
+        if n_rows := rows_with.get(text, 0):  # in another spelling, or in pieces that a search of the bytes misses
+            places.append(f"{format_count(n_rows, 'row')} of the journal")
+        result.note(f"{text[:40]!r} occurs in {', '.join(places) or 'no file'}", bool(places))
     return result
 
 

@@ -186,7 +186,7 @@ class Journal:
     def read_events(
         self, model: int, after: int = 0, limit: int = -1, newest_first: bool = False, with_rows: bool = True
     ) -> list[Event]:
-        """The changes of a model after a number, or, newest first, those before it; without their rows if not needed."""
+        """The changes of a model after a number, or, newest first, those before it, with their rows or without."""
         columns = EVENT_COLUMNS if with_rows else EVENT_COLUMNS.replace("body", "NULL")
         where, order = ("number < ?", "DESC") if newest_first else ("number > ?", "ASC")
         rows = self._connection.execute(
