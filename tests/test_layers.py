@@ -127,5 +127,5 @@ def test_few_modules_own_each_kernel():
         ("text", "bag_of_words/open_counts.py"),
         ("text", "bag_of_words/single_texts.py"),
         ("text", "bag_of_words/tokenizer.py"),
-        ("text_reference", "bag_of_words/tokenizer.py"),
+        ("token_spans", "bag_of_words/tokenizer.py"),
     }

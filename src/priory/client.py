@@ -84,6 +84,10 @@ def _undo(name: str, id: int | None, key: str | None) -> _Request:
     return _change(name, "undo", {} if id is None else {"id": id}, key)
 
 
+def _delete(name: str, key: str | None) -> _Request:
+    return _Request("DELETE", f"/v1/models/{name}", headers={"Idempotency-Key": key or uuid.uuid4().hex})
+
+
 def _history(name: str, before: int | None, limit: int, content: bool) -> _Request:
     given = {"limit": limit, "before": before, "content": 1 if content else None}
     query = {name: str(value) for name, value in given.items() if value is not None}
@@ -215,9 +219,9 @@ class Client(_Connection):
         answer: bytes = self._send(_Request("GET", f"/v1/models/{name}/file"))
         return answer
 
-    def delete(self, name: str) -> Answer:
+    def delete(self, name: str, key: str | None = None) -> Answer:
         """Delete a model and all its rows."""
-        answer: Answer = self._send(_Request("DELETE", f"/v1/models/{name}"))
+        answer: Answer = self._send(_delete(name, key))
         return answer
 
     def predict(self, name: str, rows: RowInput, **options: Any) -> Answer:
@@ -333,9 +337,9 @@ class AsyncClient(_Connection):
         answer: bytes = await self._send(_Request("GET", f"/v1/models/{name}/file"))
         return answer
 
-    async def delete(self, name: str) -> Answer:
+    async def delete(self, name: str, key: str | None = None) -> Answer:
         """Delete a model and all its rows."""
-        answer: Answer = await self._send(_Request("DELETE", f"/v1/models/{name}"))
+        answer: Answer = await self._send(_delete(name, key))
         return answer
 
     async def predict(self, name: str, rows: RowInput, **options: Any) -> Answer:

@@ -25,7 +25,7 @@ from priory.learning.classifier import CountingClassifier
 from priory.learning.counting import PartCounter, check_total, describe_unlearned_part
 from priory.learning.judging import answer_left_out, judge_sample, judge_splits, make_scores
 from priory.learning.learned import Learned, answer, find_best
-from priory.learning.rows import Parameters, RowKind
+from priory.learning.row_kind import Parameters, RowKind
 from priory.models.model_statistics import ModelStatistics
 
 if TYPE_CHECKING:

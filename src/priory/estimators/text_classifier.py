@@ -15,7 +15,6 @@ from priory.bag_of_words.sparse_counts import SparseCounts
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Analyzer
 from priory.bag_of_words.vocabulary import FixedVocabulary, check_words_kept
-from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.display_table import DisplayTable
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
@@ -35,20 +34,7 @@ if TYPE_CHECKING:
     from priory.models.probability_tables import ProbabilityTables
 
 
-@register_estimator(
-    required=("statistics_", "n_features_in_", "salt_"),
-    find_fault=find_classifier_fault,
-    former_names={
-        "unit": "analyzer",
-        "least": "min_token_length",
-        "ngrams": "ngram_range",
-        "extra": "extra_tokens",
-        "most": "max_tokens",
-    },
-)
-@rename_parameters(
-    unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens", most="max_tokens"
-)
+@register_estimator(required=("statistics_", "n_features_in_", "salt_"), find_fault=find_classifier_fault)
 class TextClassifier(CorrectedClassifier):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
@@ -400,7 +386,6 @@ class TextClassifier(CorrectedClassifier):
             ]
         )
 
-    @rename_arguments(most="max_tokens")
     def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:
         """The tokens that count most for a class: common there, and rare in other classes."""
         model = self._model()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
-from priory.core.exact_sums import ExactSums, find_misshapen_sums, upgrade_float_sums
+from priory.core.exact_sums import ExactSums, find_misshapen_sums
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
 from priory.core.special_functions import betaln, gammaln
@@ -21,9 +21,7 @@ from priory.families.bernoulli import Bernoulli
 from priory.families.registry import register_family
 
 
-@register_record(
-    "Successes", axes={"n": "cd", "successes": "cd", "outside": "cd"}, upgrade=upgrade_float_sums("log_ways")
-)
+@register_record("Successes", axes={"n": "cd", "successes": "cd", "outside": "cd"})
 @dataclass(frozen=True, eq=False)
 class BinomialStatistics(Statistics):
     """The number of rows, the successes in them, the sum of log C(trials, x), and values that are not such counts."""

@@ -13,10 +13,9 @@ from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.special_functions import gammaln
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
-from priory.families.moments import Moments
+from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, Moments
 from priory.families.registry import register_family
 
-MIN_CLASS_VARIANCE_SHARE = 1e-4  # of the variance within classes: the least that a class has
 MAX_STEP_IN_UNITS = 1e100
 MAX_ABS_Z = 1e140  # the square of anything larger would overflow; the answer is the same
 
@@ -28,8 +27,13 @@ def _find_variance_floor(statistics: Moments) -> Array:
     all values of a column are the same there is no floor: it gives no evidence.
     """
     within = np.asarray(Gaussian.empirical_prior(statistics).scale)
-    steps = np.minimum(statistics.find_steps() / statistics.units(), MAX_STEP_IN_UNITS)
-    return np.where(within > 0, np.maximum(MIN_CLASS_VARIANCE_SHARE * within, steps**2 / 12), 0.0)
+    by_step = _find_step_variance(statistics, statistics.units())
+    return np.where(within > 0, np.maximum(MIN_CLASS_VARIANCE_SHARE * within, by_step), 0.0)
+
+
+def _find_step_variance(statistics: Moments, unit: Array) -> Array:
+    """The variance of what rounding to the step of a column takes away, in units squared."""
+    return np.asarray(np.minimum(statistics.find_steps() / unit, MAX_STEP_IN_UNITS) ** 2 / 12)
 
 
 class NormalParameters(NamedTuple):
@@ -245,6 +249,12 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         return relative + column_kernels.score_student_t(x, statistics.units(), *shared)
 
     def evidence(self, statistics: Moments) -> Array:
-        """A column without spread has no density: some other family explains it."""
+        """Of values that are known to within a step: the log density is averaged over it, and so never above certainty.
+
+        A column without spread has no density: some other family explains it.
+        """
+        belief, blur = self + statistics, statistics.n * _find_step_variance(statistics, np.asarray(self.unit))
         with np.errstate(invalid="ignore"):
-            return np.nan_to_num(super().evidence(statistics), nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
+            blurred = replace(belief, scale=belief.scale + blur / 2).log_normaliser()
+            evidence = blurred - self.log_normaliser() + self.log_base(statistics)
+        return np.nan_to_num(evidence.sum(axis=0), nan=-np.inf, posinf=-np.inf, neginf=-np.inf)

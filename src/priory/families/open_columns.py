@@ -20,7 +20,7 @@ from priory.core.typing import Array
 from priory.families.base import AnyFamily
 from priory.families.bernoulli import Bernoulli
 from priory.families.categorical import Categorical
-from priory.families.gamma import Gamma
+from priory.families.gamma import MIN_VARIATION, Gamma
 from priory.families.gaussian import Gaussian
 from priory.families.histogram import Histogram
 from priory.families.moments import Moments
@@ -189,12 +189,14 @@ class OpenGammas:
     def __init__(self, family: Gamma, record: Any) -> None:
         # (classes, columns, shapes) each: the shapes, their log probabilities, and the belief about the rate
         self.shape, self.mass, self.a, self.b = (family + record).shape_posterior()
+        self.varying, self.common = record.find_varying(), record.find_means()
 
     def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
         fits = True
         for column, cell in enumerate(cells):
             if cell == cell and cell > 0:
                 place = group, column
+                fits = fits and bool(self.varying[column] or abs(cell / self.common[column] - 1) < MIN_VARIATION)
                 if rows < 0:
                     self.a[place] -= self.shape[place]
                     self.b[place] -= cell
@@ -220,7 +222,8 @@ class OpenGammas:
         heavier = [
             mass + self._log_predictive(cells[j], (slice(None), j)) for j, mass in zip(columns, masses, strict=True)
         ]
-        return ColumnTerms(columns, log_sum_exp(np.stack(heavier)) - log_sum_exp(np.stack(masses)))
+        terms = log_sum_exp(np.stack(heavier)) - log_sum_exp(np.stack(masses))
+        return ColumnTerms(columns, np.where(self.varying[columns, None], terms, 0.0))
 
 
 class OpenGaussians:

@@ -15,7 +15,6 @@ from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import build_vocabulary
-from priory.core.deprecation import rename_parameters
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
@@ -25,9 +24,8 @@ from priory.families.registry import register_family
 TextStatistics = BagCounts | OccurrencesAndPresence
 
 
-@register_family("text", auto_rank=1, former_names={"tokens": "tokenizer"})
+@register_family("text", auto_rank=1)
 @final
-@rename_parameters(tokens="tokenizer")
 @dataclass(frozen=True)
 class Text(ColumnFamily[TextStatistics, AnyDocuments]):
     """One column of texts, explained by a bag of words.

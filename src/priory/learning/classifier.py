@@ -20,7 +20,7 @@ from priory.core.logspace import normalise
 from priory.core.typing import Label
 from priory.learning.learned import LabelEncoder, Learned, answer, forget, learn_more
 from priory.learning.row_buffer import RowBuffer
-from priory.learning.rows import RowKind
+from priory.learning.row_kind import RowKind
 
 
 class CountingClassifier:

@@ -13,7 +13,6 @@ derived from are chosen by their content. Counters run on threads (`priory.workf
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +21,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.learning.learned import LabelEncoder, Learned, count, settle
-from priory.learning.rows import RowKind
+from priory.learning.row_kind import RowKind
 from priory.models.column_profile import Profiles
 from priory.models.model_statistics import ModelStatistics
 
@@ -93,7 +92,13 @@ def check_countable(model: object) -> None:
         raise DataError("alpha='loo' is chosen by fit, from all rows at once; give alpha a number.")
 
 
-def add_parts(parts: Iterable[Any], add: Callable[[Any, Any], Any] = operator.add) -> Any:
+def add_two(part: Any, other: Any) -> Any:
+    """The sum of two parts, within the declared limits."""
+    total = part + other
+    return total.prune() if isinstance(total, Learned) else total
+
+
+def add_parts(parts: Iterable[Any], add: Callable[[Any, Any], Any] = add_two) -> Any:
     """The sum of parts, one after the other in memory; None if there are none."""
     total = None
     for part in parts:

@@ -13,7 +13,7 @@ from priory.core.logspace import log_normalise
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.learning.learned import LabelEncoder, Learned, read_learned_rows, sample_learned_rows
-from priory.learning.rows import Batch
+from priory.learning.row_kind import Batch
 from priory.models.cells import Cells, take_rows
 from priory.models.model_statistics import ModelStatistics
 from priory.models.row_sample import RowSample, split_weights

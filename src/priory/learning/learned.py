@@ -35,7 +35,7 @@ from priory.core.sharding import score_shards
 from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
-from priory.learning.rows import Batch, RowKind
+from priory.learning.row_kind import Batch, RowKind
 from priory.models.cells import take_rows
 from priory.models.model_statistics import ModelStatistics
 from priory.models.row_sample import RowSample, choose_memory
@@ -124,9 +124,13 @@ class Learned:
 
     def __add__(self, other: Learned) -> Learned:
         rows, own, more = self.join(other)
-        total = settle(replace(self, rows=rows), rows.prune(own + more))
+        total = settle(replace(self, rows=rows), own + more)
         assert total is not None
         return total.drop_corrections()
+
+    def prune(self) -> Learned:
+        """The same without what a sum of parts has beyond the declared limits."""
+        return replace(self, statistics=self.rows.prune(self.statistics))
 
     def __sub__(self, part: Learned) -> Learned | None:
         rows, own, less = self.join(part)

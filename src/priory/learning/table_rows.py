@@ -19,7 +19,7 @@ from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.families import Text
 from priory.families.base import ESTIMATES
-from priory.learning.rows import Parameters, Purpose, RowKind, check_calibration, warn_user
+from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.models.cells import Cells
 from priory.models.class_prior import check_class_prior
 from priory.models.column_profile import Profiles, make_example_table

@@ -23,7 +23,7 @@ from priory.core.model_matching import describe_difference
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.learning.rows import Parameters, Purpose, RowKind, check_calibration, warn_user
+from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.models.cells import Cells, TextCells
 from priory.models.class_prior import check_class_prior
 from priory.models.document_model import DocumentModel, observe_documents

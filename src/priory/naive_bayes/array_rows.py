@@ -15,7 +15,7 @@ from priory.core.registration import count_columns, list_record_types
 from priory.core.single_rows import wrap_named_row
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.learning.rows import Parameters, Purpose, RowKind
+from priory.learning.row_kind import Parameters, Purpose, RowKind
 from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.input_checks import count_classes, log_declared_prior, read_array, read_matrix

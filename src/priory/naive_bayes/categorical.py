@@ -16,7 +16,7 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.value_counts import ValueCounts
-from priory.learning.rows import Parameters
+from priory.learning.row_kind import Parameters
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, compute_alpha, log_shares
 from priory.naive_bayes.input_checks import check_finite, make_count_checker, warn_of_fractions

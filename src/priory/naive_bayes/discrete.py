@@ -16,7 +16,7 @@ from priory.core.sharding import score_shards
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import LearnedClassifier
-from priory.learning.rows import Parameters
+from priory.learning.row_kind import Parameters
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.array_rows import ArrayBatch, ArrayModel, ArrayRows
 from priory.naive_bayes.input_checks import Matrix, transform_sparse

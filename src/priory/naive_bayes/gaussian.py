@@ -22,7 +22,7 @@ from priory.estimators.learned_classifier import LearnedClassifier, find_classif
 from priory.estimators.sklearn_compat import device, get_namespace
 from priory.families.gaussian import Gaussian
 from priory.families.moments import Moments
-from priory.learning.rows import Purpose
+from priory.learning.row_kind import Purpose
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.array_rows import ArrayBatch, ArrayModel, ArrayRows
 from priory.naive_bayes.input_checks import Matrix, check_finite, raise_not_finite
