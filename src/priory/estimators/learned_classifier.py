@@ -157,12 +157,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         core, rows = self._declare()
         encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
         declared = None if classes is None else sort_labels(classes)
-        strict = self._requires_all_classes
-        core.change(
-            lambda before: algebra.learn_more(
-                before, rows, X, encode, weight, classes=declared, strict=strict, tempers=True
-            )
-        )
+        core.learn_batch(rows, X, encode, weight, declared, strict=self._requires_all_classes)
         return self
 
     def forget(

@@ -11,16 +11,18 @@ buffer, under the lock. Whoever reads the value brings it up to date first.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any
 
 import numpy as np
 
 from priory.core.logspace import normalise
-from priory.core.typing import Label
-from priory.learning.learned import LabelEncoder, Learned, answer, forget, learn_more
+from priory.core.typing import Array, Label
+from priory.learning.learned import LabelEncoder, Learned, answer, check_rows, forget, learn_more
 from priory.learning.row_buffer import RowBuffer
 from priory.learning.row_kind import RowKind
+
+MAX_BUFFERED_ROWS = 64  # of a batch: more of them are counted as quickly into the statistics
 
 
 class CountingClassifier:
@@ -61,6 +63,44 @@ class CountingClassifier:
             self._state = step(self.state)
             self.buffer = None
 
+    def learn_batch(
+        self,
+        rows: RowKind[Any],
+        X: object,
+        encode: LabelEncoder,
+        sample_weight: object,
+        classes: Array | None,
+        strict: bool,
+    ) -> None:
+        """Learn a batch; the buffer takes a few rows unless there is something new in them."""
+        with self.lock:
+            is_plain = sample_weight is None and classes is None and isinstance(X, Sized)
+            if is_plain and 0 < len(X) <= MAX_BUFFERED_ROWS and self._buffer_batch(X, encode):  # type: ignore[arg-type]
+                return
+            self.change(
+                lambda before: learn_more(
+                    before, rows, X, encode, sample_weight, classes=classes, strict=strict, tempers=True
+                )
+            )
+
+    def _buffer_batch(self, X: object, encode: LabelEncoder) -> bool:
+        """Learn a few rows in the buffer; False, and nothing has changed, if the statistics have to learn them."""
+        buffer, state = self._open_buffer(), self._state
+        if buffer is None or state is None or state.needs_declared_classes:
+            return False
+        rows, batch = state.rows.read(X, "learn", state.statistics)
+        labels, group = encode(state.classes, False)
+        check_rows(batch, group, None)
+        if rows is not state.rows or len(labels) > len(state.classes):
+            return False
+        taken = [buffer.model.read_row(x, learns=True) for x in rows.list_rows(batch)]
+        if any(row is None for row in taken):
+            return False
+        buffer.learn(taken, group.tolist())
+        if buffer.is_full:
+            self._count_buffer(buffer)
+        return True
+
     # -- rows one at a time --------------------------------------------------------------------------------------
 
     def learn_row(self, rows: RowKind[Any], x: object, y: Label, encode: LabelEncoder) -> None:
@@ -70,7 +110,7 @@ class CountingClassifier:
             if buffer is not None:
                 group, row = buffer.find_group(y), buffer.model.read_row(x, learns=True)
                 if group is not None and row is not None:
-                    buffer.learn(row, group)
+                    buffer.learn((row,), (group,))
                     if buffer.is_full:
                         self._count_buffer(buffer)
                     return

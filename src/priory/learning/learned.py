@@ -98,6 +98,11 @@ class Learned:
         corrections = self.find_corrections()
         return () if corrections is None else corrections.names
 
+    @property
+    def needs_declared_classes(self) -> bool:
+        """Whether classes are to be declared with the next rows, because their probabilities are."""
+        return self.rows.parameters.has_class_prior() and len(self.statistics.declared) < len(self.classes)
+
     def has_fitting_corrections(self) -> bool:
         """Whether the corrections that were kept, if any, are for this model."""
         if self.corrections is None:
@@ -184,7 +189,7 @@ def _count_first(
     rows: RowKind[Any], batch: Batch, classes: Array, group: Array, sample_weight: object
 ) -> tuple[Learned, Array | None]:
     """What the first rows teach, and their weights, checked."""
-    weight = _check_rows(batch, group, sample_weight)
+    weight = check_rows(batch, group, sample_weight)
     counted = count_batch(rows, batch, classes, group, weight)
     if rows.parameters.has_class_prior():
         counted = counted.declare_classes(classes)
@@ -199,7 +204,7 @@ def count_batch(rows: RowKind[Any], batch: Any, classes: Array, group: Array, we
     return rows.count(batch, classes, group, weight)
 
 
-def _check_rows(batch: Batch, group: Array, sample_weight: Any) -> Array | None:
+def check_rows(batch: Batch, group: Array, sample_weight: Any) -> Array | None:
     """The weights of the rows; an error if labels or weights are not one for each row."""
     if len(group) != batch.rows:
         raise DataError(
@@ -233,7 +238,7 @@ def learn_more(
         rows, batch = before.rows.read(X, "learn", before.statistics)
         known = _resolve_more_classes(classes, before.classes, strict)
     labels, group = encode() if known is None else encode(known, strict)
-    weight = _check_rows(batch, group, sample_weight)
+    weight = check_rows(batch, group, sample_weight)
     more = count_batch(rows, batch, labels, group, weight)
     if before is not None and tempers:
         before = _step_tempering(before, batch, labels, group, weight)
@@ -301,7 +306,7 @@ def forget(
     """Unlearn rows; None if nothing is left."""
     rows, batch = before.rows.read(X, "forget", before.statistics)
     labels, group = encode(before.classes, False)
-    weight = _check_rows(batch, group, sample_weight)
+    weight = check_rows(batch, group, sample_weight)
     _check_known_classes(before.classes, labels, group, weight)
     if before.clock != 1.0 and learned_at is None:
         raise StaleModelError(
@@ -399,7 +404,7 @@ def read_learned_rows(
     """Rows that were learned: what was read, the class of each, and their weights."""
     batch = learned.rows.read(X, "answer", learned.statistics)[1]
     group = encode(learned.classes)[1]
-    return batch, group, _check_rows(batch, group, sample_weight)
+    return batch, group, check_rows(batch, group, sample_weight)
 
 
 def sample_learned_rows(learned: Learned, batch: Batch, group: Array, weight: Array | None) -> tuple[RowSample, Array]:

@@ -90,11 +90,16 @@ class RowBuffer(Generic[RowT]):
             return hash((row, group))
         return finish_row_hash(self._label_hashes[group], self.model.hash_row(row))
 
-    def learn(self, row: RowT, group: int) -> None:
-        """Learn a row."""
-        row_hash = self.hash_row(row, group)
+    def learn(self, rows: Sequence[RowT], groups: Sequence[int]) -> None:
+        """Learn rows; the tempering learns from the answers to them before the model does."""
+        hashes = list(map(self.hash_row, rows, groups))
         if self.corrections is not None:
-            self.corrections.learn(self.model, row, group, row_hash)
+            for row, group, row_hash in zip(rows, groups, hashes, strict=True):
+                self.corrections.learn(self.model, row, group, row_hash)
+        for row, group, row_hash in zip(rows, groups, hashes, strict=True):
+            self._learn_row(row, group, row_hash)
+
+    def _learn_row(self, row: RowT, group: int, row_hash: int) -> None:
         self.model.learn(row, group)
         self.learned.append((row, group))
         self.pending_bytes += self.model.measure_row(row)

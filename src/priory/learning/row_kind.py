@@ -103,6 +103,10 @@ class RowKind(ABC, Generic[BatchT]):
     def wrap_row(self, x: Any, learns: bool) -> object:
         """One row as ``read`` takes it; ``learns`` if the row is learned or forgotten rather than answered."""
 
+    def list_rows(self, batch: BatchT) -> list[Any]:
+        """The rows one by one, as a model that is opened for single rows takes them."""
+        raise NotImplementedError
+
     @abstractmethod
     def read_cells(self, batch: BatchT) -> Any:
         """Rows as the model takes them."""

@@ -233,6 +233,10 @@ class TableRows(RowKind[Table]):
             {**row, **{name: None for name in families if name not in row}} if isinstance(families, Mapping) else row
         ]
 
+    def list_rows(self, batch: Table) -> list[dict[str, object]]:
+        places = dict(zip(self.schema.names, batch.find_columns(self.schema.names), strict=True))
+        return [{name: batch.get_cell(row, j) for name, j in places.items()} for row in range(batch.rows)]
+
     def read_cells(self, batch: Table) -> list[Cells]:
         return self.schema.read_cells(batch)
 

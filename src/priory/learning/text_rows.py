@@ -158,6 +158,9 @@ class TextRows(RowKind[TextBatch]):
     def wrap_row(self, x: Document, learns: bool) -> list[Document]:
         return [x]
 
+    def list_rows(self, batch: TextBatch) -> list[Document]:
+        return list(batch.documents)
+
     def read_cells(self, batch: TextBatch) -> list[Cells]:
         return [TextCells(batch.documents)]
 

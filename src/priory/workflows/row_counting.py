@@ -6,6 +6,7 @@ is done on another thread at the same time.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import threading
 from collections import Counter
@@ -73,7 +74,7 @@ class CountedRows:
         from priory.learning.counting import add_parts
 
         return CountedRows(
-            add_parts((self.model, other.model)),
+            add_parts((self.model, other.model), _add_models),
             self.sample + other.sample,
             self.n_unlabelled + other.n_unlabelled,
             self.n_skipped + other.n_skipped,
@@ -81,6 +82,16 @@ class CountedRows:
             self.flags + other.flags,
             tuple(sorted(self.unreadable + other.unreadable)),
         )
+
+
+def _add_models(model: FileModel, other: FileModel) -> FileModel:
+    """A model that has learned what both have; a vocabulary stays within its declared size."""
+    from priory.learning.counting import add_parts
+
+    if not hasattr(model, "learned_"):  # a regression
+        return model + other
+    parts = model.learned_, other.learned_
+    return copy.copy(model).adopt(add_parts(parts), finish=False)  # type: ignore[call-arg]
 
 
 RowCounter: TypeAlias = Callable[[TrainingPlan, FileRows, Iterator[RowChunk]], CountedRows]
