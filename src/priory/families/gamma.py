@@ -17,6 +17,7 @@ from priory.core.special_functions import gammaln, psi, psi_prime
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
+from priory.families.open_columns import OpenColumns, OpenGammas
 from priory.families.registry import register_family
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # sums of anything beyond would overflow
@@ -254,6 +255,12 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         if self.seen is not None:
             return log_sum_exp(self._integrate_shape(statistics)[1])
         return log_sum_exp(statistics.derive("posterior", self.posterior, self)._shape_evidence[2])
+
+    def open(self, statistics: GammaStatistics) -> OpenColumns:
+        return OpenGammas(self, statistics)
+
+    def n_parameters(self, statistics: GammaStatistics) -> int:
+        return (2 if self.shape is None else 1) * statistics.n.shape[-1]
 
     def draw(self, rng: np.random.Generator, size: int) -> GammaParameters:
         k, mass, a, b = self._shape_posterior
