@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from priory.calibration.calibrator import Calibrator
-    from priory.models.parameter_count import ParameterCount
-    from priory.models.probability_tables import ProbabilityTables
+    from priory.models.probability_tables import ParameterCount, ProbabilityTables
 
 TOKEN_PARAMETERS = (  # what decides which tokens are counted
     *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "cjk", "stop_words"),
@@ -459,10 +458,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     @optional_attribute
     def word_probabilities_(self) -> Array:
         """P(word | class) of every class (row) and every token in use (column), in the order of ``vocabulary_``."""
-        from priory.models.probability_tables import compute_word_probabilities
-
-        model, records = self._build_text_model(), self._records()
-        return compute_word_probabilities(model, records, np.arange(len(self._token_counts()))).T
+        rows = np.arange(len(self._token_counts()))
+        return self._build_text_model().word_probabilities(self._records(), rows).T
 
     def tabulate_words(self, words: Iterable[str] | None = None) -> DisplayTable:
         """P(word | class) of these words, or of all words; with the counts and the formula of each estimate.
@@ -484,9 +481,10 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
         """The number of parameters, and how many there were without the naive assumption."""
-        from priory.models.parameter_count import count_text_parameters
+        from priory.models.probability_tables import count_parameters
 
-        return count_text_parameters(self._build_text_model(), self._records())
+        counts = self._counts_in_use()  # a parameter for each token; without the assumption, one for each set of tokens
+        return count_parameters(len(counts.n), len(counts), float(len(counts)))
 
     @property
     @optional_attribute
