@@ -91,7 +91,8 @@ def test_rows_left_out_say_what_a_model_without_them_says(column):
     some = np.unique(np.stack([e, y]), axis=1, return_index=True)[1]  # one row of each value and class
     rows = [{"e": value} for value in e.tolist()]
     model = NaiveBayes().fit(rows, y)
-    left = model._model().leave_one_out(model._schema.read_cells(model._read(rows, False)), y)
+    learned = model.learned_
+    left = learned.model().leave_one_out(learned.rows.read_cells(learned.rows.read(rows, "answer")[1]), y)
     for i in some[np.bincount(y)[y[some]] > 1]:  # a class goes with its last row
         rest = NaiveBayes().fit(rows[:i] + rows[i + 1 :], np.delete(y, i))
         refitted = rest.predict_joint_log_proba(rows[i : i + 1])[0]
@@ -102,9 +103,10 @@ def test_rows_left_out_say_what_a_model_without_them_says(column):
 def test_an_atom_less_one_row_in_closed_form(values):
     y = np.arange(len(values)) % 2
     model = NaiveBayes(Histogram).fit(np.array(values)[:, None], y)
+    learned = model.learned_
     record, cells = (
-        model._model().statistics.parts[0][0],
-        model._schema.read_cells(model._read([[v] for v in values], False)),
+        learned.statistics.parts[0][0],
+        learned.rows.read_cells(learned.rows.read([[v] for v in values], "answer")[1]),
     )
     assert cells[0].data.shape == (len(values), 1)
     quick = folds._leave_out_in_closed_form(Histogram, record[0], cells[0], y)

@@ -22,8 +22,7 @@ from priory.models.textbook_families import TextbookFamilies, ValuePriors
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from priory.models.parameter_count import ParameterCount
-    from priory.models.probability_tables import ProbabilityTables
+    from priory.models.probability_tables import ParameterCount, ProbabilityTables
 
 
 @dataclass(frozen=True)
@@ -238,7 +237,7 @@ class NaiveBayes(CorrectedClassifier):
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
         """The number of parameters, and how many there were without the naive assumption."""
-        from priory.models.parameter_count import count_model_parameters
+        from priory.models.probability_tables import count_model_parameters
 
         return count_model_parameters(self._learned().model())
 

@@ -30,8 +30,7 @@ from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, m
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from priory.models.parameter_count import ParameterCount
-    from priory.models.probability_tables import ProbabilityTables
+    from priory.models.probability_tables import ParameterCount, ProbabilityTables
 
 
 @register_estimator(required=("statistics_", "n_features_in_", "salt_"), find_fault=find_classifier_fault)
@@ -283,10 +282,8 @@ class TextClassifier(CorrectedClassifier):
     @optional_attribute
     def word_probabilities_(self) -> Array:
         """P(word | class) of every class (row) and every token in use (column), in the order of ``vocabulary_``."""
-        from priory.models.probability_tables import compute_word_probabilities
-
         model = self._model()
-        return compute_word_probabilities(model.text, model.records, np.arange(len(self._token_counts()))).T
+        return model.text.word_probabilities(model.records, np.arange(len(self._token_counts()))).T
 
     def tabulate_words(self, words: Iterable[str] | None = None) -> DisplayTable:
         """P(word | class) of these words, or of all words; with the counts and the formula of each estimate.
@@ -308,10 +305,10 @@ class TextClassifier(CorrectedClassifier):
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
         """The number of parameters, and how many there were without the naive assumption."""
-        from priory.models.parameter_count import count_text_parameters
+        from priory.models.probability_tables import count_parameters
 
-        model = self._model()
-        return count_text_parameters(model.text, model.records)
+        counts = self._counts_in_use()  # a parameter for each token; without the assumption, one for each set of tokens
+        return count_parameters(len(counts.n), len(counts), float(len(counts)))
 
     @property
     @optional_attribute

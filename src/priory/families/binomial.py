@@ -71,6 +71,8 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
     b: float | Array = 1.0
 
     accepted_values: ClassVar[str] = "whole numbers from 0 to the declared number of trials"
+    is_discrete: ClassVar[bool] = True
+    parameter_name: ClassVar[str] = "probability"
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
@@ -130,6 +132,12 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
 
     def log_base(self, statistics: BinomialStatistics) -> Array:
         return statistics.log_ways.to_floats()
+
+    def log2_outcomes(self, statistics: BinomialStatistics) -> float:
+        return float(statistics.n.shape[-1] * np.log2(self.trials + 1))
+
+    def list_outcomes(self, x: Array) -> Array:
+        return np.arange(self.trials + 1.0)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return self._belief().draw(rng, size)

@@ -17,11 +17,11 @@ from priory.core.special_functions import gammaln, psi, psi_prime
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
-from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, find_common_steps
+from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, MIN_VARIATION, find_common_steps
+from priory.families.open_columns import OpenColumns, OpenGammas
 from priory.families.registry import register_family
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # sums of anything beyond would overflow
-MIN_VARIATION = 1e-6  # standard deviation / mean: the sums do not tell values apart that vary less
 MIN_EXCESS = MIN_VARIATION**2  # of the log mean over the mean log
 LOG_SHAPE_SD = 2.0  # of log k: the shape is believed to lie within a factor e^2 of 1
 
@@ -308,6 +308,12 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
 
     def evidence(self, statistics: GammaStatistics) -> Array:
         return np.where(statistics.find_varying(), super().evidence(statistics), -np.inf)
+
+    def open(self, statistics: GammaStatistics) -> OpenColumns:
+        return OpenGammas(self, statistics)
+
+    def n_parameters(self, statistics: GammaStatistics) -> int:
+        return (2 if self.shape is None else 1) * statistics.n.shape[-1]
 
     def draw(self, rng: np.random.Generator, size: int) -> GammaParameters:
         k, mass, a, b = self._shape_posterior

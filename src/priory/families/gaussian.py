@@ -12,8 +12,9 @@ from priory.core import column_kernels
 from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.special_functions import gammaln
 from priory.core.typing import Array
-from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, Moments
+from priory.families.open_columns import OpenColumns, OpenGaussians
 from priory.families.registry import register_family
 
 MAX_STEP_IN_UNITS = 1e100
@@ -86,6 +87,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
     unit: float | Array = 1.0  # location is in units and scale in units squared: beliefs about 1e300 stay finite
 
     accepted_values: ClassVar[str] = "numbers"
+    has_covariance: ClassVar[bool] = True
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
@@ -247,6 +249,19 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
             x, statistics.units(), centre, precision, power, constant, inclusion
         )
         return relative + column_kernels.score_student_t(x, statistics.units(), *shared)
+
+    def open(self, statistics: Moments) -> OpenColumns:
+        return OpenGaussians(self, statistics)
+
+    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: Moments, estimate: str) -> str:
+        """A Student-t density if there is a power, a Gaussian one otherwise."""
+        centre, precision, *power, constant = self._tables(statistics, estimate)
+        difference = graph("Sub", graph("Mul", cells, 1.0 / statistics.units()), centre)
+        square = graph("Mul", difference, difference)
+        if not power:
+            return graph("Sub", constant, graph("Mul", square, 0.5 * precision))
+        grown = graph("Log", graph("Add", graph("Mul", square, precision), 1.0))
+        return graph("Sub", constant, graph("Mul", grown, power[0]))
 
     def evidence(self, statistics: Moments) -> Array:
         """Of values that are known to within a step: the log density is averaged over it, and so never above certainty.

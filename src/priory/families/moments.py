@@ -17,6 +17,7 @@ from priory.errors import NotLearnedError
 MAX_STEP_DIGITS = 6  # decimal places in which the step between the values of a column is looked for
 ROUNDINGS_PER_VALUE = 4  # relative errors of a decimal fraction, its square and their sums as doubles, generously
 MAX_STEP_ROUNDING = 0.01  # of a step: where values may be rounded by more, nothing can be said about the step
+MIN_VARIATION = 1e-6  # standard deviation / mean: sums of logarithms do not tell values apart that vary less
 MIN_CLASS_VARIANCE_SHARE = 1e-4  # of the variance within classes: the least that a class has
 MAX_UNIT_EXPONENT = 1000  # units and their inverses are ordinary doubles
 SPREAD_ROUNDING_TOLERANCE = 1e-9  # of the sum of squares: less negative a spread is the rounding of weights and decay

@@ -74,7 +74,7 @@ class CountingClassifier:
     ) -> None:
         """Learn a batch; the buffer takes a few rows unless there is something new in them."""
         with self.lock:
-            is_plain = sample_weight is None and classes is None and isinstance(X, Sized)
+            is_plain = sample_weight is None and classes is None and not strict and isinstance(X, Sized)
             if is_plain and 0 < len(X) <= MAX_BUFFERED_ROWS and self._buffer_batch(X, encode):  # type: ignore[arg-type]
                 return
             self.change(

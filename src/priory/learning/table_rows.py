@@ -17,7 +17,6 @@ from priory.core.registration import count_columns, list_record_types
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError
-from priory.families import Text
 from priory.families.base import ESTIMATES
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.models.cells import Cells
@@ -32,7 +31,7 @@ from priory.models.model_statistics import (
 )
 from priory.models.naive_bayes import Model
 from priory.models.open_table import OpenTable
-from priory.models.schema import ColumnBlock, Schema, instantiate_family
+from priory.models.schema import ColumnBlock, Schema
 from priory.models.table import Table
 from priory.models.table_reading import read_table
 from priory.models.textbook_families import TextbookFamilies
@@ -356,8 +355,8 @@ class TableRows(RowKind[Table]):
 
     @property
     def tokenizers(self) -> list[Tokenizer]:
-        families = (instantiate_family(block.candidates[0]) for block in self.schema.blocks)
-        return [family.build_model().vocabulary.tokenizer for family in families if isinstance(family, Text)]
+        texts = [block.text_family() for block in self.schema.blocks if block.kind == "text"]
+        return [family.build_model().vocabulary.tokenizer for family in texts]
 
 
 def _check_columns_were_learned(table: Table, new: Sequence[str]) -> None:
@@ -383,5 +382,4 @@ def _check_not_empty(table: Table) -> None:
 
 def _has_possible_texts(block: ColumnBlock, records: tuple[object, ...]) -> bool:
     """Whether the record of a column of texts can be that of its text model."""
-    family = instantiate_family(block.candidates[0])
-    return not isinstance(family, Text) or (len(records) == 1 and family.find_record_fault(records[0]) is None)
+    return block.kind != "text" or (len(records) == 1 and block.text_family().find_record_fault(records[0]) is None)
