@@ -74,8 +74,8 @@ class CountingClassifier:
     ) -> None:
         """Learn a batch; the buffer takes a few rows unless there is something new in them."""
         with self.lock:
-            is_plain = sample_weight is None and classes is None and not strict and isinstance(X, Sized)
-            if is_plain and 0 < len(X) <= MAX_BUFFERED_ROWS and self._buffer_batch(X, encode):  # type: ignore[arg-type]
+            is_plain = sample_weight is None and classes is None and not strict
+            if is_plain and has_few_rows(X) and self._buffer_batch(X, encode):
                 return
             self.change(
                 lambda before: learn_more(
@@ -165,3 +165,9 @@ class CountingClassifier:
         if after is not None and after.rows.column_names == before.rows.column_names:
             buffer.restart(after.statistics)
             self.buffer = buffer
+
+
+def has_few_rows(X: object) -> bool:
+    """Whether a batch is known to be small before it is read."""
+    n_rows = len(X) if isinstance(X, Sized) and not hasattr(X, "nnz") else 0  # a sparse array has no length
+    return 0 < n_rows <= MAX_BUFFERED_ROWS
