@@ -256,7 +256,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         learned before. Classes need not be declared.
         """
         core, rows = self._declare()
-        core.learn_row(rows, x, y, partial(encode_labels, [y]))
+        core.learn_row(rows, x, y, encode_labels)
         return self
 
     def forget_one(self, x: Any, y: Label) -> Self:
@@ -264,7 +264,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         core, _ = self._declare()
         if not core.has_learned:
             raise_not_fitted(self)
-        core.forget_row(x, y, partial(encode_labels, [y]))
+        core.forget_row(x, y, encode_labels)
         return self
 
     def predict_proba_one(self, x: Any) -> dict[Label, float]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sized
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ class CountingClassifier:
         taken = [buffer.model.read_row(x, learns=True) for x in rows.list_rows(batch)]
         if any(row is None for row in taken):
             return False
-        buffer.learn(taken, group.tolist())
+        buffer.learn_all(taken, group.tolist())
         if buffer.is_full:
             self._count_buffer(buffer)
         return True
@@ -110,12 +111,12 @@ class CountingClassifier:
             if buffer is not None:
                 group, row = buffer.find_group(y), buffer.model.read_row(x, learns=True)
                 if group is not None and row is not None:
-                    buffer.learn((row,), (group,))
+                    buffer.learn(row, group)
                     if buffer.is_full:
                         self._count_buffer(buffer)
                     return
             known = rows if self._state is None else self._state.rows
-            self.change(lambda before: learn_more(before, rows, known.wrap_row(x, learns=True), encode))
+            self.change(lambda before: learn_more(before, rows, known.wrap_row(x, learns=True), partial(encode, [y])))
 
     def forget_row(self, x: object, y: Label, encode: LabelEncoder) -> None:
         """Forget one row; the buffer does it unless only the statistics can tell whether it was learned."""
@@ -129,7 +130,8 @@ class CountingClassifier:
                     if buffer.is_full:
                         self._count_buffer(buffer)
                     return
-            self.change(lambda before: before and forget(before, before.rows.wrap_row(x, learns=True), encode))
+            one = partial(encode, [y])
+            self.change(lambda before: before and forget(before, before.rows.wrap_row(x, learns=True), one))
 
     def answer_row(self, x: object) -> dict[Label, float]:
         """The probability of each class for one row; empty as long as nothing was learned."""

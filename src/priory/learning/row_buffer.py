@@ -90,8 +90,15 @@ class RowBuffer(Generic[RowT]):
             return hash((row, group))
         return finish_row_hash(self._label_hashes[group], self.model.hash_row(row))
 
-    def learn(self, rows: Sequence[RowT], groups: Sequence[int]) -> None:
-        """Learn rows; the tempering learns from the answers to them before the model does."""
+    def learn(self, row: RowT, group: int) -> None:
+        """Learn a row; the tempering learns from the answer to it before the model does."""
+        row_hash = self.hash_row(row, group)
+        if self.corrections is not None:
+            self.corrections.learn(self.model, row, group, row_hash)
+        self._learn_row(row, group, row_hash)
+
+    def learn_all(self, rows: Sequence[RowT], groups: Sequence[int]) -> None:
+        """Learn rows; the tempering learns from the answers to all of them before the model does."""
         hashes = list(map(self.hash_row, rows, groups))
         if self.corrections is not None:
             for row, group, row_hash in zip(rows, groups, hashes, strict=True):
