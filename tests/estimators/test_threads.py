@@ -33,6 +33,18 @@ def test_no_row_is_lost(make):
     assert model.class_count_.sum() == 40 + 8 * 10
 
 
+def test_no_row_of_a_regression_is_lost():
+    x = np.random.default_rng(0).normal(size=(400, 30))
+    model = priory.BayesianLinearRegression().fit(x, x[:, 0])
+
+    def learn():
+        for i in range(10):
+            model.partial_fit(x[i : i + 5], x[i : i + 5, 0])
+
+    run_threads([learn] * 8)
+    assert float(model.statistics_.n) == 400 + 8 * 10 * 5
+
+
 def test_learning_and_forgetting_at_once_cancel():
     texts, y = ["win cash", "lunch at noon", "cash prize"] * 10, ["spam", "ham", "spam"] * 10
     model = priory.TextClassifier(calibrate=False).fit(texts, y)

@@ -248,3 +248,21 @@ def _map_value(array: Callable[[Array], Array], record: Callable[[Statistics], S
     if isinstance(value, tuple):
         return tuple(_map_value(array, record, x) for x in value)
     return record(value) if isinstance(value, Statistics) else array(cast(Array, value))
+
+
+def find_unlearned_row(
+    subtract: Callable[[int], object], n_rows: int, error: NotLearnedError
+) -> tuple[int, NotLearnedError]:
+    """Return the first row that cannot be forgotten after the rows before it, and its error; found by bisection.
+
+    ``subtract(n)`` raises if the first n rows cannot be subtracted; ``error`` is what it raised for all ``n_rows``.
+    """
+    n_possible, n_failing = 0, n_rows
+    while n_failing - n_possible > 1:
+        n_tried = (n_possible + n_failing) // 2
+        try:
+            subtract(n_tried)
+            n_possible = n_tried
+        except NotLearnedError as found:
+            n_failing, error = n_tried, found
+    return n_failing - 1, error

@@ -32,7 +32,7 @@ from priory.core.logspace import log_normalise
 from priory.core.machine import find_memory_limit
 from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
-from priory.core.statistics import find_members
+from priory.core.statistics import find_members, find_unlearned_row
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.learning.row_kind import Batch, RowKind
@@ -324,7 +324,7 @@ def forget(
     try:
         left = subtract(len(group))
     except NotLearnedError as found:
-        row, error = _find_unlearned_row(subtract, len(group), found)
+        row, error = find_unlearned_row(subtract, len(group), found)
         cell, label = rows.describe_cell(batch, row, error), labels.tolist()[group[row]]
         reason = f"{cell} was not learned in class {label!r}, or not this often"
         located = NotLearnedError(
@@ -345,21 +345,6 @@ def _check_known_classes(classes: Array, labels: Array, group: Array, weight: Ar
             f"no row of class {unknown.tolist()[0]!r} was ever learned; there is nothing to forget.",
             row=int(np.argmax(labels[group] == unknown[0])),
         )
-
-
-def _find_unlearned_row(
-    subtract: Callable[[int], object], n_rows: int, error: NotLearnedError
-) -> tuple[int, NotLearnedError]:
-    """The first row that cannot be forgotten after the rows before it, and its error; found by bisection."""
-    n_possible, n_failing = 0, n_rows
-    while n_failing - n_possible > 1:
-        n_tried = (n_possible + n_failing) // 2
-        try:
-            subtract(n_tried)
-            n_possible = n_tried
-        except NotLearnedError as found:
-            n_failing, error = n_tried, found
-    return n_failing - 1, error
 
 
 def decay(before: Learned, factor: float) -> Learned:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -27,7 +26,6 @@ from priory.naive_bayes.input_checks import (
 )
 
 
-@dataclass(frozen=True, eq=False)
 class BernoulliModel(CountModel):
     """``p(x_j = 1 | c)``, the posterior mean under Beta(alpha, alpha)."""
 
@@ -49,7 +47,6 @@ class BernoulliModel(CountModel):
         return joint
 
 
-@dataclass(frozen=True, eq=False)
 class BernoulliRows(CountRows):
     """Rows in which every column is present or absent."""
 

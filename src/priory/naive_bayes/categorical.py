@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
@@ -26,7 +24,6 @@ FREE_CATEGORY_CELLS = 1 << 20  # counts that a model file may ask for, whatever 
 MAX_CELLS_PER_COUNT = 64  # and beyond them, for each count that is in the file
 
 
-@dataclass(frozen=True, eq=False)
 class CategoricalModel(CountModel):
     """``p(k | c)`` of every category of every column."""
 
@@ -65,7 +62,6 @@ class CategoricalModel(CountModel):
         return score_by_lookup(encode_rows, len(cells), tables)
 
 
-@dataclass(frozen=True, eq=False)
 class CategoricalRows(CountRows):
     """Rows of numbered categories."""
 

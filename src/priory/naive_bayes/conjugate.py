@@ -41,7 +41,6 @@ from priory.naive_bayes.sparse_records import observe_sparse_counts, score_store
 CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers each
 
 
-@dataclass(frozen=True, eq=False)
 class ConjugateRows(ArrayRows):
     """Rows of a classifier with ``priors`` for the classes and a choice of ``estimate`` for the parameters."""
 
@@ -87,7 +86,6 @@ class FamilyModel(ArrayModel):
         return score_shards(score, len(cells), classes) + self.log_prior()
 
 
-@dataclass(frozen=True, eq=False)
 class FamilyRows(ConjugateRows):
     """Rows of which every column has the same family."""
 
@@ -105,18 +103,12 @@ class FamilyNB(LearnedClassifier):
 
     __slots__ = ()
 
-    @property
-    def class_prior_(self) -> Array:
-        """p(c)."""
-        return np.asarray(np.exp(self._learned().model().log_prior()))
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
 
 
-@dataclass(frozen=True, eq=False)
 class PoissonModel(FamilyModel):
     """``x_j | c ~ Poisson(rate_cj)``."""
 
@@ -145,7 +137,6 @@ class PoissonModel(FamilyModel):
         return np.where(np.isnan(terms), 0.0, terms)
 
 
-@dataclass(frozen=True, eq=False)
 class PoissonRows(FamilyRows):
     """Rows of counts of events."""
 
@@ -234,7 +225,6 @@ class PoissonNB(FamilyNB):
         return tags
 
 
-@dataclass(frozen=True, eq=False)
 class GammaModel(FamilyModel):
     """``x_j | c ~ Gamma(shape_cj, rate_cj)``, and a probability of zero."""
 
@@ -245,7 +235,6 @@ class GammaModel(FamilyModel):
         return super().column_log_likelihoods(_mask_zeros(block)) + np.where(zeros.successes.any(axis=0), is_zero, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
 class GammaRows(FamilyRows):
     """Rows of amounts."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -29,7 +28,6 @@ MAX_MULTIPLICATIONS_AT_ONCE = 1 << 18
 MAX_COUNT_IN_PRODUCT = 1e290  # beyond it a sum over the columns would overflow; the decision is the same
 
 
-@dataclass(frozen=True, eq=False)
 class CountModel(ArrayModel):
     """Additive smoothing: ``alpha`` virtual examples of each value are added when a probability is computed."""
 
@@ -41,7 +39,6 @@ class CountModel(ArrayModel):
         )
 
 
-@dataclass(frozen=True, eq=False)
 class CountRows(ArrayRows):
     """Rows whose cells are counted."""
 

@@ -33,7 +33,6 @@ MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: the least variance of a cla
 MIN_VARIANCE = 1e-300  # in units squared: the precision of anything narrower is infinite
 
 
-@dataclass(frozen=True, eq=False)
 class GaussianModel(ArrayModel):
     """``x_j | c ~ N(theta_cj, var_cj)``."""
 

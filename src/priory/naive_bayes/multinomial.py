@@ -36,7 +36,6 @@ class Occurrences(Statistics):
     tokens: Array
 
 
-@dataclass(frozen=True, eq=False)
 class MultinomialModel(CountModel):
     """Rows are scored by ``x @ weights``."""
 
@@ -52,7 +51,6 @@ class MultinomialModel(CountModel):
         return score_matrix(cells, self.weights(), self.class_term(), make_count_checker(cells, self.rows.estimator))
 
 
-@dataclass(frozen=True, eq=False)
 class TokenRows(CountRows):
     """Rows of counts."""
 
@@ -156,7 +154,6 @@ class MultinomialNB(TokenNB):
         self.class_prior = class_prior
 
 
-@dataclass(frozen=True, eq=False)
 class DocumentShareRows(TokenRows):
     """Rows of counts, of which each document's share is counted."""
 
@@ -223,7 +220,6 @@ class DocumentAverageNB(MultinomialNB):
     _rows_class = DocumentShareRows
 
 
-@dataclass(frozen=True, eq=False)
 class ComplementModel(MultinomialModel):
     """The weight of a token is minus the logarithm of its share of the occurrences in the other classes."""
 
@@ -244,7 +240,6 @@ class ComplementModel(MultinomialModel):
         return self.log_prior() if len(self.statistics.n) == 1 else np.zeros(len(self.statistics.n))
 
 
-@dataclass(frozen=True, eq=False)
 class ComplementRows(TokenRows):
     """Rows of counts, for the complement."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,6 @@ PLACEHOLDER_PRIOR = MultivariateGaussian(location=0.0, strength=1.0, degrees=1.0
 MIN_COVARIANCE_SHARE = 1e-9  # of a column's variance: added to all variances of a class
 
 
-@dataclass(frozen=True, eq=False)
 class GaussianBayesModel(ArrayModel):
     """``x | c ~ N(mean_c, covariance_c)``."""
 
@@ -114,7 +113,6 @@ class GaussianBayesModel(ArrayModel):
             raise DataError(f"a covariance is not positive: {cause}.") from None
 
 
-@dataclass(frozen=True, eq=False)
 class GaussianBayesRows(ConjugateRows):
     """Rows of numbers, taken as a whole."""
 
@@ -193,11 +191,6 @@ class GaussianBayes(LearnedClassifier):
         self.covariance = covariance
         self.estimate = estimate
         self.priors = priors
-
-    @property
-    def class_prior_(self) -> Array:
-        """p(c)."""
-        return np.asarray(np.exp(self._learned().model().log_prior()))
 
     @property
     def theta_(self) -> Array:

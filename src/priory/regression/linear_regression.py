@@ -12,11 +12,13 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from priory.core.atomic_state import replace_state
 from priory.core.input_guard import guard_input
 from priory.core.model_matching import check_same_columns, check_same_type
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.sample_weight import check_sample_weight
+from priory.core.statistics import find_unlearned_row
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, NotLearnedError
 from priory.regression.cross_products import CrossProducts, Term, accumulate_products, build_design_matrix
@@ -134,12 +136,14 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     # -- learning ------------------------------------------------------------------------------------------------
 
+    @replace_state
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the rows, discarding what was learned before."""
         self.statistics_ = self._observe_rows(X, y, sample_weight, first=True)
         self.posterior_  # noqa: B018  # a prior that does not fit these rows is reported here, not at predict
         return self
 
+    @replace_state
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn more rows; a model that has forgotten all of its rows learns like a new one."""
         known = self.__sklearn_is_fitted__() and bool(self.statistics_.n)
@@ -147,35 +151,28 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         self.statistics_ = self.statistics_ + new if known else new
         return self
 
+    @replace_state
     def forget(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Forget rows, as if they had never been learned."""
         check_is_fitted(self)
         x, target, inputs = self._read_rows(X, y)
         weight = check_sample_weight(sample_weight, len(x))
-        try:
-            self.statistics_ = self.statistics_ - accumulate_products(x, target, weight, inputs)
-        except NotLearnedError as error:
-            raise self._locate_unlearned_row(error, x, target, inputs, weight) from None
-        return self
 
-    def _locate_unlearned_row(
-        self, error: NotLearnedError, x: Array, target: Array, inputs: tuple[Term, ...], weight: Array | None
-    ) -> NotLearnedError:
-        """Return the error for the first row that cannot be forgotten, after the rows before it; found by bisection."""
-        n_possible, n_failing = 0, len(x)
-        while n_failing - n_possible > 1:
-            n_tried = (n_possible + n_failing) // 2
-            weights = None if weight is None else weight[:n_tried]
-            try:
-                self.statistics_ - accumulate_products(x[:n_tried], target[:n_tried], weights, inputs)
-                n_possible = n_tried
-            except NotLearnedError as found:
-                n_failing, error = n_tried, found
-        return NotLearnedError(
-            f"row {n_failing - 1}: {error.subject} was not learned, or not this often; "
-            "forget only rows that were learned; the model is unchanged.",
-            row=n_failing - 1,
-        )
+        def subtract(n_rows: int) -> CrossProducts:
+            """Return the record without the first rows."""
+            weights = None if weight is None else weight[:n_rows]
+            return self.statistics_ - accumulate_products(x[:n_rows], target[:n_rows], weights, inputs)
+
+        try:
+            self.statistics_ = subtract(len(x))
+        except NotLearnedError as found:
+            row, error = find_unlearned_row(subtract, len(x), found)
+            raise NotLearnedError(
+                f"row {row}: {error.subject} was not learned, or not this often; "
+                "forget only rows that were learned; the model is unchanged.",
+                row=row,
+            ) from None
+        return self
 
     def merge(self, other: BayesianLinearRegression) -> Self:
         """Return a model that has learned the rows of both, with the parameters of this one; also ``a + b``."""
@@ -195,6 +192,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         """Return a counter of rows beside the model, for `adopt` or `subtract`; see `priory.learning.counting`."""
         return RegressionCounter(clone(self))
 
+    @replace_state
     def adopt(self, total: BayesianLinearRegression | None) -> Self:
         """Let the model be the one that has learned all parts."""
         if total is None:
@@ -204,6 +202,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         self.statistics_ = total.statistics_
         return self
 
+    @replace_state
     def subtract(self, part: BayesianLinearRegression | None) -> Self:
         """Let the model forget the rows of a part, as if it had never learned them."""
         if part is None:
