@@ -28,6 +28,7 @@ from priory.core.logspace import log
 from priory.core.sharding import ColumnSubset, score_shards
 from priory.core.statistics import Statistics
 from priory.core.typing import Array, ColumnKind
+from priory.errors import DataError
 
 Estimate = Literal["ml", "map", "mean", "predictive"]
 ESTIMATES: tuple[str, ...] = ("ml", "map", "mean", "predictive")
@@ -132,11 +133,21 @@ class Family(ColumnFamily[BlockT, CellsT], Generic[StatisticsT, ParametersT, Blo
 
     @abstractmethod
     def mode(self) -> ParametersT:
-        """The most probable parameters under this belief."""
+        """The most probable parameters under this belief (NaN where no single value is the most probable)."""
 
     @abstractmethod
     def mean(self) -> ParametersT:
         """The expected parameters under this belief."""
+
+    def quantile(self, q: float) -> ParametersT:
+        """The value below which each parameter lies with probability ``q`` under this belief."""
+        raise DataError(f"{type(self).__name__} has no quantiles in closed form; use draw and np.quantile.")
+
+    def credible_interval(self, mass: float = 0.95) -> tuple[ParametersT, ParametersT]:
+        """The central interval that holds each parameter with probability ``mass``: its lower and its upper end."""
+        if not 0 < mass < 1:
+            raise DataError(f"mass is {mass!r}; give a probability above 0 and below 1.")
+        return self.quantile((1 - mass) / 2), self.quantile((1 + mass) / 2)
 
     def map(self, statistics: StatisticsT) -> ParametersT:
         """The most probable parameters after seeing the statistics."""

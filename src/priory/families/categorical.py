@@ -145,6 +145,9 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     def mean(self) -> ValueProbabilities:
         return ValueProbabilities(np.asarray(self.values), dirichlet.mean_shares(np.asarray(self.alpha)))
 
+    def quantile(self, q: float) -> ValueProbabilities:
+        return ValueProbabilities(np.asarray(self.values), dirichlet.quantile_shares(np.asarray(self.alpha), q))
+
     def log_density(self, x: ArrayLike, parameters: ValueProbabilities) -> Array:
         """Log probability of labels; -inf for a label that is not among the values."""
         shares = ValueCounts(parameters.values, parameters.probabilities)

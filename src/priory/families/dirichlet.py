@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from priory.core.special_functions import gammaln
+from priory.core.special_functions import betaincinv, gammaln
 from priory.core.typing import Array
+from priory.families.base import nan_where_zero
 
 
 def mean_shares(alpha: Array) -> Array:
@@ -18,10 +19,21 @@ def mean_shares(alpha: Array) -> Array:
 
 
 def mode_shares(alpha: Array) -> Array:
-    """Where the density peaks; the mean, where it has no single peak."""
+    """Where the density peaks; NaN where it has no single peak: it is flat, or infinite in several corners.
+
+    >>> mode_shares(np.array([[3.0, 2.0], [1.0, 0.5], [1.0, 1.0], [0.5, 0.5]])).round(3).tolist()
+    [[0.667, 0.333], [1.0, 0.0], [nan, nan], [nan, nan]]
+    """
     above = np.maximum(alpha - 1, 0.0)
+    corner = alpha >= (1.0 if alpha.shape[-1] > 1 else 0.0)  # a single value has the whole share
+    corner = np.where(corner.sum(axis=-1, keepdims=True) == 1, corner, np.nan)
     total = above.sum(axis=-1, keepdims=True)
-    return np.where(total > 0, above / np.where(total > 0, total, 1.0), mean_shares(alpha))
+    return np.where(total > 0, above / nan_where_zero(total), corner)
+
+
+def quantile_shares(alpha: Array, q: float) -> Array:
+    """The value below which each share lies with probability ``q``: a share by itself has a Beta distribution."""
+    return np.asarray(betaincinv(alpha, alpha.sum(axis=-1, keepdims=True) - alpha, q))
 
 
 def log_normaliser(alpha: Array) -> Array:
