@@ -162,6 +162,40 @@ def test_the_posterior_of_the_continuum_is_scipys_beta():
     assert line.map() == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize(("a", "b", "best"), [(0.5, 2, 0), (1, 2, 0), (2, 1, 1), (2, 0.5, 1), (1, 0.5, 1)])
+def test_the_map_of_the_continuum_may_be_at_an_end(a, b, best):
+    assert Continuum(prior=Bernoulli(a, b)).map() == best
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "why"),
+    [
+        (1, 1, "every θ is equally probable"),
+        (0.5, 0.5, "the density is infinite at θ = 0 and at θ = 1"),
+        (0.9, 0.3, "the density is infinite at θ = 0 and at θ = 1"),
+    ],
+)
+def test_some_beliefs_about_the_continuum_have_no_single_map(a, b, why):
+    space = Continuum(prior=Bernoulli(a, b))
+    with pytest.raises(DataError) as error:
+        space.map()
+    assert str(error.value) == f"there is no single MAP: {why}; observe something, or use predict_proba()."
+    assert space.bits == (0, 0)
+    assert f"there is no single MAP: {why}" in str(space.table())
+    assert space.update(1).map() == 1
+
+
+def test_the_continuum_shows_its_belief():
+    bag = Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3)
+    low, high = bag.credible_interval(0.9)
+    assert stats.beta(8, 4).cdf([low, high]) == pytest.approx([0.05, 0.95])
+    shown = dict(bag.table().rows)
+    assert shown["97.5 % quantile"] == pytest.approx(stats.beta(8, 4).ppf(0.975))
+    assert shown["mean"] == pytest.approx(2 / 3)
+    assert repr(bag).startswith("<Continuum: θ = P(cherry) ~ Beta(8, 4) after 10 observations, mean 0.6667, 95 % from")
+    assert "Beta(8, 4)" in bag._repr_html_()
+
+
 def test_a_thousand_limes_do_not_underflow():
     bags = candy_bags().update_many(["lime"] * 5000 + ["cherry"] * 5000)
     assert sum(bags.posterior.values()) == pytest.approx(1)
@@ -338,7 +372,7 @@ def test_ties_are_warned_of():
         (
             lambda: Continuum().ml(),
             DataError,
-            "no observations: every θ has the same likelihood; observe something, or use map().",
+            "no observations: every θ is equally likely; observe something, or use predict_proba().",
         ),
     ],
 )

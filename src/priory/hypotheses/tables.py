@@ -1,4 +1,4 @@
-"""A hypothesis space on the board: prior × likelihood = joint, P(D), posterior; and what every learner answers."""
+"""A hypothesis space on the board: prior × likelihood = joint, P(D), posterior, and what every learner answers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from priory.core.display_table import DisplayTable, format_cell
 from priory.hypotheses.base import find_best_names, join_names
 
 if TYPE_CHECKING:
+    from priory.hypotheses.continuum import Continuum
     from priory.hypotheses.finite import Hypotheses
 
 MAX_HYPOTHESES_SHOWN = 60
@@ -69,6 +70,35 @@ def describe_space(space: Hypotheses[Any]) -> str:
         f"<Hypotheses: {len(space.names)} hypotheses, {_count(space.seen.n, 'observation')}, "
         f"MAP {named} with P(h|D) = {p:.4g}>"
     )
+
+
+def tabulate_belief(space: Continuum) -> DisplayTable:
+    """The ML and MAP values of θ, its mean, and the ends of its central 95 %; empty where there is no such value."""
+    low, high = space.credible_interval()
+    rows = (
+        ("ML", space.ml() if space.seen.n > 0 else None),
+        ("MAP", None if space.map_fault else space.map()),
+        ("mean", float(space.posterior.mean())),
+        ("2.5 % quantile", low),
+        ("97.5 % quantile", high),
+    )
+    title = f"θ = P({format_cell(space.outcomes[0])}) after {_count(space.seen.n, 'observation')}: {_name_beta(space)}"
+    note = f"there is no single MAP: {space.map_fault}" if space.map_fault else ""
+    return DisplayTable(title, ("estimate", "θ"), rows, note)
+
+
+def describe_belief(space: Continuum) -> str:
+    """The belief in one line."""
+    low, high = space.credible_interval()
+    return (
+        f"<Continuum: θ = P({format_cell(space.outcomes[0])}) ~ {_name_beta(space)} after "
+        f"{_count(space.seen.n, 'observation')}, mean {float(space.posterior.mean()):.4g}, "
+        f"95 % from {low:.4g} to {high:.4g}>"
+    )
+
+
+def _name_beta(space: Continuum) -> str:
+    return f"Beta({float(space.posterior.a):g}, {float(space.posterior.b):g})"
 
 
 def _join_tied(names: Sequence[Hashable]) -> str:
