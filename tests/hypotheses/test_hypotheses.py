@@ -141,6 +141,15 @@ def test_gibbs_errs_at_most_twice_as_often_as_the_vote_for_any_posterior(weights
     assert 1 - (p**2).sum() <= 2 * (1 - p.max()) + 1e-12
 
 
+@given(st.lists(st.tuples(st.floats(0.01, 1), st.floats(0, 1)), min_size=2, max_size=8))
+def test_with_two_outcomes_gibbs_errs_at_most_three_times_as_often_as_the_vote(hypotheses):
+    weights, lime = np.array(hypotheses).T
+    prior = dict(enumerate((weights / weights.sum()).tolist()))
+    space = Hypotheses(prior, {h: {"lime": p, "cherry": 1 - p} for h, p in enumerate(lime.tolist())})
+    *_, (*_, vote), (*_, gibbs) = space.answers().rows
+    assert vote - 1e-12 <= gibbs <= 3 * vote + 1e-12
+
+
 @settings(max_examples=50)
 @given(st.lists(st.booleans(), max_size=20), st.floats(1, 5), st.floats(1, 5))
 def test_the_continuum_agrees_with_a_fine_grid_of_hypotheses(observations, a, b):

@@ -43,22 +43,30 @@ def tabulate_steps(space: Hypotheses[Any], observations: Sequence[object]) -> Di
 
 
 def summarise_answers(space: Hypotheses[Any], given: object = None) -> DisplayTable:
-    """What each learner answers: the ML and the MAP hypothesis, the vote of all, and one drawn at random (Gibbs)."""
+    """What each learner answers: the ML and the MAP hypothesis, the vote of all, and one drawn at random (Gibbs).
+
+    The last column is how often each errs, if the truth is as probable as the vote of all hypotheses makes it.
+    """
     outcomes, votes = list(space.likelihood.outcomes), space.votes(given)  # (outcomes, hypotheses)
     posterior = np.array(list(space.posterior.values()))
-    rows: list[tuple[object, ...]] = []
+    truth = votes @ posterior  # (outcomes,)
+    learners = {}
     for name, tied in (("ML", space.ml_set()), ("MAP", space.map_set())):
-        mean = votes[:, [space.names.index(pick) for pick in tied]].mean(axis=1)
-        rows.append((f"{name}: {_join_tied(tied)}", *mean.tolist()))
-    rows.append(("Bayes-optimal vote", *(votes @ posterior).tolist()))
+        learners[f"{name}: {_join_tied(tied)}"] = votes[:, [space.names.index(pick) for pick in tied]].mean(axis=1)
+    learners["Bayes-optimal vote"] = truth
+    rows: list[tuple[object, ...]] = []
+    for name, p in learners.items():
+        best = find_best_names(outcomes, p)
+        right = np.mean([truth[outcomes.index(outcome)] for outcome in best])
+        rows.append((name, *p.tolist(), " or ".join(map(format_cell, best)), float(1 - right)))
     # Gibbs answers with the most probable outcome of the hypothesis that it draws
-    best = votes >= votes.max(axis=0)
-    rows.append(("Gibbs", *((best / best.sum(axis=0)) @ posterior).tolist()))
-    answers = [_format_answer(outcomes, np.array(row[1:], dtype=float)) for row in rows]
-    answered = tuple((row[0], *row[1:], answer) for row, answer in zip(rows, answers, strict=True))
-    columns = ("learner", *(f"P({format_cell(outcome)})" for outcome in outcomes), "answer")
+    best_of_each = votes >= votes.max(axis=0)
+    drawn = (best_of_each / best_of_each.sum(axis=0)) @ posterior
+    likeliest = " or ".join(map(format_cell, find_best_names(outcomes, drawn)))
+    rows.append(("Gibbs", *drawn.tolist(), likeliest, float(1 - drawn @ truth)))
+    columns = ("learner", *(f"P({format_cell(outcome)})" for outcome in outcomes), "answer", "P(wrong)")
     title = "what comes next" if given is None else f"the label of {format_cell(given)}"
-    return DisplayTable(f"{title}, after {_count(space.seen.n, 'observation')}", columns, answered)
+    return DisplayTable(f"{title}, after {_count(space.seen.n, 'observation')}", columns, tuple(rows))
 
 
 def describe_space(space: Hypotheses[Any]) -> str:
@@ -104,10 +112,6 @@ def _name_beta(space: Continuum) -> str:
 def _join_tied(names: Sequence[Hashable]) -> str:
     """The best hypotheses; several if they tie."""
     return " or ".join(map(format_cell, names)) if len(names) <= 3 else f"{len(names)} that tie"
-
-
-def _format_answer(outcomes: Sequence[Hashable], p: np.ndarray[Any, Any]) -> str:
-    return " or ".join(format_cell(outcome) for outcome in find_best_names(outcomes, p))
 
 
 def _count(n: object, noun: str) -> str:
