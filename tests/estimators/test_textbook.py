@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import priory as pr
 from priory.errors import DataError
@@ -95,6 +96,39 @@ def test_impossible_virtual_examples_are_refused(m, p, message):
     with pytest.raises(DataError) as error:
         pr.NaiveBayes.textbook(m, p)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("p", "message"),
+    [
+        (
+            {"outlook": {"sunny": 0.5, "rain": 0.5}},
+            "the value 'overcast' has no share of the virtual examples, which were declared for 'rain', 'sunny'; "
+            "give every value a share.",
+        ),
+        ({"outlok": {"sunny": 1.0}}, "p names column 'outlok', which is not in the table."),
+    ],
+)
+def test_shares_that_do_not_cover_the_values_are_refused(p, message):
+    rows, play, _ = table(WORKED_EXAMPLES["play_tennis"])
+    model = pr.NaiveBayes.textbook(m=3, p=p)
+    with pytest.raises(DataError) as error:
+        model.fit(rows, play)
+    assert str(error.value) == message
+    with pytest.raises(NotFittedError):
+        model.predict(rows)
+
+
+def test_a_value_without_a_share_is_refused_later_too_and_leaves_the_model_as_it_was():
+    rows, y = [{"sky": "sunny"}, {"sky": "rain"}] * 2, ["no", "yes"] * 2
+    model = pr.NaiveBayes.textbook(m=2, p={"sky": {"sunny": 0.5, "rain": 0.5}}).fit(rows, y)
+    before = model.predict_proba(rows)
+    for learn in (model.learn_one, lambda row, label: model.partial_fit([row], [label])):
+        with pytest.raises(DataError, match="the value 'fog' has no share"):
+            learn({"sky": "fog"}, "yes")
+    assert np.array_equal(model.predict_proba(rows), before)
+    with pytest.raises(DataError, match=r"the value 1.0 has no share of the virtual examples"):
+        pr.NaiveBayes.textbook(m=2, p={"wet": {0: 0.5, 2: 0.5}}).fit([{"wet": 0}, {"wet": 1}] * 2, y)
 
 
 # -- the ledger in other units -----------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from priory.core.content_hash import WORD_MASK, scramble_number
 from priory.core.input_guard import name_cells
 from priory.core.typing import Array
 from priory.families import Text
+from priory.families.categorical import Categorical
 from priory.families.open_columns import OpenColumns, open_columns
 from priory.families.text import split_record
 from priory.families.value_counts import CategoricalCells, encode_values
@@ -83,8 +84,13 @@ class OpenTable:
 
     @staticmethod
     def can_open(model: Model) -> bool:
-        """Whether a row costs no more than what it is: all labels are strings, and texts are counted by words."""
+        """Whether a row costs no more than what it is: all labels are strings, and texts are counted by words.
+
+        Values with declared shares of a prior are left to the record, which refuses others.
+        """
         for block, records in zip(model.schema.blocks, model.statistics.parts, strict=True):
+            if any(isinstance(family, Categorical) and np.ndim(family.alpha) for family in block.candidates):
+                return False
             if block.kind == "label" and not all(isinstance(counts.values[0], str) for counts in records[0]):
                 return False
             if block.kind == "text":
