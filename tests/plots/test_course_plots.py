@@ -151,6 +151,18 @@ def test_the_nomogram_adds_up_to_predict_proba():
     assert {"sunny", "rain", "overcast", "strong"} <= {text.get_text() for text in drawn.axes[0].texts}
 
 
+def test_the_nomogram_shows_values_that_rule_a_class_out():
+    rows, play, _ = table(WORKED_EXAMPLES["play_tennis"])
+    model = pr.NaiveBayes.textbook().fit(rows, play)  # overcast days are always played on
+    for label, text in (("yes", "overcast: certain"), ("no", "overcast: impossible")):
+        axes = plots.nomogram(model, label).axes[0]
+        assert text in {shown.get_text() for shown in axes.texts}
+        assert [tick.get_text() for tick in axes.get_yticklabels()][1] == "outlook"  # it reaches farthest
+        (arrow,) = (line for line in axes.lines if line.get_marker() in ("<", ">"))
+        others = [x for line in axes.lines if line.get_marker() == "o" for x in line.get_xdata()]
+        assert (max(others) < arrow.get_xdata()[0]) if label == "yes" else (min(others) > arrow.get_xdata()[0])
+
+
 def test_a_nomogram_is_for_models_without_corrections_of_several_columns():
     rng = np.random.default_rng(0)
     label = rng.integers(0, 2, 300)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ def format_ledger(ledger: Ledger) -> str:
     symbol = UNIT_SYMBOLS[ledger.unit]
     name = max(display_width(row[0]) for row in rows[:MAX_LEDGER_LINES])
     value = max(display_width(row[1]) for row in rows[:MAX_LEDGER_LINES])
-    widest = max((abs(w) for *_, w in rows if math.isfinite(w)), default=0.0) or 1.0
+    widest = find_widest(w for *_, w in rows)
     lines = [
         f"{pad_to_width(n, name)}  {pad_to_width(v, value)}  {w:+8.1f} {symbol}  {_format_bar(w, widest)}".rstrip()
         for n, v, w in rows[:MAX_LEDGER_LINES]
@@ -93,6 +93,15 @@ def format_winner_probability(ledger: Ledger) -> str:
     if math.isnan(p):
         return "undefined"
     return "> 0.9999" if p > 0.9999 and len(ledger.classes) > 1 else f"= {p:.4f}"
+
+
+def find_widest(weights: Iterable[float]) -> float:
+    """The largest finite weight, by which the bars of all are scaled; 1 if there is none.
+
+    >>> find_widest([3.0, -4.0, math.inf])
+    4.0
+    """
+    return max((abs(weight) for weight in weights if math.isfinite(weight)), default=0.0) or 1.0
 
 
 def mark_text(text: str, weight_of_span: Mapping[tuple[int, int], float], max_characters: int | None) -> str:
