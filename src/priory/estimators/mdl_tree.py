@@ -177,7 +177,7 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
             if any(question.value is not None for question in self.questions_):
                 table = read_table(X)
                 table.check_finite()
-                places = table.find_columns(getattr(self, "feature_names_in_", range(self.n_features_in_)))
+                places = table.find_columns(getattr(self, "feature_names_in_", [""] * self.n_features_in_))
                 x = encode_questions(self.questions_, table, places).astype(np.float32)
             else:
                 x = validate_data(self, X, dtype=np.float32, ensure_all_finite="allow-nan", reset=False)

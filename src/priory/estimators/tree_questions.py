@@ -56,6 +56,6 @@ def encode_questions(questions: Sequence[Question], table: Table, positions: Seq
             encoded[:, j] = table.numbers([place])[:, 0]
         else:
             cells = table.labels([place])
-            codes = cells.codes[:, 0]
-            encoded[:, j] = np.where(codes < 0, np.nan, (np.append(cells.values[0], None) == value)[codes])
+            answers = np.array([*(label == value for label in cells.values[0].tolist()), np.nan], dtype=float)
+            encoded[:, j] = answers[cells.codes[:, 0]]  # the code of a missing cell, -1, points to the last
     return encoded

@@ -60,6 +60,10 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
         """The family with ``alpha`` virtual examples of each value; unchanged if it does not count values."""
         return cls
 
+    def count_virtual_rows(self, column: int) -> float | None:
+        """The virtual rows of each value of a column; None if the family does not count values, or not evenly."""
+        return None
+
     @abstractmethod
     def observe(self, x: CellsT, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> BlockT:
         """The statistics of the rows; ``group`` (rows,) is the class number of each row, 0 .. groups - 1."""

@@ -83,6 +83,10 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     def with_alpha(cls, alpha: float) -> Self:
         return cls(alpha, alpha)
 
+    def count_virtual_rows(self, column: int) -> float | None:
+        a, b = (float(np.ravel(v)[column if np.size(v) > 1 else 0]) for v in (self.a, self.b))
+        return a if a == b else None
+
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> BernoulliStatistics:

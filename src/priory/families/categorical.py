@@ -77,6 +77,10 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     def with_alpha(cls, alpha: float) -> Self:
         return cls(alpha)
 
+    def count_virtual_rows(self, column: int) -> float | None:
+        alpha = self.take_column(column).alpha
+        return float(alpha) if self.m is None and np.ndim(alpha) == 0 else None
+
     def __post_init__(self) -> None:
         if self.values is None:
             return

@@ -40,7 +40,7 @@ def format_ledger(ledger: Ledger) -> str:
         lines.append(f"{f'and {len(rows) - MAX_LEDGER_LINES} more':<{name + value + 2}}  {rest:+8.1f} {symbol}")
     total = ledger.log_odds() * UNITS_PER_NAT[ledger.unit]
     foot = f"{'total':<{name}}  {'':<{value}}  {total:+8.1f} {symbol}  p {format_winner_probability(ledger)}"
-    return "\n".join([title, *lines, foot])
+    return "\n".join([title, *lines, foot, *_note_smoothing(ledger)])
 
 
 def format_ledger_html(ledger: Ledger) -> str:
@@ -73,7 +73,7 @@ def tabulate_probabilities(ledger: Ledger) -> DisplayTable:
     answer = ("P(class | row)", *(posterior[c] for c in shown), None)
     first = "p" if len(ledger.classes) == len(shown) else "p of the likeliest"
     columns = (first, *(format_cell(ledger.classes[c]) for c in shown), "odds ×")
-    return DisplayTable(title, columns, (*rows, answer))
+    return DisplayTable(title, columns, (*rows, answer), "".join(_note_smoothing(ledger)))
 
 
 def format_value(value: object) -> str:
@@ -143,7 +143,12 @@ def _tabulate_weights(ledger: Ledger) -> DisplayTable:
         f"{title}, p {format_winner_probability(ledger)}",
         ("evidence", "value", ledger.unit),
         tuple((n, v, f"{w:+.1f}") for n, v, w in cells),
+        "".join(_note_smoothing(ledger)),
     )
+
+
+def _note_smoothing(ledger: Ledger) -> list[str]:
+    return [f"smoothed by {ledger.smoothing}"] if ledger.smoothing else []
 
 
 def _format_condition(name: str, value: object) -> str:
