@@ -20,6 +20,7 @@ GALLERY = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
 EXAMPLES_ON_PAGES = {
     "bayes_optimal_vs_map": ("hypotheses", "Bayes-optimal vote     0.4     0.6  -"),
     "gibbs_bound": ("hypotheses", "(0.4, 0.48)"),
+    "gibbs_of_noisy_hypotheses": ("hypotheses", "0.2612"),
     "candy_bags": ("hypotheses", "h5    0.1      0.2   0.3077   0.4211"),
     "mdl_equals_map": ("hypotheses", "h4 3.567"),
     "play_tennis": ("naive-bayes", "P(class | row)       0.7954    0.2046"),

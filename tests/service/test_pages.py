@@ -420,6 +420,7 @@ def test_candies_coins_and_tennis_give_the_numbers_of_the_book(page):
     candy = page.get("/play/candy?drawn=lll").text
     assert "79.6 %" in candy
     assert "Beta(8, 4)" in page.get("/play/coin?drawn=hhhhhhhttt").text
+    assert "none: every θ is equally probable" in page.get("/play/coin").text
     assert "0.7954" in page.get("/play/tennis").text
     assert page.get("/play/candy?drawn=x").status_code == 422
     assert page.get("/play/coin?a=nan").status_code == 422

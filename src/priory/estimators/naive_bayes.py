@@ -33,11 +33,13 @@ class ColumnReport:
     kind: str
     family: str
     bits: dict[str, float]
+    virtual_rows: float | None = None  # of each value, by which its counts are smoothed
 
     def __str__(self) -> str:
         others = ", ".join(f"{name} {b:.2f}" for name, b in self.bits.items() if name != self.family)
         best = f" {self.bits[self.family]:.2f} bits a row" if self.family in self.bits else ""
-        return f"{self.name}: {self.family}{best}" + (f" ({others})" if others else "")
+        smoothing = f", {self.virtual_rows:g} virtual rows of each value" if self.virtual_rows else ""
+        return f"{self.name}: {self.family}{best}{smoothing}" + (f" ({others})" if others else "")
 
 
 @register_estimator(required=("statistics_", "n_features_in_", "_schema"), find_fault=find_classifier_fault)
@@ -223,7 +225,13 @@ class NaiveBayes(CorrectedClassifier):
             *(learned.classes, split.prior, terms, names, values, split.prior_name),
             unit=check_unit(unit),
             corrections=learned.correction_names,
+            smoothing=model.describe_smoothing(),
         )
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        learned = self._core.state
+        smoothing = "" if learned is None else learned.model().describe_smoothing()
+        return super().__repr__(N_CHAR_MAX) + (f" smoothed by {smoothing}" if smoothing else "")
 
     @property
     @optional_attribute
@@ -252,7 +260,8 @@ class NaiveBayes(CorrectedClassifier):
             for j, name in enumerate(block.names):
                 best = argmax_evidence(np.array([evidence[j] for _, evidence in candidates]))
                 bits = {type(f).__name__: float(evidence[j]) / rows / np.log(2) for f, evidence in candidates}
-                reports[name] = ColumnReport(name, block.kind, list(bits)[int(best)], bits)
+                virtual = candidates[int(best)][0].count_virtual_rows(j)
+                reports[name] = ColumnReport(name, block.kind, list(bits)[int(best)], bits, virtual)
         return reports
 
     @property
