@@ -146,7 +146,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
         The class probabilities before a text is read.
     calibrate : "loo" or False
-        Correct the probabilities by the model's own answers to texts left out, or leave them as naive Bayes has them.
+        Correct the probabilities by the model's own answers to texts left out, and answer with no odds beyond n + 1 : 1
+        after n texts; or leave them as naive Bayes has them.
     refine : "auto", True or False
         Let a logistic regression over the tokens, centred on naive Bayes, correct it as far as that helps texts left
         out. "auto" is careful: a shift of all texts alike, which is what carries over least to texts from elsewhere, is
