@@ -99,8 +99,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         "ignore" a column that is absent there, or in ``forget``, is missing in all rows. ``predict`` has its own rule:
         an absent column is an error, and an unknown one a warning. ``predict_one`` takes rows as they come.
     calibrate : "loo" or False
-        Correct the probabilities by the model's answers to rows left out, and answer with no odds beyond n + 1 : 1 after
-        n rows; or leave them as naive Bayes has them.
+        Correct the probabilities by the model's answers to rows left out, and answer with no odds beyond n + 1 : 1
+        after n rows; or leave them as naive Bayes has them.
     refine : "auto", True or False
         Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all. With
         more than 64 classes each column is weighed as a whole, and nothing else is corrected.
