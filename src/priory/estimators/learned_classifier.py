@@ -380,7 +380,7 @@ class CorrectedClassifier(LearnedClassifier):
         return self._with_learned(learned.use_corrections(corrections) if corrections is not None else learned)
 
     def without_corrections(self) -> Self:
-        """A copy that returns uncorrected probabilities."""
+        """A copy that returns uncorrected probabilities, however few rows it has learned."""
         learned = self._core.state
         plain = self._with_learned(None if learned is None else learned.use_corrections(None))
         plain.calibrate = False

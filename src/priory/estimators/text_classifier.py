@@ -15,6 +15,7 @@ from priory.bag_of_words.sparse_counts import SparseCounts
 from priory.bag_of_words.token_counts import TokenCounts
 from priory.bag_of_words.tokenizer import Analyzer
 from priory.bag_of_words.vocabulary import FixedVocabulary, check_words_kept
+from priory.calibration.calibrated_model import EvidenceSplit
 from priory.core.display_table import DisplayTable
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import register_estimator
@@ -84,7 +85,8 @@ class TextClassifier(CorrectedClassifier):
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
         The class probabilities before a text is read.
     calibrate : "loo" or False
-        Correct the probabilities by the model's own answers to texts left out, or leave them as naive Bayes has them.
+        Correct the probabilities by the model's own answers to texts left out, and answer with no odds beyond n + 1 : 1
+        after n texts; or leave them as naive Bayes has them.
     refine : "auto", True or False
         Let a logistic regression over the tokens, centred on naive Bayes, correct it as far as that helps texts left
         out. "auto" is careful: a shift of all texts alike, which is what carries over least to texts from elsewhere, is
@@ -378,8 +380,8 @@ class TextClassifier(CorrectedClassifier):
         named, naive = learned.correction_names, learned.model()
         return Ledgers(
             [
-                replace(explain_document(naive, document, weight, prior, rest), unit=unit, corrections=named)
-                for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
+                replace(explain_document(naive, document, split, row, prior), unit=unit, corrections=named)
+                for row, document in enumerate(texts.documents)
             ]
         )
 
@@ -400,9 +402,9 @@ class TextClassifier(CorrectedClassifier):
 
 
 def explain_document(
-    naive: DocumentModel, document: Document, text_weight: float, prior: LedgerLine, correction: Array
+    naive: DocumentModel, document: Document, split: EvidenceSplit, row: int, prior: LedgerLine
 ) -> Ledger:
-    """The ledger of a document; ``text_weight`` tempers its tokens, and ``correction`` is what they add together."""
+    """The ledger of a document, which is this row of the split evidence."""
     model, records = naive.text, naive.records
     words = check_words_kept(model.select_counts(records))
     table, constant = model.token_weights(records)
@@ -411,11 +413,12 @@ def explain_document(
     if model.model == "bernoulli":
         rows = np.array([row_of_token[line.name] for line in lines], dtype=np.int64)
         lines, constant = move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
-    lines = [replace(line, log_likelihood=tuple(text_weight * x for x in line.log_likelihood)) for line in lines]
-    constant = text_weight * constant
     if constant.any():
         lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
-    if not np.allclose(correction, 0.0, atol=1e-9):
-        lines.append(LedgerLine("(together)", "", tuple(correction.tolist())))
+    evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant)).T  # by class
+    evidence, names = split.finish_lines(split.weights[row, 1] * evidence[None], slice(row, row + 1))
+    lines += [LedgerLine(name, "", ()) for name in names]
+    weighed = zip(lines, evidence[0].T.tolist(), strict=True)
+    lines = [replace(line, log_likelihood=tuple(by_class)) for line, by_class in weighed]
     text = document if isinstance(document, str) else document.decode()
     return Ledger(tuple(naive.classes.tolist()), prior, tuple(lines), text)

@@ -87,7 +87,8 @@ def judge_parts(learned: Learned, sample: RowSample) -> Scores:
 def answer_without(learned: Learned, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
     """log p(c | x) of rows, by the model without ``part`` and the corrections that follow from what is left."""
     rest = replace(learned, statistics=learned.statistics - part)
-    return CalibratedModel(rest.model(), rest.derive_corrections()).log_probabilities(cells)
+    answering = CalibratedModel(rest.model(), rest.derive_corrections(), rest.rows.is_calibrated)
+    return answering.log_probabilities(cells)
 
 
 def answer_left_out(learned: Learned, cells: Sequence[Cells], group: Array) -> Array:

@@ -90,7 +90,7 @@ class Learned:
 
     def calibrated(self) -> CalibratedModel:
         """The model with its corrections."""
-        return CalibratedModel(self.model(), self.find_corrections())
+        return CalibratedModel(self.model(), self.find_corrections(), is_limited=self.rows.is_calibrated)
 
     @property
     def correction_names(self) -> tuple[str, ...]:
@@ -425,9 +425,9 @@ def _answer_part(learned: Learned, batch: Batch, normaliser: Normaliser | None) 
     model, cells = learned.model(), learned.rows.read_cells(batch)
     if normaliser is None:
         return np.asarray(model.log_joint(cells))
-    prior, corrections = model.log_prior(), learned.find_corrections()
-    if corrections is not None:
-        return normaliser(CalibratedModel(model, corrections).log_probabilities(cells), prior)
+    prior = model.log_prior()
+    if learned.rows.is_calibrated:
+        return normaliser(learned.calibrated().log_probabilities(cells), prior)
     joint = model.log_joint(cells)
     return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)
 

@@ -23,6 +23,7 @@ from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.word_pairs import make_pair_hasher
 from priory.calibration.corrections import Corrections
 from priory.calibration.row_corrections import RowCorrections, step_tempering
+from priory.calibration.succession import Succession
 from priory.core.logspace import log_normalise_row
 from priory.core.typing import Array
 from priory.learning.learned import Learned, settle
@@ -42,6 +43,8 @@ class RowBuffer(Generic[RowT]):
     def __init__(self, model: OpenModel[RowT], learned: Learned) -> None:
         statistics = learned.statistics
         self.model, self.labels = model, statistics.classes.tolist()
+        self.is_limited = learned.rows.is_calibrated  # whether answers are limited by the number of rows
+        self._succession: Succession | None = None  # until the next row
         self.sample: OpenSample[RowT] | None = None
         self.corrections: BufferCorrections | None = None  # None: not derived yet, or not valid any more
         self._group = {label: group for group, label in enumerate(self.labels)}
@@ -108,6 +111,7 @@ class RowBuffer(Generic[RowT]):
 
     def _learn_row(self, row: RowT, group: int, row_hash: int) -> None:
         self.model.learn(row, group)
+        self._succession = None
         self.learned.append((row, group))
         self.pending_bytes += self.model.measure_row(row)
         self._new[row_hash] = self._new.get(row_hash, 0) + 1
@@ -128,6 +132,7 @@ class RowBuffer(Generic[RowT]):
             return False
         if not self.model.forget(row, group, is_known, is_new=row_hash in self._new):
             return False
+        self._succession = None
         for counts in (self._remembered, self._new):
             if counts.get(row_hash, 0) > 1:
                 counts[row_hash] -= 1
@@ -152,12 +157,15 @@ class RowBuffer(Generic[RowT]):
     def log_probabilities(self, row: RowT) -> Array | None:
         """(classes,): log p(c | x); None if that is for the record to say. ``corrections`` must be there."""
         assert self.corrections is not None
-        if self.corrections.rows is None:
+        if not self.is_limited:
             joint = self.model.log_joint(row)
             return None if joint is None else log_normalise_row(joint, self.model.log_prior)
         answer = self.corrections.log_probabilities(self.model, row)
         if answer is None:
             return None
+        if self._succession is None:
+            self._succession = Succession(float(self.model.n.sum()), self.model.estimated_log_prior())
+        answer = self._succession.limit(answer)
         shift = self.model.find_prior_shift()
         return answer if shift is None else log_normalise_row(answer + shift, self.model.log_prior)
 
@@ -258,10 +266,13 @@ class BufferCorrections:
 
     def log_probabilities(self, model: OpenModel[RowT], row: RowT) -> Array | None:
         """(classes,): log p(c | x) with the estimated class prior; None if that is for the record to say."""
-        assert self.rows is not None
-        if self.tempers_columns:
+        if self.rows is None or self.tempers_columns:
             found = model.column_evidence(row)
-            return None if found is None else self.rows.log_probabilities((), found, ())
+            if found is None:
+                return None
+            if self.rows is not None:
+                return self.rows.log_probabilities((), found, ())
+            return log_normalise_row(found.values.sum(axis=1), model.estimated_log_prior)
         texts = model.list_texts(row) if self.finders else ()
         tokens = [finder.find(text) for finder, text in zip(self.finders, texts, strict=False)]
         evidence = model.evidence(row) if self.tempers else None
