@@ -404,7 +404,7 @@ def test_without_smoothing_probabilities_are_never_nan(texts, model, calibrate):
     classifier = TextClassifier(model, alpha=0.0, calibrate=calibrate).fit(texts, list("xyxy"))
     found = classifier.predict_proba(["caf", "new", "win two"])
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    assert found[0, 1] > 0.99
+    assert found[0, 1] > (0.8 if calibrate else 0.99)  # after four texts no odds are beyond 5 : 1
 
 
 @given(

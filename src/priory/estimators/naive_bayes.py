@@ -99,7 +99,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         "ignore" a column that is absent there, or in ``forget``, is missing in all rows. ``predict`` has its own rule:
         an absent column is an error, and an unknown one a warning. ``predict_one`` takes rows as they come.
     calibrate : "loo" or False
-        Correct the probabilities by the model's answers to rows left out, or leave them as naive Bayes has them.
+        Correct the probabilities by the model's answers to rows left out, and answer with no odds beyond n + 1 : 1
+        after n rows; or leave them as naive Bayes has them.
     refine : "auto", True or False
         Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all. With
         more than 64 classes each column is weighed as a whole, and nothing else is corrected.
@@ -517,7 +518,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
         Each line is what the column counts for after tempering, which gives each part of the model a weight;
         "prior (tempered)" is the class prior times its weight, and "(together)" is what corrections that look at
-        several columns together add.
+        several columns together add. "limit of n rows" is what the answer lacks because n rows cannot make anybody
+        surer.
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
@@ -525,12 +527,10 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         split = self._calibrated().split_evidence(cells)
         terms = self._model().log_likelihood_terms(cells) * split.weights[:, None, 1:]  # (rows, classes, columns)
         names, positions = list(self._schema.names), table.find_columns(self._schema.names)
-        values = [[table.get_cell(row, position) for position in positions] for row in range(table.rows)]
-        if not np.allclose(split.rest, 0.0, atol=1e-9):
-            terms = np.concatenate([terms, split.rest[:, :, None]], axis=2)
-            names, values = [*names, "(together)"], [[*row, ""] for row in values]
+        lines, added = split.finish_lines(terms, slice(None))
+        values = [[*(table.get_cell(row, j) for j in positions), *("" for _ in added)] for row in range(table.rows)]
         return Ledgers.of(
-            *(self.classes_, split.prior, terms, names, values, split.prior_name),
+            *(self.classes_, split.prior, lines, [*names, *added], values, split.prior_name),
             unit=check_unit(unit),
             corrections=self._name_corrections(),
             smoothing=self._model().describe_smoothing(),

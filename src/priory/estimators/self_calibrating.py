@@ -285,10 +285,9 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     # -- answering -----------------------------------------------------------------------------------------------
 
     def _compute_posterior(self, table: TableT, normaliser: Normaliser) -> Array:
-        calibrated = self._calibrated()
-        if calibrated.corrections is None:
+        if not self.calibrate:
             return super()._compute_posterior(table, normaliser)
-        return normaliser(calibrated.log_probabilities(self._read_cells(table)), self._log_prior())
+        return normaliser(self._calibrated().log_probabilities(self._read_cells(table)), self._log_prior())
 
     def _name_corrections(self) -> tuple[str, ...]:
         """The corrections that the answers have; naive Bayes alone has none."""
@@ -300,7 +299,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         return super().__repr__(N_CHAR_MAX) + (f" corrected by {corrections}" if corrections else "")
 
     def _calibrated(self) -> CalibratedModel:
-        return CalibratedModel(self._model(), self._corrections)
+        return CalibratedModel(self._model(), self._corrections, is_limited=bool(self.calibrate))
 
     def _materialise(self) -> Self:
         """The model as a file keeps it: with its corrections, so that who loads it need not derive them."""
@@ -310,7 +309,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         return whole
 
     def without_corrections(self) -> Self:
-        """A model that has learned the same, and answers as naive Bayes has it."""
+        """A model that has learned the same, and answers as naive Bayes has it, however few its rows are."""
         plain = copy_state(self)
         plain._forget_corrections()
         plain.calibrate = False
@@ -330,7 +329,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         model = self._open_model()
         if model is None:
             return None
-        stream = RowStream(model, self.statistics_)
+        stream = RowStream(model, self.statistics_, is_limited=bool(self.calibrate))
         kept = self._kept_corrections()
         if kept is not None or not self.calibrate:
             stream.corrections = self._follow_corrections(kept, is_fresh=self._are_derived(kept))
@@ -498,7 +497,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     def _judge(self, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
         """log p(c | x) of rows, by the model without ``part`` and the corrections that follow from what is left."""
         rest = self.statistics_ - part
-        return CalibratedModel(self._model(rest), self._derive_corrections(rest)).log_probabilities(cells)
+        answering = CalibratedModel(self._model(rest), self._derive_corrections(rest), bool(self.calibrate))
+        return answering.log_probabilities(cells)
 
     @read_state
     def leave_one_out(self, X: object, y: ArrayLike | None) -> Array:

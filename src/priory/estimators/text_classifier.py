@@ -28,6 +28,7 @@ from priory.bag_of_words.vocabulary import (
     find_unmatched_entries,
 )
 from priory.bag_of_words.word_pairs import read_kept_bags
+from priory.calibration.calibrated_model import EvidenceSplit
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.core.atomic_state import read_state
 from priory.core.display_table import DisplayTable
@@ -131,7 +132,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
         The class probabilities before a text is read.
     calibrate : "loo" or False
-        Correct the probabilities by the model's own answers to texts left out, or leave them as naive Bayes has them.
+        Correct the probabilities by the model's own answers to texts left out, and answer with no odds beyond n + 1 : 1
+        after n texts; or leave them as naive Bayes has them.
     refine : "auto", True or False
         Let a logistic regression over the tokens, centred on naive Bayes, correct it as far as that helps texts left
         out. "auto" is careful: a shift of all texts alike, which is what carries over least to texts from elsewhere, is
@@ -590,12 +592,12 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         named = self._name_corrections()
         return Ledgers(
             [
-                replace(self._explain_document(document, weight, prior, rest), unit=unit, corrections=named)
-                for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
+                replace(self._explain_document(document, split, row, prior), unit=unit, corrections=named)
+                for row, document in enumerate(texts.documents)
             ]
         )
 
-    def _explain_document(self, document: Document, text_weight: float, prior: LedgerLine, correction: Array) -> Ledger:
+    def _explain_document(self, document: Document, split: EvidenceSplit, row: int, prior: LedgerLine) -> Ledger:
         model, records = self._build_text_model(), self._records()
         words = check_words_kept(model.select_counts(records))
         table, constant = model.token_weights(records)
@@ -604,12 +606,13 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         if model.model == "bernoulli":
             rows = np.array([row_of_token[line.name] for line in lines], dtype=np.int64)
             lines, constant = move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
-        lines = [replace(line, log_likelihood=tuple(text_weight * x for x in line.log_likelihood)) for line in lines]
-        constant = text_weight * constant
         if constant.any():
             lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
-        if not np.allclose(correction, 0.0, atol=1e-9):
-            lines.append(LedgerLine("(together)", "", tuple(correction.tolist())))
+        evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant)).T  # by class
+        evidence, names = split.finish_lines(split.weights[row, 1] * evidence[None], slice(row, row + 1))
+        lines += [LedgerLine(name, "", ()) for name in names]
+        weighed = zip(lines, evidence[0].T.tolist(), strict=True)
+        lines = [replace(line, log_likelihood=tuple(by_class)) for line, by_class in weighed]
         text = document if isinstance(document, str) else document.decode()
         return Ledger(tuple(self.classes_.tolist()), prior, tuple(lines), text)
 

@@ -67,6 +67,9 @@ class OpenModel(Protocol[RowT]):
     def log_prior(self) -> Array:
         """log p(c), as declared."""
 
+    def estimated_log_prior(self) -> Array:
+        """log p(c), by the rows learned of each class."""
+
     def find_prior_shift(self) -> Array | None:
         """How far the declared log p(c) is from that of the rows learned of each class; None if it is that."""
 
