@@ -1,4 +1,4 @@
-"""Labels: any labels as class numbers, checked."""
+"""Labels and weights of rows: any labels as class numbers, checked."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.input_guard import guard_input, is_masked_array, list_arrow_cells
+from priory.core.sample_weight import check_sample_weight, round_weights
 from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
@@ -146,6 +147,12 @@ def _check_same_type(labels: Array, classes: Array) -> None:
 
 def _has_surrogate(text: str) -> bool:
     return any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> Array | None:
+    """The weight that each row is counted with; None if every row counts once."""
+    weight = check_sample_weight(convert_to_numpy(sample_weight), n_rows)
+    return None if weight is None else round_weights(weight)
 
 
 def convert_to_numpy(array: Any) -> Any:

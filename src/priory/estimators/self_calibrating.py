@@ -34,12 +34,11 @@ from priory.core.content_hash import hash_content
 from priory.core.display_table import join_words
 from priory.core.logspace import log_normalise
 from priory.core.optional_attribute import optional_attribute
-from priory.core.sample_weight import check_sample_weight
 from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError, NotAvailableError, StaleModelError
 from priory.estimators.base import BaseClassifier, Normaliser, TableT, check_row_counts
-from priory.estimators.labels import convert_to_numpy, encode_labels
+from priory.estimators.labels import encode_labels, read_weights
 from priory.estimators.row_stream import RowStream, StreamCorrections
 from priory.estimators.scikit_learn import check_is_fitted
 from priory.models.cells import Cells, take_rows
@@ -128,7 +127,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         part = super()._compute_statistics(table, classes, group, sample_weight)
         if part.sample is not None or not self.calibrate or not self._memory():
             return part
-        weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+        weight = read_weights(sample_weight, len(group))
         return replace(
             part, sample=self._sample_rows(self._read_cells(table), classes, group, weight, self._memory())[0]
         )
@@ -280,7 +279,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         table = self._read(X, reset=False)
         group = encode_labels(y, self.classes_)[1]
         check_row_counts(table, group)
-        return table, group, check_sample_weight(convert_to_numpy(sample_weight), len(group))
+        return table, group, read_weights(sample_weight, len(group))
 
     # -- answering -----------------------------------------------------------------------------------------------
 
