@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -28,9 +28,10 @@ from priory.families import Text
 from priory.families.base import ESTIMATES
 from priory.models.cells import Cells
 from priory.models.class_prior import ClassPrior, check_class_prior
+from priory.models.date_parts import drop_empty_parts, join_date_names
 from priory.models.explanation import Ledgers, check_unit
 from priory.models.family_choice import argmax_evidence
-from priory.models.known_dates import add_known_parts, split_row
+from priory.models.known_dates import drop_open_parts, read_known_table, split_row
 from priory.models.model_statistics import (
     ModelStatistics,
     make_empty_statistics,
@@ -76,7 +77,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     Takes a pandas, polars or pyarrow table, an array, or a list of dicts, with numbers, labels, booleans, dates and
     texts side by side. Of dates the hour, the weekday, the month and the day are learned, as columns of their own such
-    as "when (weekday)". Columns are found by name, in any order. A missing cell contributes nothing.
+    as "when (weekday)", in the time zone of the first dates learned: rows to be answered are converted to it. Columns are
+    found by name, in any order. A missing cell contributes nothing.
 
     Parameters
     ----------
@@ -285,7 +287,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     def _read(self, X: object, reset: bool) -> Table:
         self._check_parameters()
-        table = read_table(X) if reset else self._read_known(X)
+        table = read_table(X) if reset else drop_open_parts(read_known_table(X, self._schema), self._schema)
         if reset:
             _check_not_empty(table)
         elif new := self._list_new_columns(table):
@@ -303,14 +305,12 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             self._schema = Schema.of(table, self.families, self._effective_alpha())
         return table
 
-    def _read_known(self, X: object) -> Table:
-        """A table; dates that are strings, or all missing, as the parts of them that the model has learned."""
-        return add_known_parts(read_table(X), self._schema.names)
-
     def _read_more(self, X: object, learns: bool) -> Table:
         """More rows: a column that they lack is missing in all of them, and a new one is learned as declared."""
         self._check_parameters()
-        table = self._read_known(X)
+        table = read_known_table(X, self._schema, is_counted=True)
+        if learns:
+            self._rename_columns(lambda names: join_date_names(names, table.names))
         if not learns and self.new_columns != "ignore":
             self._check_columns_were_learned(table)
         if self.new_columns == "error" or not (table.has_names and hasattr(self, "feature_names_in_")):
@@ -354,6 +354,14 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             warnings.warn(f"learning columns the model did not know: {new[:10]}", PrioryWarning, stacklevel=6)
         self.__dict__.setdefault("first_columns_", len(self._schema.names))
         self._know_columns((*self._schema.names, *new))
+
+    def _rename_columns(self, rename: Callable[[Sequence[str]], tuple[str, ...]]) -> None:
+        """Know columns of dates by other parts, in the same places."""
+        names, first = self._schema.names, vars(self).get("first_columns_")
+        if (renamed := rename(names)) != names:
+            if first is not None:
+                self.first_columns_ = len(rename(names[:first]))
+            self._know_columns(renamed)
 
     def _know_columns(self, names: tuple[str, ...]) -> None:
         self._schema = replace(self._schema, names=names)
@@ -402,7 +410,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
                     )
 
     def _read_cells(self, table: Table) -> list[Cells]:
-        return self._schema.read_cells(table)
+        return self._schema.read_cells(drop_open_parts(table, self._schema))
 
     def _column_names(self) -> list[tuple[str, ...]]:
         return [block.names for block in self._schema.blocks]
@@ -412,7 +420,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         if not isinstance(x, Mapping):
             raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
         if hasattr(self, "statistics_"):
-            row = split_row(name_cells(x), self._schema.names)
+            row = split_row(name_cells(x), self._schema, learns)
             takes_new = learns and self.new_columns != "ignore"
             return [row if takes_new else {name: row.get(name) for name in self._schema.names}]
         declared = self.families if isinstance(self.families, Mapping) else {}
@@ -445,10 +453,13 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     def _set_statistics(self, statistics: ModelStatistics) -> None:
         """Columns, too, are empty again when their last cell is forgotten."""
-        known = self._schema.keep_columns(Model(self._schema, statistics).find_filled_columns())
+        filled = Model(self._schema, statistics).find_filled_columns()
+        known = self._schema.keep_columns(filled)
         left = rearrange_blocks(statistics, self._schema, known)
         self._schema = known
         self._drop_new_columns()
+        declared = self.families if isinstance(self.families, Mapping) else ()
+        self._rename_columns(lambda names: drop_empty_parts(names, filled, declared))
         super()._set_statistics(left)
 
     def _finish_fit(self, table: Table, group: Array, weight: Array | None) -> None:
@@ -483,6 +494,9 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         self._schema = Schema.of(table, self.families, self.alpha_)
 
     def _check_mergeable(self, other: Self) -> None:
+        if isinstance(other, NaiveBayes) and hasattr(other, "_schema"):
+            self._rename_columns(lambda names: join_date_names(names, other._schema.names))
+            other._rename_columns(lambda names: join_date_names(names, self._schema.names))
         super()._check_mergeable(other)
         mine, theirs = self._effective_alpha(), other._effective_alpha()
         if mine != theirs:
@@ -570,6 +584,11 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         """For each column "number", "label" or "text", or "empty" as long as it has had no value."""
         kinds: dict[str, str] = dict.fromkeys(self._schema.names, "empty")
         return kinds | {name: block.kind for block in self._schema.blocks for name in block.names}
+
+    @property
+    def column_zones_(self) -> dict[str, str]:
+        """For each column of dates the time zone that they are learned in, "" if they have none."""
+        return self._schema.find_zones()
 
     @property
     def categories_(self) -> dict[str, Array]:
