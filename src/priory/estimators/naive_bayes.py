@@ -77,8 +77,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     Takes a pandas, polars or pyarrow table, an array, or a list of dicts, with numbers, labels, booleans, dates and
     texts side by side. Of dates the hour, the weekday, the month and the day are learned, as columns of their own such
-    as "when (weekday)", in the time zone of the first dates learned: rows to be answered are converted to it. Columns are
-    found by name, in any order. A missing cell contributes nothing.
+    as "when (weekday)", in the time zone of the first dates learned: rows to be answered are converted to it. Columns
+    are found by name, in any order. A missing cell contributes nothing.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError, NotAvailableError, StaleModelError
 from priory.estimators.base import BaseClassifier, Normaliser, TableT, check_row_counts
-from priory.estimators.labels import encode_labels, read_weights
+from priory.estimators.labels import encode_labels, read_weights, warn_of_similar_labels
 from priory.estimators.row_stream import RowStream, StreamCorrections
 from priory.estimators.scikit_learn import check_is_fitted
 from priory.models.cells import Cells, take_rows
@@ -146,6 +146,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     def _finish_fit(self, table: TableT, group: Array, weight: Array | None) -> None:
         self._check_calibration_parameters()
+        warn_of_similar_labels(self.classes_, self.class_count_)
         self._forget_corrections()
         self.__dict__.pop("stale_", None)
         if self.calibrate and self.statistics_.sample is None:  # nothing is kept: all that can be had is had now
