@@ -27,7 +27,7 @@ from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.families import Text
 from priory.families.base import ESTIMATES
 from priory.models.cells import Cells
-from priory.models.class_prior import ClassPrior, check_class_prior
+from priory.models.class_prior import ClassPrior, ClassWeight, check_class_weight, resolve_class_prior
 from priory.models.date_parts import drop_empty_parts, join_date_names
 from priory.models.explanation import Ledgers, check_unit
 from priory.models.family_choice import argmax_evidence
@@ -95,6 +95,9 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         column. "loo" lets ``fit`` choose the value (``alpha_``) with the smallest leave-one-out log loss on at most 100
         rows; it then stays fixed until the next ``fit``.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
+    class_weight : "balanced" or a dict of class to weight, optional
+        How much the rows of a class count: the weights multiply the estimated class prior, and "balanced" makes all
+        classes equally probable. Classes that are not named have the weight 1.
     missing : "ignore" or "error"
     new_columns : "learn", "ignore" or "error"
         What ``partial_fit`` and ``learn_one`` do with named columns that the model does not know yet. With "learn" and
@@ -178,6 +181,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         average: bool = False,
         alpha: float | Literal["loo"] | None = None,
         class_prior: ClassPrior = "estimated",
+        class_weight: ClassWeight | None = None,
         missing: str = "ignore",
         new_columns: str = "learn",
         calibrate: Literal["loo", False] = "loo",
@@ -191,6 +195,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         self.average = average
         self.alpha = alpha
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.missing = missing
         self.new_columns = new_columns
         self.calibrate = calibrate
@@ -251,7 +256,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     def _model(self, statistics: ModelStatistics | None = None) -> Model:
         learned = self._fitted_statistics() if statistics is None else statistics
-        prior = check_class_prior(self.class_prior, learned.classes)
+        prior = resolve_class_prior(self.class_prior, self.class_weight, learned.classes)
         return Model(self._schema, learned, self.estimate, prior, self.average)
 
     def _calibrator(self) -> Calibrator:
@@ -282,6 +287,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             raise DataError(f"structure is {self.structure!r}; use 'auto' or 'naive'.")
         if isinstance(self.class_prior, str) and self.class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {self.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
+        check_class_weight(self.class_weight, self.class_prior)
 
     # -- learning ------------------------------------------------------------------------------------------------
 

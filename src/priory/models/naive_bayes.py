@@ -21,7 +21,7 @@ from priory.families import Histogram, Text
 from priory.families.base import AnyFamily
 from priory.families.text import TextStatistics
 from priory.models.cells import Cells, TextCells, take_rows
-from priory.models.class_prior import log_class_prior
+from priory.models.class_prior import ResolvedPrior, log_class_prior
 from priory.models.evidence_terms import EvidenceTerms, measure_text_lengths
 from priory.models.family_choice import FamilyChoice, argmax_evidence
 from priory.models.feature_averaging import INCLUSION_TOLERANCE, column_inclusion
@@ -41,7 +41,7 @@ class Model:
     schema: Schema
     statistics: ModelStatistics
     estimate: str = "predictive"
-    class_prior: str | Array = "estimated"
+    class_prior: ResolvedPrior = "estimated"
     average: bool = False  # over all sets of columns
 
     @property
