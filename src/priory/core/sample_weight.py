@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.core.column_kernels import round_to_bits
 from priory.core.typing import Array
 from priory.errors import DataError
 
@@ -52,6 +53,4 @@ def round_weights(weight: Array) -> Array:
     >>> kept[0].item(), abs(kept[1] - 0.3) < 1e-7 * 0.3, kept[1] + kept[2] - kept[2] == kept[1]
     (3.0, np.True_, np.True_)
     """
-    fraction, exponent = np.frexp(weight)
-    rounded = np.ldexp(np.rint(np.ldexp(fraction, WEIGHT_BITS)), exponent - WEIGHT_BITS)
-    return np.where(weight == np.rint(weight), weight, rounded)
+    return np.where(weight == np.rint(weight), weight, round_to_bits(weight, WEIGHT_BITS))

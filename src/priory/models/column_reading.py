@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, time, timedelta
+from decimal import Decimal
 from numbers import Real
 from typing import SupportsFloat
 
@@ -72,7 +73,7 @@ def read_array_column(cells: Array, name: str) -> Column:
 
 
 def _check_cell_kind(value: object, row: int, name: str) -> str:
-    if isinstance(value, (Real, np.bool_)):
+    if isinstance(value, (Real, Decimal, np.bool_)):
         return "number"
     if isinstance(value, str):
         try:
@@ -106,6 +107,8 @@ def _convert_to_float(value: SupportsFloat, row: int, name: str) -> float:
         return float(value)
     except OverflowError:
         raise DataError(f"row {row}, column {name!r} holds a number too large for a float.") from None
+    except ValueError:  # Decimal("sNaN")
+        raise DataError(f"row {row}, column {name!r} holds {value!r}; use NaN for what is missing.") from None
 
 
 def make_object_array(values: Sequence[object]) -> Array:

@@ -97,6 +97,8 @@ def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
 
 def _check_exact(series: nw.Series[Any], name: str) -> None:
     """Raise an error if a whole number is too large to be a float: neighbours would become one value."""
+    if len(series) == int(series.is_null().sum()):
+        return
     if max(abs(int(series.min() or 0)), abs(int(series.max() or 0))) <= MAX_EXACT_INTEGER:
         return
     for row, value in enumerate(series.to_list()):

@@ -6,7 +6,7 @@ repaired: a cell that is neither a number nor a label is an error that names the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 import numpy as np
@@ -39,6 +39,8 @@ def read_table(X: object, zones: Zones | None = None) -> Table:
         check_unique_names([str(name) for name in X])
         columns = {str(name): _read_mapped_cells(values, str(name)) for name, values in X.items()}
         return _table_from_columns(columns, zones)
+    if isinstance(X, Iterator):
+        X = list(X)
     if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
         rows = [name_cells(row) for row in X]
         names = dict.fromkeys(name for row in rows for name in row)
