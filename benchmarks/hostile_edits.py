@@ -214,11 +214,12 @@ def nest_node(file: OpenedFile, choices: Choices) -> None:
 
 
 def change_array_number(file: OpenedFile, choices: Choices) -> None:
-    """NaN, infinity, a negative or a huge number in an array."""
+    """NaN, infinity, a negative or a huge number in an array, or in all of its places."""
     kind, which = pick_array(file, choices)
     array = file.sections.arrays[kind][which].copy()
     if array.size:
-        at = choices.ConsumeIntInRange(0, array.size - 1)
+        at: Any = choices.ConsumeIntInRange(0, array.size - 1)
+        at = slice(None) if choices.ConsumeIntInRange(0, 3) == 0 else at
         if array.dtype.kind == "f":
             array[at] = choices.PickValueInList(ODD_NUMBERS)
         elif array.dtype.kind in "iu":

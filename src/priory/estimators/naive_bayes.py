@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.bag_of_words.text_model import is_valid_alpha
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.core.atomic_state import read_state
@@ -18,6 +19,7 @@ from priory.core.input_guard import name_cells
 from priory.core.logspace import log_normalise
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import count_columns, list_record_types, register_estimator
+from priory.core.sample_weight import MAX_SAMPLE_WEIGHT
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
@@ -279,8 +281,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             raise DataError(f"missing is {self.missing!r}; use 'ignore' or 'error'.")
         if isinstance(self.alpha, str) and self.alpha != "loo":
             raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'loo' or None.")
-        if isinstance(self.alpha, (int, float)) and not (np.isfinite(self.alpha) and self.alpha >= 0):
-            raise DataError(f"alpha is {self.alpha!r}; it must be finite and not negative.")
+        if isinstance(self.alpha, (int, float)) and not is_valid_alpha(self.alpha):
+            raise DataError(f"alpha is {self.alpha!r}; it must be a number from 0 to {MAX_SAMPLE_WEIGHT:g}.")
         if self.refine not in ("auto", True, False):
             raise DataError(f"refine is {self.refine!r}; use 'auto', True or False.")
         if self.structure not in ("auto", "naive"):

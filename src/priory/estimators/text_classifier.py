@@ -338,7 +338,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     def _check_parameters(self) -> None:
         if not is_valid_alpha(self.alpha) and self.alpha not in ("evidence", "loo"):
-            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
+            raise DataError(f"alpha is {self.alpha!r}; use a number from 0 to 1e+100, 'evidence' or 'loo'.")
         for name, value in (("refine", self.refine), ("pairs", self.pairs)):
             if value not in ("auto", True, False):
                 raise DataError(f"{name} is {value!r}; use 'auto', True or False.")
