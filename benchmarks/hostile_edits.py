@@ -338,7 +338,7 @@ def make_edited_file(example: Example, choices: Choices, kind: str | None = None
     kinds += [choices.PickValueInList(list(EDITS)) for _ in range(choices.PickValueInList([0, 0, 0, 1, 2]))]
     _apply_edit(EDITS[kinds[0]], file, choices)
     for name in kinds[1:]:
-        with suppress(LookupError, TypeError, ValueError):  # the edits before may have removed what it changes
+        with suppress(LookupError, TypeError, ValueError, RecursionError):  # the edits before may have removed it
             _apply_edit(EDITS[name], file, choices)
     return file.pack()
 

@@ -35,8 +35,9 @@ def value_counts(
     """The distinct values of one column at ``bits`` significant binary digits, in order, and their counts per class."""
     seen = ~np.isnan(x)
     mantissa, exponent = np.frexp(x[seen])
-    whole = np.round(np.ldexp(mantissa, bits))
-    whole -= np.where((exponent == 1024) & (np.abs(whole) == 2.0**bits), np.sign(whole), 0.0)  # not beyond the largest
+    whole = np.asarray(np.round(np.ldexp(mantissa, bits)))
+    beyond = (exponent == 1024) & (np.abs(whole) == 2.0**bits)  # the largest double
+    whole = whole - np.where(beyond, np.sign(whole), 0.0)
     rounded = np.ldexp(whole, exponent - bits) + 0.0
     values, place = np.unique(rounded, return_inverse=True)
     counts = np.zeros((groups, len(values)))

@@ -81,11 +81,12 @@ def check_labels(y: ArrayLike | None) -> Array:
         raise DataError(f"y[{int(np.argmax(np.ma.getmaskarray(y)))}] is masked: the row has no label; leave it out.")
     if hasattr(y, "to_pylist"):  # Arrow
         y = list_arrow_cells(y, "y[{}]".format)
-    if len(shape := getattr(y, "shape", ())) == 2 and shape[1] > 1:
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] > 1:
         raise _make_multi_label_error(f"y has {shape[1]} columns")
     if isinstance(y, (list, tuple)):
         types = {_name_type(label) for label in y}
-        if types <= {"list"} and all(len(label) == 1 for label in y):  # type: ignore[arg-type]  # a column of labels
+        if types <= {"list"} and all(len(label) == 1 for label in y):  # a column of labels
             types = set()
         for row, label in enumerate(y) if types & CONTAINERS else ():
             if _name_type(label) in CONTAINERS:

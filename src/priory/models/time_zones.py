@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from priory.core.typing import Array
 
-OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})")
+ZONE_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})")
 WRITTEN_OFFSET = re.compile(r":\d{2}(?:[.,]\d+)? ?(Z|UTC|[+-]\d{2}:?\d{2})$")
 NAMES_OF_UTC = {"Z", "Zulu", "GMT", "Etc/UTC", "Etc/GMT", "Etc/Zulu", "Etc/UCT", "UCT", "Universal", "+00:00", "-00:00"}
 
@@ -32,14 +32,14 @@ def name_zone(zone: tzinfo | str | None) -> str:
     ('UTC', '+02:00', '')
     """
     name = "" if zone is None else str(zone)
-    offset = OFFSET.fullmatch(name)
+    offset = ZONE_OFFSET.fullmatch(name)
     name = f"{offset[1]}{offset[2]}:{offset[3]}" if offset else name
     return "UTC" if name in NAMES_OF_UTC else name
 
 
 def find_zone(name: str) -> tzinfo:
     """The time zone of a name; an error if this machine does not know it."""
-    offset = OFFSET.fullmatch(name)
+    offset = ZONE_OFFSET.fullmatch(name)
     if offset:
         length = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
         return timezone(-length if offset[1] == "-" else length)

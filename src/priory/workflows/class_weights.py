@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 from priory.errors import DataError
 from priory.evaluation.costs import find_class_index
+from priory.models.class_prior import ClassWeight
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import TableOrTextClassifier
 
 DeclaredPrior = Literal["uniform"] | Mapping[str, float]
-ClassWeight = Literal["balanced"] | Mapping[str, float]
 
 
 def declare_class_prior(
@@ -25,7 +25,7 @@ def declare_class_prior(
     classes = model.classes_.tolist()
     for given in (prior, class_weight):
         for label in given if isinstance(given, Mapping) else ():
-            find_class_index(label, classes)
+            find_class_index(str(label), classes)
     if class_weight is not None:
         model.set_params(class_weight=class_weight)
     elif isinstance(prior, Mapping):
