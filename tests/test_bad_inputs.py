@@ -136,6 +136,7 @@ def test_bad_labels(labels, error, message):
     assert vars(model) == vars(pr.NaiveBayes())
 
 
+@pytest.mark.filterwarnings("ignore:labels that may mean the same")
 @pytest.mark.parametrize(
     "labels", [["01", "1", "01", "1"], ["NA", "None", "NA", "None"], ["true", "True", "true", "True"]]
 )
