@@ -42,7 +42,7 @@ from priory.estimators.labels import sort_labels
 from priory.estimators.scikit_learn import check_is_fitted
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
-from priory.models.class_prior import ClassPrior, check_class_prior
+from priory.models.class_prior import ClassPrior, ClassWeight, check_class_weight, resolve_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
 from priory.models.model_statistics import ModelStatistics
@@ -130,6 +130,9 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     max_tokens : int, optional
         Keep at most this number of distinct tokens while learning; rare ones are dropped, with a known error bound.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
+    class_weight : "balanced" or a dict of class to weight, optional
+        How much the rows of a class count: the weights multiply the estimated class prior, and "balanced" makes all
+        classes equally probable. Classes that are not named have the weight 1.
         The class probabilities before a text is read.
     calibrate : "loo" or False
         Correct the probabilities by the model's own answers to texts left out, and answer with no odds beyond n + 1 : 1
@@ -230,6 +233,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         salt: int | None = None,
         max_tokens: int | None = None,
         class_prior: ClassPrior = "estimated",
+        class_weight: ClassWeight | None = None,
         calibrate: Literal["loo", False] = "loo",
         refine: bool | Literal["auto"] = "auto",
         pairs: bool | Literal["auto"] = False,
@@ -256,6 +260,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.salt = salt
         self.max_tokens = max_tokens
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.calibrate = calibrate
         self.refine = refine
         self.pairs = pairs
@@ -321,10 +326,11 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     def _check_parameters(self) -> None:
         if not is_valid_alpha(self.alpha) and self.alpha not in ("evidence", "loo"):
-            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
+            raise DataError(f"alpha is {self.alpha!r}; use a number from 0 to 1e+100, 'evidence' or 'loo'.")
         for name, value in (("refine", self.refine), ("pairs", self.pairs)):
             if value not in ("auto", True, False):
                 raise DataError(f"{name} is {value!r}; use 'auto', True or False.")
+        check_class_weight(self.class_weight, self.class_prior)
         self._build_text_model()
 
     # -- learning ------------------------------------------------------------------------------------------------
@@ -537,7 +543,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     def _model(self, statistics: ModelStatistics | None = None) -> DocumentModel:
         statistics = self.statistics_ if statistics is None else statistics
-        prior = check_class_prior(self.class_prior, statistics.classes)
+        prior = resolve_class_prior(self.class_prior, self.class_weight, statistics.classes)
         return DocumentModel(self._build_text_model(), statistics, prior)
 
     def _read_cells(self, table: TextTable) -> list[Cells]:
