@@ -284,7 +284,12 @@ def main() -> None:
     warnings.simplefilter("ignore")
     given = [int(argument) for argument in sys.argv[1:]]
     noise, signal, processes = [*given, *(500, 200, None)[len(given) :]]
-    head = ["# Honesty on noise and on signal", "", f"`python benchmarks/honesty.py {noise} {signal}`", ""]
+    head = [
+        "# Honesty on noise, on signal and along streams",
+        "",
+        f"`python benchmarks/honesty.py {noise} {signal}`",
+        "",
+    ]
     lines = [*head, *run_noise(noise, processes)]
     lines += run_signal(signal, processes)
     lines += run_streams(processes)

@@ -6,13 +6,14 @@ An engine says how a tree of tasks is run (`PartitionedRows`); everything else i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sklearn.utils.validation import check_is_fitted
 
 from priory.core.name_suggestions import suggest_name
@@ -28,6 +29,7 @@ from priory.learning.counting import Countable, Counter, add_parts, check_counta
 from priory.learning.judging import judge_parts, sample_part
 from priory.learning.learned import Learned
 from priory.models.column_profile import Profiles, add_profiles, profile_columns
+from priory.models.date_parts import find_source_column
 from priory.models.row_sample import RowSample
 from priory.models.table_reading import read_table
 
@@ -50,6 +52,11 @@ class PartitionedRows(ABC):
     @abstractmethod
     def strings(self) -> tuple[str, ...]:
         """The columns that are not of numbers, as far as their types say."""
+
+    @property
+    @abstractmethod
+    def dates(self) -> tuple[str, ...]:
+        """The columns of dates, as far as their types say."""
 
     @abstractmethod
     def select_columns(self, names: Sequence[str]) -> PartitionedRows:
@@ -95,18 +102,26 @@ class RowColumns:
                 raise DataError(f"the table has no column {name!r}{suggest_name(name, rows.names)}.")
         return cls(tuple(name for name in rows.names if name not in (target, weight)), target, weight)
 
-    def split(self, rows: Any, takes_arrow: bool) -> tuple[Any, Any, Array | None]:
+    def split(self, rows: Any, takes_arrow: bool, zones: Mapping[str, str]) -> tuple[Any, Any, Array | None]:
         """Features, target and weight of some rows."""
         weight = None if self.weight is None else np.asarray(rows[self.weight], dtype=float)
-        return select_features(rows, self.features, takes_arrow), _read_target(rows, self.target), weight
+        return select_features(rows, self.features, takes_arrow, zones), _read_target(rows, self.target), weight
 
 
-def select_features(rows: Any, names: Sequence[str], takes_arrow: bool) -> Any:
+def select_features(rows: Any, names: Sequence[str], takes_arrow: bool, zones: Mapping[str, str]) -> Any:
     """The columns that a model learns from or answers to, as it takes them: Arrow goes to Priory's own readers only."""
     if not isinstance(rows, pa.Table):
         return rows[list(names)]
     features = rows.select(list(names))
-    return features if takes_arrow else features.to_pandas()
+    return _take_local_times(features, zones) if takes_arrow else features.to_pandas()
+
+
+def _take_local_times(rows: pa.Table, zones: Mapping[str, str]) -> pa.Table:
+    """Moments of an Arrow table, which all have the time zone of a Spark session, for a model that knows no zones."""
+    for place, field in enumerate(rows.schema):
+        if zones.get(field.name) == "" and pa.types.is_timestamp(field.type) and field.type.tz:
+            rows = rows.set_column(place, field.name, pc.local_timestamp(rows.column(place)))
+    return rows
 
 
 def _read_target(rows: Any, name: str) -> Any:
@@ -142,7 +157,7 @@ def forget_partitions(model: ModelT, rows: PartitionedRows, target: str, sample_
 def learn_partition(context: tuple[Counter, RowColumns, bool], rows: Any) -> Any:
     """What some rows teach; None if there are none."""
     counter, columns, takes_arrow = context
-    return counter.count(*columns.split(rows, takes_arrow)) if len(rows) else None
+    return counter.count(*columns.split(rows, takes_arrow, counter.find_zones())) if len(rows) else None
 
 
 def _takes_arrow(model: object) -> bool:
@@ -151,16 +166,16 @@ def _takes_arrow(model: object) -> bool:
 
 def _profile_open_columns(counter: Counter, rows: PartitionedRows, columns: RowColumns) -> Profiles:
     """A first pass over the columns whose schema no single partition can decide."""
-    strings = [name for name in columns.features if name in rows.strings]
-    names = counter.find_open_columns(columns.features, strings)
+    strings, dates = ([name for name in columns.features if name in some] for some in (rows.strings, rows.dates))
+    names = counter.find_open_columns(columns.features, strings, dates)
     if not names:
         return {}
-    return rows.select_columns(names).reduce(names, profile_rows, sum_profiles) or {}
+    return rows.select_columns(names).reduce(None, profile_rows, sum_profiles) or {}
 
 
-def profile_rows(names: Sequence[str], rows: Any) -> Profiles | None:
-    """The profiles of some columns; None if there are no rows."""
-    return profile_columns(read_table(rows), names) if len(rows) else None
+def profile_rows(_: None, rows: Any) -> Profiles | None:
+    """The profiles of all columns; None if there are no rows."""
+    return profile_columns(read_table(rows)) if len(rows) else None
 
 
 def sum_profiles(profiles: Iterable[Profiles | None]) -> Profiles | None:
@@ -187,7 +202,7 @@ def sample_partition(context: tuple[Learned, RowColumns], rows: Any) -> RowSampl
     learned, columns = context
     if not len(rows):
         return None
-    features, labels, _ = columns.split(rows, takes_arrow=True)
+    features, labels, _ = columns.split(rows, True, learned.rows.find_zones())
     return sample_part(learned, features, partial(encode_labels, labels))
 
 
@@ -220,7 +235,11 @@ class Answers:
             return {name: np.zeros(0, dtype=self.find_type()) for name in self.names}
         with use_one_thread():
             answers = np.asarray(
-                getattr(self.model, self.method)(select_features(rows, self.features, _takes_arrow(self.model)))
+                getattr(self.model, self.method)(
+                    select_features(
+                        rows, self.features, _takes_arrow(self.model), getattr(self.model, "column_zones_", {})
+                    )
+                )
             )
         columns = answers[:, None] if answers.ndim == 1 else answers
         return dict(zip(self.names, columns.T, strict=True))
@@ -239,7 +258,8 @@ def _find_features(model: Any, rows: PartitionedRows) -> tuple[str, ...]:
         names = rows.names if len(rows.names) == 1 else [name for name in rows.names if name == "text"]
         if not names:
             raise DataError("which column is the text? Select it: frame[[name]], or call it 'text'.")
-    found = tuple(map(str, rows.names if names is None else names))
+    known = map(str, rows.names if names is None else names)
+    found = tuple(dict.fromkeys(find_source_column(name, rows.names) for name in known))
     absent = [name for name in found if name not in rows.names]
     if absent:
         raise DataError(f"the table has no column {absent[0]!r}{suggest_name(absent[0], rows.names)}.")

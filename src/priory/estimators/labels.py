@@ -14,6 +14,8 @@ from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.estimators.scikit_learn import flatten_labels
 
+CONTAINERS = {"set", "frozenset", "dict", "list", "tuple", "ndarray"}  # types of what holds several labels
+
 
 def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
     """Sorted labels, and the number of each row's label among them (rows,).
@@ -76,8 +78,16 @@ def check_labels(y: ArrayLike | None) -> Array:
         raise DataError(f"y[{int(np.argmax(np.ma.getmaskarray(y)))}] is masked: the row has no label; leave it out.")
     if hasattr(y, "to_pylist"):  # Arrow
         y = list_arrow_cells(y, "y[{}]".format)
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] > 1:
+        raise _make_multi_label_error(f"y has {shape[1]} columns")
     if isinstance(y, (list, tuple)):
         types = {_name_type(label) for label in y}
+        if types <= {"list"} and all(len(label) == 1 for label in y):  # a column of labels
+            types = set()
+        for row, label in enumerate(y) if types & CONTAINERS else ():
+            if _name_type(label) in CONTAINERS:
+                raise _make_multi_label_error(f"y[{row}] is a {type(label).__name__}")
         if len(types - {"missing"}) > 1 or types == {"str", "missing"} or any(map(_ends_with_nul, y)):
             # NumPy would turn 1 and "1" into the same label, NaN into "nan", and "a\0" into "a"
             y = _make_object_labels(y)
@@ -98,12 +108,21 @@ def check_labels(y: ArrayLike | None) -> Array:
     return labels
 
 
+def _make_multi_label_error(place: str) -> KindError:
+    return KindError(
+        f"{place}: several labels for a row (multi-label) are not one class; learn each label by itself, with "
+        "OneVsRestClassifier of sklearn.multiclass on the columns of MultiLabelBinarizer."
+    )
+
+
 def _check_object_labels(labels: Array) -> Array:
     first: dict[str, int] = {}
     for row, label in enumerate(labels):
         kind = _name_type(label)
         if kind == "missing":
             raise DataError(f"Input y contains NaN: row {row} has no label; label it or leave it out.")
+        if kind in CONTAINERS:
+            raise _make_multi_label_error(f"y[{row}] is a {kind}")
         first.setdefault(kind, row)
         if kind == "str" and not label.isascii() and _has_surrogate(label):
             raise DataError(f"y[{row}] holds a lone surrogate; it is not text: decode it first.")

@@ -12,7 +12,7 @@ from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.table_rows import TableRows
-from priory.models.class_prior import ClassPrior
+from priory.models.class_prior import ClassPrior, ClassWeight
 from priory.models.explanation import Ledgers, check_unit
 from priory.models.family_choice import argmax_evidence
 from priory.models.naive_bayes import Model
@@ -48,7 +48,8 @@ class NaiveBayes(CorrectedClassifier):
 
     Takes a pandas, polars or pyarrow table, an array, or a list of dicts, with numbers, labels, booleans, dates and
     texts side by side. Of dates the hour, the weekday, the month and the day are learned, as columns of their own such
-    as "when (weekday)". Columns are found by name, in any order. A missing cell contributes nothing.
+    as "when (weekday)", in the time zone of the first dates learned: rows to be answered are converted to it. Columns
+    are found by name, in any order. A missing cell contributes nothing.
 
     Parameters
     ----------
@@ -65,6 +66,9 @@ class NaiveBayes(CorrectedClassifier):
         column. "loo" lets ``fit`` choose the value (``alpha_``) with the smallest leave-one-out log loss on at most 100
         rows; it then stays fixed until the next ``fit``.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
+    class_weight : "balanced" or a dict of class to weight, optional
+        How much the rows of a class count: the weights multiply the estimated class prior, and "balanced" makes all
+        classes equally probable. Classes that are not named have the weight 1.
     missing : "ignore" or "error"
     new_columns : "learn", "ignore" or "error"
         What ``partial_fit`` and ``learn_one`` do with named columns that the model does not know yet. With "learn" and
@@ -150,6 +154,7 @@ class NaiveBayes(CorrectedClassifier):
         average: bool = False,
         alpha: float | Literal["loo"] | None = None,
         class_prior: ClassPrior = "estimated",
+        class_weight: ClassWeight | None = None,
         missing: str = "ignore",
         new_columns: str = "learn",
         calibrate: Literal["loo", False] = "loo",
@@ -163,6 +168,7 @@ class NaiveBayes(CorrectedClassifier):
         self.average = average
         self.alpha = alpha
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.missing = missing
         self.new_columns = new_columns
         self.calibrate = calibrate
@@ -270,6 +276,12 @@ class NaiveBayes(CorrectedClassifier):
         schema: Schema = self._find_attribute("_schema")
         kinds: dict[str, str] = dict.fromkeys(schema.names, "empty")
         return kinds | {name: block.kind for block in schema.blocks for name in block.names}
+
+    @property
+    def column_zones_(self) -> dict[str, str]:
+        """For each column of dates the time zone that they are learned in, "" if they have none."""
+        schema: Schema = self._find_attribute("_schema")
+        return schema.find_zones()
 
     @property
     def alpha_(self) -> float:

@@ -23,7 +23,7 @@ from priory.core.typing import Array, Label
 from priory.errors import DataError, StaleModelError
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.text_rows import TextRows
-from priory.models.class_prior import ClassPrior
+from priory.models.class_prior import ClassPrior, ClassWeight
 from priory.models.document_model import DocumentModel
 from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
 from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
@@ -84,6 +84,9 @@ class TextClassifier(CorrectedClassifier):
         Keep at most this number of distinct tokens while learning; rare ones are dropped, with a known error bound.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
         The class probabilities before a text is read.
+    class_weight : "balanced" or a dict of class to weight, optional
+        How much the rows of a class count: the weights multiply the estimated class prior, and "balanced" makes all
+        classes equally probable. Classes that are not named have the weight 1.
     calibrate : "loo" or False
         Correct the probabilities by the model's own answers to texts left out, and answer with no odds beyond n + 1 : 1
         after n texts; or leave them as naive Bayes has them.
@@ -184,6 +187,7 @@ class TextClassifier(CorrectedClassifier):
         salt: int | None = None,
         max_tokens: int | None = None,
         class_prior: ClassPrior = "estimated",
+        class_weight: ClassWeight | None = None,
         calibrate: Literal["loo", False] = "loo",
         refine: bool | Literal["auto"] = "auto",
         pairs: bool | Literal["auto"] = False,
@@ -210,6 +214,7 @@ class TextClassifier(CorrectedClassifier):
         self.salt = salt
         self.max_tokens = max_tokens
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.calibrate = calibrate
         self.refine = refine
         self.pairs = pairs

@@ -10,13 +10,13 @@ buffer, under the lock. Whoever reads the value brings it up to date first.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sized
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from priory.core.atomic_state import LockOwner
 from priory.core.logspace import normalise
 from priory.core.typing import Array, Label
 from priory.learning.learned import LabelEncoder, Learned, answer, check_rows, forget, learn_more
@@ -26,14 +26,19 @@ from priory.learning.row_kind import RowKind
 MAX_BUFFERED_ROWS = 64  # of a batch: more of them are counted as quickly into the statistics
 
 
-class CountingClassifier:
+class CountingClassifier(LockOwner):
     """What was learned (``state``), under the parameters that were declared last."""
 
     def __init__(self, state: Learned | None = None) -> None:
-        self.lock = threading.RLock()
+        super().__init__()
         self.declared: RowKind[Any] | None = None  # None: the parameters have to be declared again
         self.buffer: RowBuffer[Any] | None = None
         self._state = state
+
+    @property
+    def changes_in_place(self) -> bool:  # type: ignore[override]
+        """Whether single rows may be in the middle of being learned."""
+        return self.buffer is not None
 
     @property
     def state(self) -> Learned | None:

@@ -32,8 +32,11 @@ class Counter(Protocol):
     def count(self, X: object, y: Any, sample_weight: Any = None) -> Any:
         """What these rows teach, as a part; None if they weigh nothing."""
 
-    def find_open_columns(self, names: Sequence[str], strings: Sequence[str]) -> list[str]:
-        """The columns whose kinds only all rows can decide; ``strings`` are those that do not hold numbers."""
+    def find_open_columns(self, names: Sequence[str], strings: Sequence[str], dates: Sequence[str]) -> list[str]:
+        """The columns whose kinds only all rows can decide; ``strings`` do not hold numbers, and some are ``dates``."""
+
+    def find_zones(self) -> dict[str, str]:
+        """For each column of dates the time zone that they are counted in, "" if they have none."""
 
     def with_profiles(self, names: Sequence[str], profiles: Profiles) -> Self:
         """The same for columns of these names; ``profiles`` are those of the open ones, over all rows."""
@@ -72,9 +75,13 @@ class PartCounter:
         """Statistics that were counted elsewhere, of rows with the columns of ``X``."""
         return settle(Learned(self.rows.read(X, "fit")[0], statistics), statistics)
 
-    def find_open_columns(self, names: Sequence[str], strings: Sequence[str]) -> list[str]:
+    def find_open_columns(self, names: Sequence[str], strings: Sequence[str], dates: Sequence[str]) -> list[str]:
         """The columns whose kinds only all rows can decide."""
-        return self.rows.find_open_columns(names, strings)
+        return self.rows.find_open_columns(names, strings, dates)
+
+    def find_zones(self) -> dict[str, str]:
+        """For each column of dates the time zone that they are counted in."""
+        return self.rows.find_zones()
 
     def with_profiles(self, names: Sequence[str], profiles: Profiles) -> PartCounter:
         """The same for columns of these names."""

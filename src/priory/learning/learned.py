@@ -20,7 +20,7 @@ and ``+`` drop them, and ``stale`` names them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,12 +30,14 @@ from priory.calibration.calibrated_model import CalibratedModel
 from priory.calibration.corrections import Corrections
 from priory.core.logspace import log_normalise
 from priory.core.machine import find_memory_limit
-from priory.core.sample_weight import check_sample_weight
+from priory.core.name_suggestions import suggest_name
+from priory.core.sample_weight import check_sample_weight, round_weights
 from priory.core.sharding import score_shards
+from priory.core.similar_labels import describe_similar_labels
 from priory.core.statistics import find_members, find_unlearned_row
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
-from priory.learning.row_kind import Batch, RowKind
+from priory.learning.row_kind import Batch, RowKind, warn_user
 from priory.models.cells import take_rows
 from priory.models.model_statistics import ModelStatistics
 from priory.models.row_sample import RowSample, choose_memory
@@ -164,6 +166,8 @@ def fit(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: obje
         weight = None if weight is None else weight[kept]
     learned.rows.check_learned(learned.statistics)
     learned = replace(learned, rows=learned.rows.choose(learned.statistics, batch, group, weight))
+    if learned.rows.calibrates:
+        _check_classes(learned)
     if not learned.rows.is_calibrated or learned.statistics.sample is not None:
         return learned.use_corrections(learned.derive_corrections())
     # nothing is kept: corrections can be fitted only now
@@ -171,12 +175,26 @@ def fit(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: obje
     return learned.use_corrections(learned.fit_corrections(sample))
 
 
+def _check_classes(learned: Learned) -> None:
+    """Warn of labels that may mean the same, and raise an error if ``class_weight`` names a class without rows."""
+    classes, counts = learned.classes.tolist(), learned.statistics.n.tolist()
+    if isinstance(classes[0], str):
+        similar = describe_similar_labels(dict(zip(classes, counts, strict=True)))
+        if similar:
+            warn_user(similar)
+    weights = learned.rows.parameters.class_weight
+    for label in weights if isinstance(weights, Mapping) else ():
+        if label not in classes:
+            likely = suggest_name(str(label), map(str, classes))
+            raise DataError(f"class_weight names class {label!r}, of which there is no row{likely}.")
+
+
 def count(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: object = None) -> Learned | None:
     """Learn rows beside a model, as a part that adds; None if they weigh nothing, and declare no class."""
     weighs_nothing = sample_weight is not None and not np.any(np.asarray(sample_weight, dtype=float))
     rows, batch = rows.read(X, "learn" if rows.n_columns else "fit")
     classes, group = encode()
-    weight = None if weighs_nothing else check_sample_weight(sample_weight, len(group))  # type: ignore[arg-type]
+    weight = check_rows(batch, group, None if weighs_nothing else sample_weight)
     counted = count_batch(rows, batch, classes, group, weight)
     if weighs_nothing:
         counted = counted - counted
@@ -210,7 +228,8 @@ def check_rows(batch: Batch, group: Array, sample_weight: Any) -> Array | None:
         raise DataError(
             f"Found input variables with inconsistent numbers of samples: X has {batch.rows}, y {len(group)}."
         )
-    return check_sample_weight(sample_weight, len(group))
+    weight = check_sample_weight(sample_weight, len(group))
+    return None if weight is None else round_weights(weight)
 
 
 def learn_more(

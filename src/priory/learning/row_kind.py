@@ -81,9 +81,13 @@ class RowKind(ABC, Generic[BatchT]):
     def n_columns(self) -> int:
         """The number of columns; 0 as long as nothing was read."""
 
-    def find_open_columns(self, names: Sequence[str], strings: Sequence[str]) -> list[str]:
-        """The columns whose kinds only all rows can decide; ``strings`` are those that do not hold numbers."""
+    def find_open_columns(self, names: Sequence[str], strings: Sequence[str], dates: Sequence[str]) -> list[str]:
+        """The columns whose kinds only all rows can decide; ``strings`` do not hold numbers, and some are ``dates``."""
         return []
+
+    def find_zones(self) -> dict[str, str]:
+        """For each column of dates the time zone that they are learned in, "" if they have none."""
+        return {}
 
     def with_profiles(self, names: Sequence[str], profiles: Profiles) -> Self:
         """The same for columns of these names, of kinds that ``profiles`` tell of the open ones."""

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from priory.bag_of_words.text_model import is_valid_alpha
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.core.input_guard import name_cells
 from priory.core.logspace import log_normalise
 from priory.core.model_matching import check_same_columns
 from priory.core.registration import count_columns, list_record_types
+from priory.core.sample_weight import MAX_SAMPLE_WEIGHT
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.families.base import ESTIMATES
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.models.cells import Cells
-from priory.models.class_prior import check_class_prior
+from priory.models.class_prior import check_class_weight, resolve_class_prior
 from priory.models.column_profile import Profiles, make_example_table
-from priory.models.known_dates import add_known_parts, split_row
+from priory.models.date_parts import drop_empty_parts, join_date_names
+from priory.models.known_dates import drop_open_parts, read_known_table, split_row
 from priory.models.model_statistics import (
     ModelStatistics,
     make_empty_statistics,
@@ -89,13 +92,17 @@ class TableRows(RowKind[Table]):
     def n_columns(self) -> int:
         return len(self.schema.names)
 
-    def find_open_columns(self, names: Sequence[str], strings: Sequence[str]) -> list[str]:
+    def find_open_columns(self, names: Sequence[str], strings: Sequence[str], dates: Sequence[str]) -> list[str]:
         families = self.parameters.families
         if isinstance(families, TextbookFamilies):
             return list(names)
         declared = families if isinstance(families, Mapping) else dict.fromkeys(names, families)
         found = {name: declared.get(name, "auto") for name in strings}
-        return [name for name, family in found.items() if isinstance(family, str) and family == "auto"]
+        automatic = [name for name, family in found.items() if isinstance(family, str) and family == "auto"]
+        return list(dict.fromkeys([*dates, *automatic]))
+
+    def find_zones(self) -> dict[str, str]:
+        return self.schema.find_zones()
 
     def with_profiles(self, names: Sequence[str], profiles: Profiles) -> Self:
         example = make_example_table(names, profiles)
@@ -121,12 +128,13 @@ class TableRows(RowKind[Table]):
             raise DataError(f"missing is {p.missing!r}; use 'ignore' or 'error'.")
         if isinstance(p.alpha, str) and p.alpha != "loo":
             raise DataError(f"alpha is {p.alpha!r}; use a number from 0, 'loo' or None.")
-        if isinstance(p.alpha, (int, float)) and not (np.isfinite(p.alpha) and p.alpha >= 0):
-            raise DataError(f"alpha is {p.alpha!r}; it must be finite and not negative.")
+        if isinstance(p.alpha, (int, float)) and not is_valid_alpha(p.alpha):
+            raise DataError(f"alpha is {p.alpha!r}; it must be a number from 0 to {MAX_SAMPLE_WEIGHT:g}.")
         if p.structure not in ("auto", "naive"):
             raise DataError(f"structure is {p.structure!r}; use 'auto' or 'naive'.")
         if isinstance(p.class_prior, str) and p.class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {p.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
+        check_class_weight(p.class_weight, p.class_prior)
         check_calibration(p)
 
     def read(self, X: object, purpose: Purpose, learned: ModelStatistics | None = None) -> tuple[Self, Table]:
@@ -136,11 +144,10 @@ class TableRows(RowKind[Table]):
             self._check_cells(table)
             schema = Schema.of(table, self.parameters.families, self._effective_alpha())
             return type(self)(self.parameters, schema, table.has_names), table
-        # dates that are strings, or all missing, are read as the parts of them that were learned
-        table = add_known_parts(read_table(X), self.schema.names)
-        rows = self
+        table, rows = read_known_table(X, self.schema, is_counted=purpose != "answer"), self
         if purpose != "answer":
             rows, table = self._read_more(table, purpose == "learn")
+        table = drop_open_parts(table, rows.schema)
         rows._check_known(table, learned)
         if purpose != "answer":
             schema = rows.schema.add_columns(table, self.parameters.families, self._effective_alpha())
@@ -170,6 +177,8 @@ class TableRows(RowKind[Table]):
 
     def _read_more(self, table: Table, learns: bool) -> tuple[Self, Table]:
         """More rows: a column that they lack is missing in all of them, and a new one is learned as declared."""
+        if learns and (renamed := self._rename(lambda names: join_date_names(names, table.names))) is not self:
+            return renamed._read_more(table, learns)
         new_columns = self.parameters.new_columns
         new = self._list_new_columns(table)
         if not learns and new_columns != "ignore":
@@ -186,6 +195,14 @@ class TableRows(RowKind[Table]):
             first = len(names) if self.first_columns is None else self.first_columns
             rows = replace(self, schema=replace(self.schema, names=(*names, *new)), first_columns=first)
         return rows, table.add_missing_columns(rows.schema.names)
+
+    def _rename(self, rename: Callable[[Sequence[str]], tuple[str, ...]]) -> Self:
+        """The same, with columns of dates known by other parts, in the same places."""
+        names, first = self.schema.names, self.first_columns
+        if (renamed := rename(names)) == names:
+            return self
+        first = None if first is None else len(rename(names[:first]))
+        return replace(self, schema=replace(self.schema, names=renamed), first_columns=first)
 
     def _list_new_columns(self, table: Table) -> list[str]:
         if not (table.has_names and self.has_names):
@@ -223,7 +240,7 @@ class TableRows(RowKind[Table]):
         if not isinstance(x, Mapping):
             raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
         if self.n_columns:
-            row = split_row(name_cells(x), self.schema.names)
+            row = split_row(name_cells(x), self.schema, learns)
             takes_new = learns and self.parameters.new_columns != "ignore"
             return [row if takes_new else {name: row.get(name) for name in self.schema.names}]
         families = self.parameters.families
@@ -237,7 +254,7 @@ class TableRows(RowKind[Table]):
         return [{name: batch.get_cell(row, j) for name, j in places.items()} for row in range(batch.rows)]
 
     def read_cells(self, batch: Table) -> list[Cells]:
-        return self.schema.read_cells(batch)
+        return self.schema.read_cells(drop_open_parts(batch, self.schema))
 
     def describe_cell(self, batch: Table, row: int, error: NotLearnedError) -> str:
         if not error.path:
@@ -263,6 +280,8 @@ class TableRows(RowKind[Table]):
         return rearrange_blocks(statistics, columns.schema, self.schema)
 
     def join(self, other: Self) -> Self:
+        self = self._rename(lambda names: join_date_names(names, other.schema.names))
+        other = other._rename(lambda names: join_date_names(names, self.schema.names))
         check_same_columns(Parameters(**self.attributes), Parameters(**other.attributes))
         mine, theirs = self._effective_alpha(), other._effective_alpha()
         if mine != theirs:
@@ -273,14 +292,17 @@ class TableRows(RowKind[Table]):
 
     def settle(self, statistics: ModelStatistics) -> tuple[Self, ModelStatistics]:
         """Columns are empty again when their last cell is forgotten; those that rows brought leave."""
-        known = self.schema.keep_columns(Model(self.schema, statistics).find_filled_columns())
+        held = Model(self.schema, statistics).find_filled_columns()
+        known = self.schema.keep_columns(held)
         left = rearrange_blocks(statistics, self.schema, known)
         first = self.first_columns
         if first is not None:
             names, filled = known.names, {name for block in known.blocks for name in block.names}
             kept = (*names[:first], *(name for name in names[first:] if name in filled))
             known, first = replace(known, names=kept), None if len(kept) == first else first
-        return replace(self, schema=known, first_columns=first), left
+        declared = self.parameters.families if isinstance(self.parameters.families, Mapping) else ()
+        rows = replace(self, schema=known, first_columns=first)
+        return rows._rename(lambda names: drop_empty_parts(names, held, declared)), left
 
     def choose(self, statistics: ModelStatistics, batch: Table, group: Array, weight: Array | None) -> Self:
         """Choose alpha by leaving rows out: the statistics are the same under any prior, only the schema differs."""
@@ -313,7 +335,7 @@ class TableRows(RowKind[Table]):
 
     def model(self, statistics: ModelStatistics) -> Model:
         p = self.parameters
-        prior = check_class_prior(p.class_prior, statistics.classes)
+        prior = resolve_class_prior(p.class_prior, p.class_weight, statistics.classes)
         return Model(self.schema, statistics, p.estimate, prior, p.average)
 
     def open(self, statistics: ModelStatistics) -> OpenTable | None:

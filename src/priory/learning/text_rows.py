@@ -25,7 +25,7 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.models.cells import Cells, TextCells
-from priory.models.class_prior import check_class_prior
+from priory.models.class_prior import check_class_weight, resolve_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.model_statistics import ModelStatistics
 from priory.models.open_texts import OpenTexts
@@ -129,9 +129,10 @@ class TextRows(RowKind[TextBatch]):
     def check(self) -> None:
         p = self.parameters
         if not is_valid_alpha(p.alpha) and p.alpha not in ("evidence", "loo"):
-            raise DataError(f"alpha is {p.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
+            raise DataError(f"alpha is {p.alpha!r}; use a number from 0 to 1e+100, 'evidence' or 'loo'.")
         if p.pairs not in ("auto", True, False):
             raise DataError(f"pairs is {p.pairs!r}; use 'auto', True or False.")
+        check_class_weight(p.class_weight, p.class_prior)
         check_calibration(p)
         self.text_model  # noqa: B018  # it checks what it is made of
 
@@ -218,9 +219,9 @@ class TextRows(RowKind[TextBatch]):
     # -- answering -----------------------------------------------------------------------------------------------
 
     def model(self, statistics: ModelStatistics) -> DocumentModel:
-        return DocumentModel(
-            self.text_model, statistics, check_class_prior(self.parameters.class_prior, statistics.classes)
-        )
+        p = self.parameters
+        prior = resolve_class_prior(p.class_prior, p.class_weight, statistics.classes)
+        return DocumentModel(self.text_model, statistics, prior)
 
     def open(self, statistics: ModelStatistics) -> OpenTexts | None:
         model = self.model(statistics)

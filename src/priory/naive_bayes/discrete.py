@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import Tags
 
 from priory.core.logspace import log
+from priory.core.sample_weight import MAX_SAMPLE_WEIGHT
 from priory.core.sharding import score_shards
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -79,8 +80,9 @@ def compute_alpha(parameters: Parameters, n_columns: int) -> Alpha:
     if np.ndim(alpha) and np.shape(alpha) != (n_columns,):
         found = f"Got {np.size(alpha)} elements instead of {n_columns}."
         raise DataError(f"When alpha is an array, it should contains `n_features`. {found}")
-    if not (np.min(alpha) >= 0 and np.max(alpha) < np.inf):
-        raise DataError(f"All values in alpha must be greater than 0, or 0, and finite; alpha is {declared}.")
+    if not (np.min(alpha) >= 0 and np.max(alpha) <= MAX_SAMPLE_WEIGHT):
+        least = "All values in alpha must be greater than 0, or 0"
+        raise DataError(f"{least}, and at most {MAX_SAMPLE_WEIGHT:g}; alpha is {declared}.")
     return alpha if parameters.force_alpha else np.maximum(alpha, MIN_ALPHA)
 
 

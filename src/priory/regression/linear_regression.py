@@ -414,9 +414,13 @@ class RegressionCounter:
             return None
         return clone(self.model).partial_fit(X, y, sample_weight)
 
-    def find_open_columns(self, names: Sequence[str], strings: Sequence[str]) -> list[str]:
+    def find_open_columns(self, names: Sequence[str], strings: Sequence[str], dates: Sequence[str]) -> list[str]:
         """Return no columns: every part can be read by itself."""
         return []
+
+    def find_zones(self) -> dict[str, str]:
+        """Return nothing: dates are not learned."""
+        return {}
 
     def with_profiles(self, names: Sequence[str], profiles: object) -> RegressionCounter:
         """Return the same counter."""

@@ -55,7 +55,7 @@ def find_logistic_fault(model: BayesianLogisticRegression) -> str | None:
     fits = (
         model.classes_.ndim == 1
         and is_increasing(model.classes_)
-        and getattr(model, "class_prior_", model.classes_).shape == model.classes_.shape
+        and all(getattr(model, n, model.classes_).shape == (classes,) for n in ("class_prior_", "class_count_"))
         and model._spread.shape == (classes, classes - 1)
         and model._mean.shape == lines
         and (gaussian is None or gaussian.mean.shape == lines)
