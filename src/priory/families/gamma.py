@@ -243,7 +243,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         mean = compute_means(statistics.n, statistics.total)
         if self.shape is not None:
             return GammaParameters(np.broadcast_to(self.shape, np.shape(mean)), self.shape / mean)
-        excess = _log_mean_excess(statistics.blur_sums())
+        excess = _log_mean_excess(statistics.sums())
         k = _approximate_ml_shape(excess)
         for _ in range(20):
             k = k - (np.log(k) - psi(k) - excess) / (1 / k - psi_prime(k))
