@@ -1,7 +1,6 @@
 """The basic formulas of probability: complement, product rule, sum rule, independence, total probability, Bayes' rule.
 
-Each function checks its arguments: a probability lies in [0, 1], and so must the result, or the arguments contradict
-one another.
+Each function checks that its arguments are in [0, 1] and do not contradict one another.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Sequence
 
 from priory.errors import DataError
 
-PROBABILITY_TOLERANCE = 1e-9  # how far from one the sum of a distribution may be: people type in rounded numbers
+PROBABILITY_TOLERANCE = 1e-9  # allowed rounding error in typed probabilities
 
 
 def complement(p_a: float) -> float:
