@@ -1,8 +1,8 @@
-"""A fitted classifier as an ONNX graph of plain operators, for places where there is no Python.
+"""Export a fitted classifier as an ONNX graph of standard operators, for runtimes without Python.
 
-The graph takes ``X``, a table of doubles (rows, columns) with NaN for missing cells, and gives ``label`` and
-``probabilities``. It can be made of the classifiers of `priory.naive_bayes` that score by matrix products or Gaussian
-densities, and of `NaiveBayes` on numbers whose families have ``onnx_terms``.
+The graph takes ``X``, a table of doubles (rows, columns) with NaN for missing cells, and returns ``label`` and
+``probabilities``. Supported are the classifiers of `priory.naive_bayes` that score by matrix products or Gaussian
+densities, and `NaiveBayes` on numbers whose families have ``onnx_terms``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXPORTABLE_ATTRIBUTES = {"statistics_", "n_features_in_", "feature_names_in_", "
 
 
 class OnnxGraph:
-    """Nodes and constants; every method adds a node and returns the name of its output."""
+    """Collects nodes and constants; every method adds one and returns the name of its output."""
 
     def __init__(self, onnx: ModuleType) -> None:
         self.onnx = onnx
@@ -52,7 +52,7 @@ class OnnxGraph:
         return name
 
     def gather_columns(self, places: Array) -> str:
-        """Take some columns of the table."""
+        """Select columns of the input table."""
         return self("Gather", "X", np.asarray(places, dtype=np.int64), axis=1)
 
     def sum_columns(self, terms: str) -> str:
@@ -61,9 +61,9 @@ class OnnxGraph:
 
 
 def to_onnx(fitted: Any) -> Any:
-    """The model as an ``onnx.ModelProto``, whose probabilities are those of ``predict_proba`` up to rounding.
+    """Return the model as an ``onnx.ModelProto`` with the probabilities of ``predict_proba``, up to rounding.
 
-    Needs the extra ``onnx``. Models for which ONNX has no operators are refused, with what to do instead.
+    Needs the extra ``onnx``. A model that ONNX cannot express raises DataError, which names an alternative.
     """
     try:
         import onnx
@@ -90,6 +90,7 @@ def to_onnx(fitted: Any) -> Any:
     graph, classes = OnnxGraph(onnx), fitted.classes_
     log_prior = fitted._log_prior()[None]
     joint = graph("Add", export_scores(fitted, graph), log_prior)
+    # where every class is impossible, the prior is the answer, as in predict_proba
     ruled_out = graph("IsInf", graph("ReduceMax", joint, axes=[1], keepdims=1), detect_positive=0)
     graph("Softmax", graph("Where", ruled_out, log_prior, joint), axis=1, output="probabilities")
     best = graph("ArgMax", "probabilities", axis=1, keepdims=0)
@@ -139,8 +140,8 @@ def _export_table(fitted: NaiveBayes, graph: OnnxGraph) -> str:
 
 
 def _sum_terms(graph: OnnxGraph, x: str, family: AnyFamily, statistics: object, estimate: str) -> str | None:
-    """The terms of some columns (rows, columns) summed over them; None if the family cannot be exported."""
-    cells = graph("Unsqueeze", x, np.array([1]))  # (rows, 1, columns), which broadcasts with (classes, columns)
+    """Return the log-likelihood summed over columns, (rows, classes); None if the family cannot be exported."""
+    cells = graph("Unsqueeze", x, np.array([1]))  # (rows, 1, columns), to broadcast with (classes, columns)
     terms = family.onnx_terms(graph, cells, statistics, estimate)
     return None if terms is None else graph.sum_columns(graph("Where", graph("IsNaN", cells), 0.0, terms))
 
@@ -161,6 +162,7 @@ def _export_bernoulli_nb(fitted: BernoulliNB, graph: OnnxGraph) -> str:
         raise DataError("a column that rules a class out cannot be exported to ONNX; use an alpha above 0.")
     present = "X" if fitted.binarize is None else graph("Greater", "X", float(fitted.binarize))
     present = graph("Cast", present, to=graph.onnx.TensorProto.DOUBLE)
+    # Σ x log p + (1 - x) log(1 - p) = x (log p - log(1 - p)) + Σ log(1 - p)
     return graph("Add", graph("MatMul", present, (yes - no).T), no.sum(axis=1)[None])
 
 
@@ -168,7 +170,7 @@ def _export_multinomial_nb(fitted: MultinomialNB | ComplementNB, graph: OnnxGrap
     weights = fitted.feature_log_prob_
     if not np.isfinite(weights).all():
         raise DataError("a column that rules a class out cannot be exported to ONNX; use an alpha above 0.")
-    # the prior is added to the scores of all models, but ComplementNB does not use it: subtract it here
+    # the prior is added to the scores of every model; subtract it for ComplementNB, which does not use it
     return graph("Add", graph("MatMul", "X", weights.T), (fitted._class_term() - fitted._log_prior())[None])
 
 
