@@ -37,7 +37,7 @@ class Continuum(HypothesisSpace[float]):
     prior : Bernoulli
         The prior as declared.
     seen : BernoulliStatistics
-        The counts of what was observed.
+        The counts of the observed outcomes.
     posterior : Bernoulli
         The Beta distribution of θ given the observations.
     evidence, log_evidence : float
@@ -96,14 +96,14 @@ class Continuum(HypothesisSpace[float]):
         return float(self.prior.ml(self.seen))
 
     def map(self) -> float:
-        """Return the most probable θ given the observations; it may be 0 or 1. An error if there is no single one."""
+        """Return the most probable θ given the observations; raise DataError if there is no unique one."""
         if self.map_fault:
             raise DataError(f"there is no single MAP: {self.map_fault}; observe something, or use predict_proba().")
         return float(self.posterior.mode())
 
     @property
     def map_fault(self) -> str:
-        """Why no single θ is the most probable one; empty if one is."""
+        """Why there is no unique MAP value, or "" if there is one."""
         belief = self.posterior
         if not np.isnan(belief.mode()):
             return ""
@@ -116,7 +116,7 @@ class Continuum(HypothesisSpace[float]):
         return float(low), float(high)
 
     def table(self) -> DisplayTable:
-        """Return what is believed of θ: the ML and MAP values, the mean, and the central 95 %.
+        """Return a table of the ML and MAP estimates, the posterior mean, and the central 95 % interval.
 
         >>> print(Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3).table())
         θ = P(cherry) after 10 observations: Beta(8, 4)
@@ -153,7 +153,7 @@ class Continuum(HypothesisSpace[float]):
     def bits(self) -> Bits:
         """The extra bits for not knowing θ, and the bits of the data given the MAP value of θ; -log2 P(D) in all."""
         successes, failures = self.seen.successes, self.seen.n - self.seen.successes
-        theta = self.posterior.mode()  # NaN before anything was observed under some priors; nothing has 0 bits
+        theta = self.posterior.mode()  # NaN without observations under some priors; the data then have 0 bits
         data = float(to_bits(x_log_y(successes, log(theta)) + x_log_y(failures, log(1 - theta))))
         return Bits(self.evidence_bits - data, data)
 
