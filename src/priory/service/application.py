@@ -1,4 +1,4 @@
-"""The service: its models, its writer and its threads, and the application that answers requests with them."""
+"""The service (models, writer, threads) and the ASGI application that answers its requests."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from priory.service.tokens import LOCAL_USER, Identity, Scope, TokenList
 from priory.service.writer import Writer
 from priory.storage import save
 
-MAX_SLOW_CALLS = 32  # explanations, evaluations, audits and uploads that run or wait
+MAX_SLOW_CALLS = 32  # explanations, evaluations, audits and uploads, running or queued
 
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """How the service runs, apart from where it listens."""
+    """Settings of the service, except the address it listens on."""
 
     folder: Path
     tokens: TokenList = field(default_factory=TokenList)
     limits: Limits = field(default_factory=Limits)
     allowed_hosts: tuple[str, ...] = ()
-    public_url: str | None = None  # where people reach the service, if that is a proxy in front of it
+    public_url: str | None = None  # the URL of a reverse proxy in front of the service
 
     @property
     def is_encrypted(self) -> bool:
@@ -72,7 +72,7 @@ class Service:
 
     @cached_property
     def openapi(self) -> bytes:
-        """The description of the API, made when somebody asks for it."""
+        """The OpenAPI description as JSON, built on first use."""
         return msgspec.json.encode(describe_api(ROUTES))
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class Service:
         self.store.close()
 
     def check_ready(self) -> None:
-        """Raise an error (503) if no model could answer, or if nothing can be written."""
+        """Raise ServiceError (503) if no model is fitted or the disk cannot be written."""
         if not any(model.is_fitted for model in self.store.models.values()):
             raise ServiceError(503, "no model has learned any rows yet")
         try:
@@ -91,12 +91,12 @@ class Service:
             raise ServiceError(503, "the disk is full or cannot be written; predictions go on") from None
 
     def authorise(self, request: Request, scope: Scope) -> Identity:
-        """Who sends a request; an error if they are unknown (401) or may not do this (403)."""
+        """Return the sender of a request; raise 401 for an unknown token, 403 for an insufficient scope."""
         identity = self.settings.tokens.identify(request.headers.get("authorization"))
         return self.admit(request, identity, scope)
 
     def admit(self, request: Request, identity: Identity, scope: Scope) -> Identity:
-        """Note who sends a request; an error (403) if they may not do this."""
+        """Record the sender of a request; raise 403 if their scope is insufficient."""
         if not identity.may(scope):
             raise ServiceError(403, f"this needs a token with the scope {scope}")
         request.scope[IDENTITY_KEY] = identity
@@ -104,7 +104,7 @@ class Service:
 
     @asynccontextmanager
     async def take_place(self, request: Request) -> AsyncIterator[None]:
-        """A place among the requests that are answered, taken when all of it has arrived; 503 if none is free."""
+        """Count a request as active once its whole body has arrived; raise 503 if too many are active."""
         await request.body()
         if self._n_requests >= self.settings.limits.n_requests:
             raise ServiceError(503, "too many requests are under way; try again later")
@@ -115,11 +115,11 @@ class Service:
             self._n_requests -= 1
 
     async def change(self, request: ChangeRequest) -> ChangeAnswer:
-        """Carry out a change; whoever hangs up does not stop it."""
+        """Carry out a change; a client that disconnects does not cancel it."""
         return await asyncio.shield(asyncio.wrap_future(self.writer.submit(request)))
 
     async def run_slowly(self, function: Callable[..., ReturnT], *arguments: object) -> ReturnT:
-        """Run a function that takes long in a thread; only so many may wait."""
+        """Run a slow function in a thread; raise 503 if too many are running or queued."""
         if self._n_slow_calls >= MAX_SLOW_CALLS:
             raise ServiceError(503, "too many slow requests are under way; try again later")
         self._n_slow_calls += 1
@@ -129,7 +129,7 @@ class Service:
             self._n_slow_calls -= 1
 
     def pack_model(self, model: ServedModel) -> bytes:
-        """A model as the bytes of a model file."""
+        """Return a model as the bytes of a model file."""
         with tempfile.TemporaryDirectory(dir=self.store.scratch_folder) as folder:
             path = Path(folder, "model.priory")
             save(model.estimator, path)
@@ -137,7 +137,7 @@ class Service:
 
 
 def make_application(service: Service, more_routes: Iterable[BaseRoute] = ()) -> ASGIApp:
-    """The API, and whatever pages are added to it, behind the guard."""
+    """Return the API and additional routes (such as the web pages), behind the request guard."""
     paths = dict.fromkeys(route.path for route in ROUTES)
     routes = [_make_route(service, path, [route for route in ROUTES if route.path == path]) for path in paths]
     router = Router([*routes, *more_routes], redirect_slashes=False)

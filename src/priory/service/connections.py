@@ -1,7 +1,8 @@
-"""Connections that may not dawdle: uvicorn does not limit how slowly a request arrives.
+"""Time out slow requests, which uvicorn does not, and limit the number of connections.
 
-A connection waits until a whole request has arrived, and between requests. When there are too many connections, one
-that waits makes room, the oldest first and those with a token last: whoever sends a whole request is always answered.
+A connection is idle between requests and until a whole request has arrived. When there are too many connections, an
+idle one is closed, the oldest first and those with a token last. A client that has sent a whole request is always
+answered.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from priory.service.tokens import LOCAL_USER
 
 
 class JoiningTransport(asyncio.Transport):
-    """A transport that sends what is written in one turn of the event loop at once.
+    """A transport that joins all writes of one turn of the event loop into one.
 
-    uvicorn writes the head of an answer and its body by themselves; each takes a system call and a packet. While a body
-    is still arriving it closes one direction only, as the peer would otherwise get a reset instead of the answer.
+    uvicorn writes the head and the body of an answer separately, each with a system call and a packet. If a body is
+    still arriving, ``close`` shuts down only the sending direction: otherwise the peer would get a reset instead of the
+    answer.
     """
 
     def __init__(
@@ -34,7 +36,7 @@ class JoiningTransport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.is_lingering or self._transport.is_closing()
 
-    def write(self, data: bytes) -> None:  # type: ignore[override]  # uvicorn writes nothing but bytes
+    def write(self, data: bytes) -> None:  # type: ignore[override]  # uvicorn writes bytes only
         if not data:
             return
         if not self._parts:
@@ -57,7 +59,7 @@ class JoiningTransport(asyncio.Transport):
 
 
 def make_protocol(limits: Limits) -> type[H11Protocol]:
-    """uvicorn's protocol with a deadline for each request to arrive, from its first byte (or the connection) on."""
+    """Return uvicorn's protocol with a deadline for each request to arrive, from its first byte or the connection."""
 
     class DeadlineProtocol(H11Protocol):
         transport: JoiningTransport
@@ -76,15 +78,16 @@ def make_protocol(limits: Limits) -> type[H11Protocol]:
 
         @property
         def waits(self) -> bool:
-            """Whether no request is being answered: none has arrived as a whole, or the answer was sent."""
+            """Whether no request is being answered: none has arrived completely, or the answer was sent."""
             return self._deadline is not None or self.cycle is None or self.cycle.response_complete
 
         def find_rank(self) -> tuple[bool, float]:
-            """The place among connections that wait; the first makes room."""
+            """Return the sort key among idle connections; the smallest is closed first."""
             has_token = self.scope is not None and self.scope.get(IDENTITY_KEY, LOCAL_USER) is not LOCAL_USER
             return has_token, self._waits_since
 
         def data_received(self, data: bytes) -> None:
+            # the answer was sent, and the rest of the body is read and discarded
             if self.transport.is_lingering:
                 self._n_discarded_bytes += len(data)
                 if self._n_discarded_bytes > limits.discarded_bytes:
@@ -93,6 +96,7 @@ def make_protocol(limits: Limits) -> type[H11Protocol]:
             if self._deadline is None:
                 self._start_deadline()
             super().data_received(data)
+            # the request is complete, or the connection cannot be used any more
             if self.conn.their_state is not h11.SEND_BODY and self.conn.their_state is not h11.IDLE:
                 self._stop_deadline()
 

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description of the API, made from the table of routes."""
+"""OpenAPI 3.1 description of the API, generated from the table of routes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Description = dict[str, Any]
 TEXTS_OR_ROWS: Description = {"oneOf": [{"required": ["texts"]}, {"required": ["rows"]}]}
 LABELLED_IF_GIVEN: Description = {"required": ["labels"], **TEXTS_OR_ROWS}
 NO_ROWS: Description = {"properties": dict.fromkeys(("texts", "rows", "labels"), False)}
-RULES: dict[str, Description] = {  # what the types of the fields do not say
+RULES: dict[str, Description] = {  # constraints that field types cannot express
     "RowsMessage": TEXTS_OR_ROWS,
     "PredictMessage": TEXTS_OR_ROWS,
     "LabelledMessage": TEXTS_OR_ROWS,
@@ -30,7 +30,7 @@ RULES: dict[str, Description] = {  # what the types of the fields do not say
 
 
 def describe_api(routes: Sequence[ApiRoute]) -> Description:
-    """The description as a tree for JSON."""
+    """Return the description as nested dictionaries for JSON."""
     types = [
         t for r in routes for t in (r.message, r.answer, *(r.other_messages or {}).values()) if t not in (None, bytes)
     ]
