@@ -58,9 +58,9 @@ class AuditData:
     """The input of the finders. ``class_codes`` is the class of each row, -1 if unknown."""
 
     n_train: int
-    n_test: int
+    n_test: int  # 0 if there is no test table
     columns: tuple[AuditColumn, ...]
-    texts: Mapping[str, list[str]]
+    texts: Mapping[str, list[str]]  # columns of prose
     classes: tuple[str, ...] = ()
     class_codes: Array | None = None
     target: AuditColumn | None = None
@@ -106,6 +106,7 @@ class AuditData:
         truth = self.class_codes[self.n_train :]
         known = truth >= 0  # test rows with a label
         part = slice(self.n_train, self.n_train + self.n_test)
+        # with and without these rows, (known test rows,) each
         right = [(votes.predict_classes(part) == truth)[known] for votes in (self.votes, self.votes.remove_rows(rows))]
         return Effect(float(right[0].mean()), float(right[1].mean()), int(known.sum())) if known.any() else None
 

@@ -17,7 +17,7 @@ import numpy as np
 from priory.core.typing import Array
 
 MAX_COLUMN_BINS = 32  # of a numeric column
-N_VOTE_FOLDS = 10
+N_VOTE_FOLDS = 10  # of mark_correct_out_of_fold
 MAX_ROWS_FOR_BIN_EDGES = 1 << 16  # rows from which edges are computed
 
 
@@ -31,7 +31,7 @@ def bin_cells(cells: Array, n_train: int) -> tuple[Array, int]:
     rows = cells[:n_train]
     sample = rows[:: max(1, len(rows) // MAX_ROWS_FOR_BIN_EDGES)]
     sample = sample[np.isfinite(sample)]
-    max_bins = int(np.clip(np.sqrt(n_train), 2, MAX_COLUMN_BINS - 1))
+    max_bins = int(np.clip(np.sqrt(n_train), 2, MAX_COLUMN_BINS - 1))  # bin 0 is for missing cells
     values = np.unique(sample)
     # quantiles as edges, or midpoints if there are few distinct values
     if len(values) > max_bins:
@@ -88,7 +88,7 @@ class ColumnVote:
 
     def predict_classes(self, counts: Array) -> Array:
         """Return the class that the column alone predicts for each bin, (bins,), from these counts."""
-        prior = counts.sum(axis=1, keepdims=True)
+        prior = counts.sum(axis=1, keepdims=True)  # (classes, 1)
         share = np.maximum(prior, 1) / max(prior.sum(), 1)
         return (np.log1p(counts / share) + np.log(share)).argmax(axis=0)
 

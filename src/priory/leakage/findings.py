@@ -205,7 +205,7 @@ def confirm_suspicions(suspicions: Iterable[Suspicion]) -> Findings:
         if p is None or p <= FALSE_ALARM_LEVEL:
             finding = suspicion.build_finding()
             found.append(finding if p is None else replace(finding, p=p))
-    found.sort(key=lambda finding: -finding.severity)
+    found.sort(key=lambda finding: -finding.severity)  # stable: otherwise in the order of the finders
     return Findings(tuple(found), sum(s.p is not None for s in all_suspicions))
 
 

@@ -86,6 +86,7 @@ def _read_table(source: TableLike) -> Table:
     check_frame(source)
     frame = nw.from_native(source, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
+        # dates become datetimes, and datetimes milliseconds
         days = [nw.col(name).cast(nw.Datetime("us")) for name, kind in frame.schema.items() if kind == nw.Date]
         frame = frame.with_columns(*days)
         moments = [nw.col(name).dt.timestamp("ms") for name, kind in frame.schema.items() if kind == nw.Datetime]
@@ -210,6 +211,7 @@ def _encode_classes(label: AuditColumn, n_train: int) -> tuple[tuple[str, ...], 
         row = int(np.argmax(codes[:n_train] < 0))
         raise DataError(f"row {row}: the target {label.name!r} is missing; leave such rows out.")
     if label.numbers is not None and len(values) > MAX_NUMERIC_CLASSES:
+        # repeated quantiles (many equal values) are merged
         edges = np.unique(np.quantile(label.numbers[:n_train], np.arange(1, N_TARGET_BINS) / N_TARGET_BINS))
         parts = np.searchsorted(edges, label.numbers, side="left")
         bounds = ["-∞", *(f"{edge:g}" for edge in edges), "∞"]

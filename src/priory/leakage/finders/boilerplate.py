@@ -130,6 +130,7 @@ def _find_repeated_lines(data: AuditData, name: str, documents: list[str], label
     all_lines = list(index)
     order = [int(k) for k in np.argsort(-counts.max(axis=1), kind="stable") if gives_away[k]]
     leaking = {all_lines[k] for k in order}
+    # (documents,)
     hit = np.array([bool(lines & leaking) for lines in lines_of])
 
     def finding() -> Finding:

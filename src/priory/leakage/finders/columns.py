@@ -50,7 +50,7 @@ def skill_p_value(errors: float, n_rows: int, base_rate: float, skill: float) ->
 def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_correct: Array) -> Iterator[Suspicion]:
     """Find a column that is nearly always right alone, is better than all others together, or halves their errors."""
     name, n, base = data.columns[j].name, data.n_train, data.base_rate
-    alone = votes.mark_correct_by_column(j)
+    alone = votes.mark_correct_by_column(j)  # (rows,)
     errors = int(n - alone.sum())
     strong = skill_p_value(errors, n, base, STRONG_SKILL)
     rest = votes.mark_correct_rows([j]) if strong <= FALSE_ALARM_LEVEL else all_correct
@@ -160,6 +160,7 @@ def _find_sufficient_subset(data: AuditData, votes: BinnedNaiveBayes, all_correc
         return
     alone = [votes.mark_correct_by_column(j).mean() for j in range(d)]
     order = np.argsort(-np.array(alone), kind="stable")
+    # (rows, classes): the columns are added one by one
     joint = np.tile(np.log(np.maximum(votes.prior, 1e-300)), (n, 1))
     scores: list[float] = []
     for j in order[: int(MAX_SUBSET_SHARE * d)]:

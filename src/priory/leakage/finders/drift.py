@@ -34,7 +34,7 @@ def _find_column_drift(data: AuditData, column_indices: list[int]) -> Iterator[S
     # the "class" of a row is its table: 0 train, 1 test
     votes = BinnedNaiveBayes.of(bins, side, 2)
     tests = [measure_association(vote.counts) for vote in votes.votes]
-    p = np.array([p for _, p in tests])
+    p = np.array([p for _, p in tests])  # (columns,)
 
     def finding() -> Finding:
         order = [

@@ -41,7 +41,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 def _find_copies_across(data: AuditData, exact: Array, loose: Array, p: float | None) -> Iterator[Suspicion]:
     train = data.n_train
-    same = np.isin(exact[train:], exact[:train])
+    same = np.isin(exact[train:], exact[:train])  # (test rows,)
     alike = np.isin(loose[train:], loose[:train])
     if not alike.any():
         return
@@ -131,6 +131,7 @@ def _find_oversampling(
     data: AuditData, labels: Array, copied_rows: Array, first_rows: Array, p: float | None
 ) -> Iterator[Suspicion]:
     """Find oversampling before the split: copies in all classes except the largest."""
+    # class frequencies without copies
     usual = class_frequencies(labels[first_rows], len(data.classes))
     c = int(np.argmax(usual))
     spared = int((labels[copied_rows] == c).sum())

@@ -31,6 +31,7 @@ def explain_identifier(column: AuditColumn, n_train: int) -> str | None:
         return None
     if column.numbers is None:
         return "nearly every row has a label of its own"
+    # row numbers have equal steps, sorted ids steps of one sign
     steps = np.diff(column.numbers[:n_train][present[:n_train]])
     if len(steps) and ((steps > 0).all() or (steps < 0).all()):
         return "it numbers the rows" if np.unique(steps).size == 1 else "it is sorted like the rows"

@@ -35,6 +35,7 @@ def _take_distinct_texts(texts: list[str]) -> tuple[list[str], Array]:
 
 def _find_near_copies_across(data: AuditData, name: str, cluster: Array, inverse: Array) -> Iterator[Suspicion]:
     train = data.n_train
+    # in the same cluster as a training text, but not an exact copy
     near = np.isin(cluster[train:], cluster[:train]) & ~np.isin(inverse[train:], inverse[:train])
     if not near.any():
         return

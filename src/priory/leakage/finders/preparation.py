@@ -81,6 +81,7 @@ def _find_leaked_attributes(
     step: BaseEstimator, train: object, test: object, labels: Array | None, n_train: int
 ) -> dict[str, str]:
     """Return the fitted attributes of the step that depend on the test table, each with a reason."""
+    # refit to the training rows alone, and to both tables
     from_train = collect_fitted_attributes(clone(step).fit(train, None if labels is None else labels[:n_train]))
     all_labels = labels if labels is not None and len(labels) > n_train else None
     can_fit_both = all_labels is not None or not get_tags(step).target_tags.required

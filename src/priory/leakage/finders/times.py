@@ -41,7 +41,7 @@ def _find_later_rows(data: AuditData, time: AuditColumn, time_values: Array) -> 
     if np.isnan(test).all() or np.isnan(train).all():
         return
     begin = np.nanmin(test)
-    late = train > begin
+    late = train > begin  # (training rows,); NaN is not late
     if not late.any():
         return
     rows = np.flatnonzero(late)
