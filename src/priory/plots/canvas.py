@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FONT_SHORTHAND = re.compile(r"(.*?)([\d.]+px) (.*)")
+FONT_SHORTHAND = re.compile(r"(.*?)([\d.]+px) (.*)")  # weight, size, family
 INK_COLOUR, BLUE, RED = "#333333", "#2f6db5", "#c0392b"
 # Okabe and Ito's colour-blind safe palette, without its yellow
 CLASS_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -57,7 +57,7 @@ def render_inline_svg(draw: Callable[[], Figure], title: str) -> str:
         file = io.StringIO()
         draw().savefig(file, format="svg", transparent=True, metadata=dict.fromkeys(_METADATA))
     picture = file.getvalue()
-    picture = picture[picture.index("<svg") :].replace(INK_COLOUR, "currentColor")
+    picture = picture[picture.index("<svg") :].replace(INK_COLOUR, "currentColor")  # without the XML prologue
     picture = replace_styles(name_figure_ids(picture, re.sub(r"\W+", "-", title)))
     return picture.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
 
@@ -90,7 +90,7 @@ def name_figure_ids(svg: str, name: str) -> str:
 
 
 _rendering = threading.Lock()  # matplotlib's rcParams are global
-_METADATA = ("Creator", "Date", "Format", "Type")
+_METADATA = ("Creator", "Date", "Format", "Type")  # left out: they would differ between runs
 _SVG_STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "priory"} | dict.fromkeys(
     ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK_COLOUR
 )

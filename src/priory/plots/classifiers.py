@@ -124,7 +124,7 @@ def decision_regions(model: DensityModel, X: ArrayLike, y: ArrayLike, names: Seq
     figure, axes = create_axes(*(_name_axes(model, ["x1", "x2"]) if names is None else names))
     figure.set_size_inches(6, 4.6)
     classes = model.classes_.tolist()
-    levels = np.arange(len(classes) + 1) - 0.5
+    levels = np.arange(len(classes) + 1) - 0.5  # one colour band for each class index
     colours = [CLASS_COLOURS[c % len(CLASS_COLOURS)] for c in range(len(classes))]
     axes.contourf(across, up, joint.argmax(axis=-1), levels, colors=colours, alpha=0.15)
     for c, label in enumerate(classes):
@@ -225,6 +225,7 @@ def read_nomogram(model: TableModel, label: Label) -> dict[str, dict[object, flo
                     "use NaiveBayes(calibrate=False) or NaiveBayes.textbook()."
                 )
             weights = ledger.weights(label, next(c for c in classes if c != label))
+            # entry 0 is the prior
             at = [line.name for line in ledger.entries()].index(name, 1)
             points[name][value] = weights[at]
             points.setdefault("prior", {})[""] = weights[0]
@@ -278,6 +279,7 @@ def _draw_scale(axes: Axes, height: float, points: dict[object, float], ends: tu
             marks.append((end, f"{', '.join(values[:MAX_NOMOGRAM_VALUES])}: {word}", side))
     marks.sort()
     axes.plot([marks[0][0], marks[-1][0]], [height, height], color=INK_COLOUR, linewidth=1, zorder=1)
+    # names alternate above and below the line, to avoid overlaps
     for k, (x, text, side) in enumerate(marks):
         axes.annotate(
             text, (x, height), xytext=(0, 5 if k % 2 == 0 else -5), textcoords=OFFSET, fontsize=8, ha=side,

@@ -28,11 +28,12 @@ def parameter_growth(max_columns: int = 20, values: int = 2, classes: int = 2) -
     if max_columns < 1 or min(values, classes) < 2:
         raise DataError(f"{max_columns} columns, {values} values, {classes} classes: use at least 1, 2 and 2.")
     columns = np.arange(1, max_columns + 1)
+    # n columns of v values: n (v - 1) parameters per class if naive, v^n - 1 combinations otherwise
     counts = [count_parameters(classes, n * (values - 1), n * float(np.log2(values))) for n in columns.tolist()]
     figure, axes = create_axes("columns", "parameters", f"{classes} classes, columns of {values} values")
     axes.plot(
         columns,
-        [count.full or np.nan for count in counts],
+        [count.full or np.nan for count in counts],  # too many to count: not drawn
         color=RED,
         marker="s",
         markersize=4,

@@ -49,7 +49,7 @@ def confusion_matrix(scores: Scores) -> Figure:
     axes.set_aspect("equal")
     axes.invert_yaxis()
     names = [_format_label(scores.classes[c]) for c in chosen]
-    tall = max(map(len, names)) * k > 40
+    tall = max(map(len, names)) * k > 40  # long names are turned, so that they do not overlap
     axes.set_xticks(range(k), names, rotation=45 if tall else 0, ha="right" if tall else "center")
     axes.set_yticks(range(k), names)
     axes.tick_params(length=0)
@@ -111,6 +111,7 @@ def score_histogram(scores: Scores, bins: int = 20) -> Figure:
     """Plot the number of rows at each certainty, with wrong answers in red."""
     figure, axes = create_axes("certainty of the answer", "rows")
     right = scores.answer == scores.truth
+    # bins below the smallest certainty are left out
     edges = np.arange(min(int(scores.certainty.min() * bins), bins - 1), bins + 1) / bins
     parts, weights = zip(*((scores.certainty[part], scores.weight[part]) for part in (~right, right)), strict=True)
     axes.hist(
@@ -126,6 +127,7 @@ def evidence_bars(evidence: Ledger | Sequence[tuple[Any, ...]]) -> Figure:
     Weights are in decibans: 10 * log10 of an odds ratio.
     """
     if isinstance(evidence, Ledger):
+        # a model of one class has no second: compare the class with itself
         first, second, *_ = (*evidence.ranked(), evidence.ranked()[0])
         names = [_format_line(line) for line in evidence.entries()]
         bars = [(name, weight * DECIBANS_PER_NAT) for name, weight in zip(names, evidence.weights(), strict=True)]
@@ -198,6 +200,7 @@ def roc_curves(scores: Scores) -> Figure:
     figure.set_size_inches(5, 5)
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)
     worst = sorted(scores.worst(6), key=lambda one: -one.roc_area.value)
+    # with two classes one curve is enough: the other is its mirror image, with the same area
     for one in worst[: 1 if len(scores.classes) == 2 else None]:
         curve = scores.roc(one.label)
         axes.plot(curve.x, curve.y, label=f"{one.roc_area.value:.3f} {_format_label(one.label)}")

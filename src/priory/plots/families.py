@@ -36,6 +36,7 @@ def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x
     values = values[~np.isnan(values)]
     if len(values) < 2:
         raise DataError(f"{len(values)} value(s): give two or more to fit a family to.")
+    # one class (all zeros) and one column
     block = (family() if isinstance(family, type) else family).observe(values[:, None], np.zeros(len(values), int), 1)
     belief = family.empirical_prior(block) if isinstance(family, type) else family
     whole = kind.is_discrete

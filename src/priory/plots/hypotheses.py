@@ -55,7 +55,7 @@ def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max
     states = [list(state.posterior.values()) for state in _replay_observations(space, observations)]
     shown = states[:max_panels]
     columns = min(len(shown), 3)
-    rows = -(-len(shown) // columns)
+    rows = -(-len(shown) // columns)  # rounded up
     figure = create_figure(0.9 + 1.7 * columns, 0.7 + 1.6 * rows)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     few = len(space.names) <= MAX_NAMED_BARS
@@ -145,6 +145,7 @@ def version_space(
     order = possible + [name for name in space.names if name not in possible]
     row, column = list(space.likelihood.outcomes).index(outcome), [space.names.index(name) for name in order]
     p = np.array([space.votes(x)[row, column] for x in inputs]).T  # (hypotheses, inputs)
+    # (hypotheses, 1)
     faded = np.where(np.arange(len(order)) < len(possible), 1.0, 0.3)[:, None]
     figure = create_figure(6, 6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])

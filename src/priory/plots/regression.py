@@ -164,6 +164,7 @@ def _map_belief(belief: LineBelief) -> tuple[Array, Array, Array]:
     covariance = np.linalg.inv(belief.precision) * belief.scale / belief.shape
     turn = np.array([[1.0, -float(belief.centre[1])], [0.0, 1.0]])  # (level, slope) -> (intercept, slope)
     spread = np.sqrt(np.diag(turn @ covariance @ turn.T))
+    # the intercept is the level at the centre, moved to x = 0
     middle = turn @ belief.mean + np.array([float(belief.centre[0]), 0.0])
     reach = 1.15 * np.sqrt(nu * (0.05 ** (-2 / nu) - 1))  # a little beyond the 95 % region
     intercept, slope = (m + reach * s * np.linspace(-1, 1, 201) for m, s in zip(middle, spread, strict=True))
