@@ -82,6 +82,7 @@ def to_onnx(fitted: Any) -> Any:
         raise DataError(f"a {type(fitted).__name__} cannot be exported to ONNX; these can: {exportable}.")
     if "corrections_" in vars(fitted) or getattr(fitted, "_corrections", None) is not None:
         raise DataError("corrections cannot be exported to ONNX; export model.without_corrections().")
+    # any other learned attribute might change the answers
     unknown = sorted(vars(fitted).keys() - fitted.get_params(deep=False).keys() - EXPORTABLE_ATTRIBUTES)
     if unknown:
         raise DataError(
@@ -94,6 +95,7 @@ def to_onnx(fitted: Any) -> Any:
     ruled_out = graph("IsInf", graph("ReduceMax", joint, axes=[1], keepdims=1), detect_positive=0)
     graph("Softmax", graph("Where", ruled_out, log_prior, joint), axis=1, output="probabilities")
     best = graph("ArgMax", "probabilities", axis=1, keepdims=0)
+    # ONNX labels are integers, bools or strings
     labels = classes.astype(np.int64) if classes.dtype.kind in "iuf" else classes
     graph("Gather", graph.add_constant(labels), best, output="label")
     return _build_model_proto(onnx, graph, fitted.n_features_in_, labels)
@@ -147,7 +149,7 @@ def _sum_terms(graph: OnnxGraph, x: str, family: AnyFamily, statistics: object, 
 
 
 def _export_gaussian_nb(fitted: GaussianNB, graph: OnnxGraph) -> str:
-    centre, precision, constant = fitted._density_parameters()
+    centre, precision, constant = fitted._density_parameters()  # (classes, columns) each
     cells = graph("Unsqueeze", graph("Mul", "X", 1.0 / fitted._moments().units()), np.array([1]))
     difference = graph("Sub", cells, centre)
     square = graph("Mul", difference, difference)
@@ -155,7 +157,7 @@ def _export_gaussian_nb(fitted: GaussianNB, graph: OnnxGraph) -> str:
 
 
 def _export_bernoulli_nb(fitted: BernoulliNB, graph: OnnxGraph) -> str:
-    yes = fitted.feature_log_prob_
+    yes = fitted.feature_log_prob_  # (classes, columns): log P(x = 1 | c)
     with np.errstate(divide="ignore"):
         no = np.log1p(-np.exp(yes))
     if not (np.isfinite(yes).all() and np.isfinite(no).all()):
@@ -167,7 +169,7 @@ def _export_bernoulli_nb(fitted: BernoulliNB, graph: OnnxGraph) -> str:
 
 
 def _export_multinomial_nb(fitted: MultinomialNB | ComplementNB, graph: OnnxGraph) -> str:
-    weights = fitted.feature_log_prob_
+    weights = fitted.feature_log_prob_  # (classes, columns)
     if not np.isfinite(weights).all():
         raise DataError("a column that rules a class out cannot be exported to ONNX; use an alpha above 0.")
     # the prior is added to the scores of every model; subtract it for ComplementNB, which does not use it

@@ -63,6 +63,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         return (
+            # a sandboxed frame: the styles of the page and of the notebook do not mix
             f'<iframe srcdoc="{escape(self.html)}" sandbox title="report" width="100%" height="720" frameborder="0">'
             "</iframe>"
         )
@@ -132,6 +133,7 @@ def report(
         The page.
     """
     labels, subject = np.asarray(y), subject or ReportSubject()
+    # never in-sample scores
     scored = score_learned_rows(model, X, labels, scores) if learned else score_held_out_rows(model, X, labels)
     page = {
         **_describe_subject(model, y, subject),
@@ -205,7 +207,7 @@ def _describe_rows(scored: ReportScores, n_given: int, subject: ReportSubject) -
 
 
 def _describe_overall(scores: Scores) -> dict[str, object]:
-    better = [gain.low > 0 for gain in scores.gain.values()]
+    better = [gain.low > 0 for gain in scores.gain.values()]  # significantly better than the base rate
     return {
         "verdict": scores.verdict,
         "mood": "good" if all(better) else "fair" if any(better) else "bad",

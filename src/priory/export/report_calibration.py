@@ -19,7 +19,7 @@ def describe_calibration(compared: dict[str, Scores]) -> str:
     """Say whether the model is calibrated, and compare it with the other model in ``compared``."""
     scores, error = compared[ANSWERS], compared[ANSWERS].calibration_error
     certainty, accuracy = float(np.average(scores.certainty, weights=scores.weight)), scores.accuracy.value
-    if error.low == 0:
+    if error.low == 0:  # not significantly miscalibrated
         found = "The answers are as certain as they should be, as far as these rows show"
     else:
         found = "The answers are too certain" if certainty > accuracy else "The answers are not certain enough"
@@ -43,7 +43,7 @@ def describe_class_calibration(
     shown = [scores.classes.index(one.label) for one in scores.worst(max_classes)]
     rows = []
     for c in shown:
-        p, is_class = np.exp(scores.log_probabilities[:, c]), scores.truth == c
+        p, is_class = np.exp(scores.log_probabilities[:, c]), scores.truth == c  # (rows,) each
         bins = compute_reliability_bins(p, is_class, scores.weight, CLASS_BINS)
         error, label = calibration_error(bins, scores.rows), format_value(scores.classes[c])
         mean, share = float(np.average(p, weights=scores.weight)), float(scores.shares[c])

@@ -84,6 +84,7 @@ def _bin_numbers(numbers: Array, group: Array, n_classes: int) -> tuple[Array, s
     low, high = np.quantile(values, [0.01, 0.99])
     n_bins = min(N_BINS, len(np.unique(values)))
     place = np.zeros(len(values)) if high <= low else (np.clip(values, low, high) - low) / (high - low)
+    # (present rows,): place is from 0 to 1, and 1 belongs to the last bin
     bins = np.minimum((place * n_bins).astype(int), n_bins - 1)
     counts = np.bincount(bins * n_classes + group[present], minlength=n_bins * n_classes).reshape(n_bins, n_classes)
     least, middle, most = (format_quantity(float(value)) for value in (values.min(), np.median(values), values.max()))

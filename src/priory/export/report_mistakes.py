@@ -28,6 +28,7 @@ def describe_mistakes(
 ) -> dict[str, object]:
     """Return the rows whose true class had the lowest probability, each with its evidence."""
     wrong = np.flatnonzero(scores.answer != scores.truth)
+    # the most surprising first: -log p(truth)
     worst = wrong[np.argsort(-scores.surprise[wrong], kind="stable")][:MAX_REPORT_MISTAKES]
     how = "Rows whose true class was given the lowest probability; many have a wrong label. Rows are counted from 0."
     if isinstance(model, ExplainingModel):
@@ -48,7 +49,7 @@ def _describe_mistake(
         "row": position,
         "truth": format_value(truth),
         "answer": format_value(answer),
-        "p": f"p = {math.exp(-surprise):.2g}" if surprise < 690 else "p < 1e-299",
+        "p": f"p = {math.exp(-surprise):.2g}" if surprise < 690 else "p < 1e-299",  # near underflow
         "text": None,
         "lines": [],
     }
@@ -83,6 +84,7 @@ def _format_line(line: LedgerLine, decibans: float) -> dict[str, object]:
 
 def _forget_row(model: ExplainingModel, example: object, label: Label) -> ExplainingModel:
     """Return the model without the row, or unchanged if it cannot forget or would lose the class."""
+    # a shallow copy: `forget` replaces the statistics of the twin only
     twin: Any = copy.copy(model)
     try:
         twin.forget(example, [label])

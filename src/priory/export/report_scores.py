@@ -90,6 +90,7 @@ def cross_fit_temperature(scores: Scores) -> Scores:
 
 
 def _compare(scores: Scores, plain: Scores | None) -> dict[str, Scores]:
+    # corrections that change nothing are not worth a comparison
     if plain is not None and not np.allclose(plain.log_probabilities, scores.log_probabilities):
         return {UNCORRECTED: plain, ANSWERS: scores}
     return {ANSWERS: scores, ONE_TEMPERATURE: cross_fit_temperature(scores)}

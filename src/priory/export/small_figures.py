@@ -10,8 +10,8 @@ import numpy as np
 from priory.core.typing import Array
 from priory.evaluation.reliability import ReliabilityBin
 
-WIDTH, HEIGHT = 160, 44
-SQUARE = 72
+WIDTH, HEIGHT = 160, 44  # of a histogram, in pixels
+SQUARE = 72  # width and height of a reliability diagram
 MIN_DOT, MAX_DOT = 1.5, 6.5  # radius
 N_COLOURS = 7  # classes beyond these share the last colour
 
@@ -27,11 +27,11 @@ def draw_bar(share: float, kind: str) -> str:
 
 def draw_stacked_bars(counts: Array, title: str) -> str:
     """Draw stacked bars; ``counts`` is (bars, classes)."""
-    heights = counts / max(float(counts.sum(axis=1).max(initial=0.0)), 1e-300) * HEIGHT
+    heights = counts / max(float(counts.sum(axis=1).max(initial=0.0)), 1e-300) * HEIGHT  # (bars, classes)
     step = WIDTH / max(len(counts), 1)
     shapes = []
     for place, stack in enumerate(heights):
-        top = float(HEIGHT)
+        top = float(HEIGHT)  # SVG's y axis points down
         for c, height in enumerate(stack.tolist()):
             if height > 0:
                 top -= height

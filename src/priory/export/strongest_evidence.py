@@ -98,6 +98,7 @@ def _average_column_evidence(model: ExplainingModel, X: object, labels: Array) -
     for c, label in enumerate(model.classes_.tolist()):
         n_rows = len(class_rows.get(c, ()))
         if n_rows:
+            # ledgers are grouped by class, in the order of the classes
             decibans = _compare_with_other_classes(terms[start : start + n_rows], c, counts)
             with np.errstate(invalid="ignore"):  # inf - inf: rows that rule out the class, and others
                 found[label] = _take_strongest(names, decibans.mean(axis=0))
@@ -121,7 +122,7 @@ def _compare_with_other_classes(terms: Array, c: int, counts: Array) -> Array:
     if not others.any():
         return np.zeros(terms.shape[:2])
     weights = counts[others] if counts[others].any() else np.ones(others.sum())  # uniform if the others have no rows
-    rivals = log_sum_exp(terms[:, :, others] + log(weights / weights.sum()))
+    rivals = log_sum_exp(terms[:, :, others] + log(weights / weights.sum()))  # (rows, columns)
     with np.errstate(invalid="ignore"):  # -inf - -inf: a value impossible in every class is no evidence
         return np.nan_to_num((terms[:, :, c] - rivals) * DECIBANS_PER_NAT, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
