@@ -73,6 +73,7 @@ class HypothesisSpace(ABC, Generic[HypothesisT]):
         """Return the space with the observations of both; the prior counts once."""
         if not self.has_same_declaration(other):
             raise DataError("cannot merge spaces with different hypotheses or priors: declare both in the same way.")
+        # statistics are immutable, so a shallow copy is enough
         both = copy.copy(self)
         both.seen = self.seen + other.seen
         if both.log_evidence == -np.inf:
@@ -135,7 +136,7 @@ class HypothesisSpace(ABC, Generic[HypothesisT]):
 def find_best_names(names: Sequence[NameT], scores: Array) -> list[NameT]:
     """Return every name with the largest score, up to rounding."""
     top = float(np.max(scores))
-    threshold = top if np.isinf(top) else top - POSTERIOR_TIE_TOLERANCE * max(1.0, abs(top))
+    threshold = top if np.isinf(top) else top - POSTERIOR_TIE_TOLERANCE * max(1.0, abs(top))  # inf - inf would be NaN
     return [name for name, score in zip(names, scores, strict=True) if score >= threshold]
 
 

@@ -138,6 +138,7 @@ class Continuum(HypothesisSpace[float]):
     def log_density(self, theta: ArrayLike) -> Array:
         """Return the log posterior density at θ."""
         belief, at = self.posterior, np.asarray(theta, dtype=float)
+        # the log density of Beta(a, b); x_log_y(0, -inf) = 0
         return np.asarray(x_log_y(belief.a - 1, log(at)) + x_log_y(belief.b - 1, log(1 - at)) - belief.log_normaliser())
 
     def predict_proba(self, given: object = None) -> dict[Hashable, float]:
@@ -162,4 +163,4 @@ class Continuum(HypothesisSpace[float]):
         return float(self.posterior.draw(np.random.default_rng(random_state), 1)[0])
 
     def gibbs(self, random_state: Seed = None, given: object = None) -> Hashable:
-        return self.outcomes[0] if self.draw(random_state) > 0.5 else self.outcomes[1]
+        return self.outcomes[0] if self.draw(random_state) > 0.5 else self.outcomes[1]  # likelier under θ

@@ -121,7 +121,7 @@ def prequential_labels(model: Classifier, x: Array, y: ArrayLike, classes: Array
         raise DataError(
             f"starts {edges[:-1]} for {len(labels)} rows: give increasing row numbers from 1 to {len(labels) - 1}."
         )
-    total = edges[0] * math.log2(len(all_classes))
+    total = edges[0] * math.log2(len(all_classes))  # the labels before the first start, uniformly
     for start, stop in pairwise(edges):
         fitted = model.fit(x[:start], labels[:start])
         log_p = label_log_probabilities(fitted, x[start:stop], labels[start:stop], all_classes, start)

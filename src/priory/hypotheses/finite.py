@@ -146,6 +146,7 @@ class Hypotheses(HypothesisSpace[NameT]):
         seen_before, possible_before = self.seen, self.possible
         super().update_many(new)
         if not self.possible:
+            # all observations are learned, or none
             self.seen = seen_before
             raise DataError(self._format_contradiction(possible_before, new))
         return self
@@ -273,7 +274,7 @@ class Hypotheses(HypothesisSpace[NameT]):
 
     def draw(self, random_state: Seed = None) -> NameT:
         """Return a hypothesis drawn from the posterior."""
-        p = np.array(list(self.posterior.values()))
+        p = np.array(list(self.posterior.values()))  # (hypotheses,)
         return self.names[int(np.random.default_rng(random_state).choice(len(p), p=p / p.sum()))]
 
     def gibbs(self, random_state: Seed = None, given: object = None) -> Hashable:

@@ -76,6 +76,7 @@ class FunctionLikelihood(Likelihood):
     def log_likelihood(self, observations: Sequence[object]) -> Array:
         returned = [[float(f(observation)) for f in self._functions.values()] for observation in observations]
         values = np.array(returned, dtype=float).reshape(len(observations), len(self._functions))
+        # (observations, hypotheses); a log likelihood may be -inf, a likelihood may be 0
         wrong = np.isnan(values) | np.isposinf(values) if self._logs else ~((values >= 0) & (values < np.inf))
         if wrong.any():
             i, j = np.argwhere(wrong)[0]

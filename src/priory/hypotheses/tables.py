@@ -51,6 +51,7 @@ def summarise_answers(space: Hypotheses[Any], given: object = None) -> DisplayTa
     posterior = np.array(list(space.posterior.values()))
     truth = votes @ posterior  # (outcomes,)
     learners = {}
+    # tied hypotheses are averaged
     for name, tied in (("ML", space.ml_set()), ("MAP", space.map_set())):
         learners[f"{name}: {_join_tied(tied)}"] = votes[:, [space.names.index(pick) for pick in tied]].mean(axis=1)
     learners["Bayes-optimal vote"] = truth
@@ -61,7 +62,7 @@ def summarise_answers(space: Hypotheses[Any], given: object = None) -> DisplayTa
         rows.append((name, *p.tolist(), " or ".join(map(format_cell, best)), float(1 - right)))
     # Gibbs predicts the most probable outcome of the drawn hypothesis; ties are broken at random
     best_of_each = votes >= votes.max(axis=0)  # (outcomes, hypotheses)
-    drawn = (best_of_each / best_of_each.sum(axis=0)) @ posterior
+    drawn = (best_of_each / best_of_each.sum(axis=0)) @ posterior  # (outcomes,)
     likeliest = " or ".join(map(format_cell, find_best_names(outcomes, drawn)))
     rows.append(("Gibbs", *drawn.tolist(), likeliest, float(1 - drawn @ truth)))
     columns = ("learner", *(f"P({format_cell(outcome)})" for outcome in outcomes), "answer", "P(wrong)")
