@@ -47,7 +47,7 @@ class JointTable:
     p: Mapping[tuple[Hashable, ...], float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "names", tuple(self.names))  # the dataclass is frozen
         if len(set(self.names)) < len(self.names):
             raise DataError(f"the variables are {list(self.names)}; each may be named once.")
         odd = next((cell for cell in self.p if not isinstance(cell, tuple) or len(cell) != len(self.names)), None)
@@ -57,7 +57,7 @@ class JointTable:
         object.__setattr__(self, "p", dict(self.p))
 
     def __hash__(self) -> int:
-        return hash((self.names, tuple(self.p)))
+        return hash((self.names, tuple(self.p)))  # a dict has no hash; its cells are enough
 
     @classmethod
     def from_rows(cls, names: Sequence[str], rows: Iterable[Sequence[Hashable]]) -> JointTable:
@@ -88,7 +88,7 @@ class JointTable:
         places = [self._find_place(name) for name in names]
         sums: dict[tuple[Hashable, ...], float] = {}
         for cell, p in self.p.items():
-            rest = tuple(cell[place] for place in places)
+            rest = tuple(cell[place] for place in places)  # the values of the kept variables
             sums[rest] = sums.get(rest, 0.0) + p
         return JointTable(names, sums)
 

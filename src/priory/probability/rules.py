@@ -61,6 +61,7 @@ def sum_rule(p_a: float, p_b: float, p_both: float) -> float:
     0.75
     """
     a, b, both = check_probability("P(A)", p_a), check_probability("P(B)", p_b), check_probability("P(A∧B)", p_both)
+    # monotonicity: P(A ∧ B) <= min(P(A), P(B))
     if both > min(a, b) + PROBABILITY_TOLERANCE:
         raise DataError(
             f"P(A∧B) = {both:g} is more than P(A) = {a:g} or P(B) = {b:g}: "
@@ -104,7 +105,7 @@ def check_probability(name: str, p: float) -> float:
     """Return ``p`` clipped to [0, 1], or raise if it is not a probability."""
     if not -PROBABILITY_TOLERANCE <= p <= 1 + PROBABILITY_TOLERANCE:
         raise DataError(f"{name} = {p:g} is not a probability: give a number from 0 to 1.")
-    return min(max(p, 0.0), 1.0)
+    return min(max(p, 0.0), 1.0)  # remove rounding errors
 
 
 def check_distribution(name: str, p: Sequence[float]) -> Sequence[float]:
