@@ -31,7 +31,7 @@ __all__ = ["Inspection", "Updated", "inspect", "load", "save", "sign", "updating
 
 ReadResultT = TypeVar("ReadResultT")
 PathLike = str | os.PathLike[str]
-MAX_FAULT_LENGTH = 300
+MAX_FAULT_LENGTH = 300  # characters
 
 
 def save(
@@ -132,6 +132,7 @@ def _shorten_message(error: Exception) -> str:
 def _build_model(contents: FileContents) -> Any:
     model = ModelDecoder(contents).decode_node(contents.tree)
     check_model(model)
+    # leftover arrays would be a place to hide data
     contents.check_all_read()
     if contents.parts:
         setattr(model, NOTES_ATTRIBUTE, contents.parts)
@@ -166,6 +167,7 @@ def _write_model(model: Estimator, path: Path, notes: Mapping[str, bytes] | None
         raise KindError(
             f"cannot save a {type(model).__name__}; a model file holds one of {', '.join(list_estimators())}."
         )
+    # notes are kept when a loaded model is saved again
     parts = vars(model).get(NOTES_ATTRIBUTE, {}) if notes is None else notes
     wrong = [name for name, part in parts.items() if not isinstance(part, bytes)]
     if wrong:

@@ -51,8 +51,8 @@ from priory.storage.manifest import (
 from priory.storage.signatures import SIGNATURE_SIZES, SignatureKey
 
 MAGIC_BYTES = b"\x8fpriory\n"
-HEADER_STRUCT = struct.Struct("<8sIIQQ32s")
-MAX_AXIS_LENGTH = 1 << 40
+HEADER_STRUCT = struct.Struct("<8sIIQQ32s")  # magic, format, needed format, sizes of manifest and file, SHA-256
+MAX_AXIS_LENGTH = 1 << 40  # products of up to eight axes are Python integers, so they cannot overflow
 FOREIGN_FILE_MESSAGES = {  # first bytes of files that are often mistaken for models
     b"\x80": "is a pickle; priory never loads pickles",
     b"PK": "is a zip file",
@@ -150,6 +150,7 @@ class FileContents:
         self.format, needed_format = HEADER_STRUCT.unpack(head)[1:3]
         self.version = get_typed(content, "priory", str)
         check_format(self.version, self.format, needed_format)
+        # unknown fields might change the meaning of the file
         if set(content) != {"priory", "sections", "parts", "sha256", "signature", "model"}:
             raise ModelFileError(f"its manifest holds {sorted(content)}, which this version does not know.")
         self.tree: Json = content["model"]
@@ -165,6 +166,7 @@ class FileContents:
         self.reserve_memory(0)  # raises if the file itself exceeds the memory
         self._buffer = read_into_memory(file, start, self.bytes, mapped)
         at = start + -start % ALIGNMENT_BYTES
+        # the padding is not covered by the digest of the manifest, and must be zero
         if any(self._buffer[start:at]):
             raise ModelFileError("the checksum of its manifest differs; the file was damaged or changed.")
         self._body, self._checksums = self._buffer[at : self.bytes - trailer], content["sha256"]
@@ -212,10 +214,11 @@ class FileContents:
         """Return the next array of a section, as a view of the file's bytes."""
         if kind not in self._next_offsets:
             raise ModelFileError(f"it has no section {kind!r}.")
+        # `type(n) is int` excludes bools
         if len(shape) > 8 or not all(type(n) is int and 0 <= n < MAX_AXIS_LENGTH for n in shape):
             raise ModelFileError(f"an array has the shape {shape}.")
         dtype = np.dtype(kind)
-        at, size = self._next_offsets[kind], math.prod(shape) * dtype.itemsize
+        at, size = self._next_offsets[kind], math.prod(shape) * dtype.itemsize  # in bytes
         stop = at + size + -size % ALIGNMENT_BYTES
         if stop > self._end_offsets[kind]:
             raise ModelFileError(f"an array of shape {shape} is larger than what is left of section {kind}.")

@@ -42,7 +42,7 @@ def lock_file(path: Path, wait: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
     try:
         yield
     finally:
-        if os.fstat(descriptor).st_size:
+        if os.fstat(descriptor).st_size:  # another process has written a byte: it is waiting
             _contended_until[str(lock)] = time.monotonic() + CONTENDED_SECONDS
         release_lock(descriptor, lock)
 
@@ -54,6 +54,7 @@ def _take_lock(path: Path, lock: Path, until: float) -> int:
         _check_not_planted(lock)
         if time.monotonic() > until:
             raise _make_busy_error(path, lock)
+        # random, so that waiting processes do not stay in step
         time.sleep(random.uniform(MIN_POLL_SECONDS, MAX_POLL_SECONDS))
     return descriptor
 
@@ -69,6 +70,7 @@ def _try_lock(path: Path, lock: Path) -> int | None:
             raise
         try:
             lock_descriptor(descriptor)
+            # the previous holder may have removed the file between opening and locking
             if _is_same_file(descriptor, lock):
                 return descriptor
         except BlockingIOError:

@@ -69,6 +69,7 @@ def _write_and_rename(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
+            # the content must be on disk before the rename is
             os.fsync(descriptor)
         os.replace(new, path)
     except BaseException:
@@ -105,7 +106,7 @@ def _keep_owner_and_mode(descriptor: int, old: os.stat_result) -> list[str]:
         try:
             os.fchown(descriptor, -1, old.st_gid)
         except PermissionError:
-            mode &= ~stat.S_IRWXG
+            mode &= ~stat.S_IRWXG  # no permissions for another group
             lost.append("is no longer open to the group that it belonged to, of which you are not a member.")
     if own.st_uid != old.st_uid:
         try:

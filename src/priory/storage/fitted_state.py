@@ -16,7 +16,7 @@ from priory.models.model_statistics import ModelStatistics
 from priory.storage.registry import collect_learned_attributes, find_estimator
 from priory.storage.validation import TypeHint, check_value, matches_type_hint
 
-# Attributes that estimators do not declare in their class body: those of scikit-learn, and properties.
+# Attributes that estimators do not declare in their class body: scikit-learn's own, and properties.
 COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
     "statistics_": ModelStatistics,
     "n_features_in_": int,
@@ -56,6 +56,7 @@ def check_model(model: Estimator) -> None:
         if attribute not in learned:
             raise ModelFileError(f"{name} has no {attribute}.")
     _check_common_attributes(name, learned)
+    # values that the types allow but the model does not
     if hasattr(model, "_check_parameters"):
         model._check_parameters()
     if is_fitted and not _is_consistent(model, declared):
@@ -107,6 +108,7 @@ def _is_consistent(model: Any, declared: EstimatorRegistration) -> bool:
 
     Models without declared records check themselves. A class prior that does not fit the classes raises DataError.
     """
+    # evaluated only for the errors that it raises
     if hasattr(model, "_log_prior"):
         model._log_prior()
     if not declared.records:

@@ -12,8 +12,8 @@ from typing import BinaryIO, TypeVar
 from priory.core.sharding import N_THREADS
 from priory.errors import ModelFileError
 
-ALIGNMENT_BYTES = 64
-HASH_BLOCK_BYTES = 1 << 20
+ALIGNMENT_BYTES = 64  # a cache line
+HASH_BLOCK_BYTES = 1 << 20  # hashed independently, on several threads
 
 FileBytes = memoryview | bytes
 BlockItemT = TypeVar("BlockItemT")
@@ -81,6 +81,7 @@ def read_into_memory(file: BinaryIO, start: int, size: int, mapped: bool) -> mem
     def read(at: int) -> None:
         stop = min(at + 4 * HASH_BLOCK_BYTES, size)
         while at < stop:
+            # may read less than requested
             more = os.preadv(file.fileno(), [view[at:stop]], at)
             if not more:
                 raise ModelFileError("the file became shorter while it was read.")

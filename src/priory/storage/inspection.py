@@ -58,6 +58,7 @@ class InspectionDecoder(ModelDecoder):
 
 
 def _check_name(name: Json) -> str:
+    # printed to a terminal, so nothing but identifiers
     if not (isinstance(name, str) and name.isidentifier() and name[0].isupper()):
         raise ModelFileError(f"this version does not know {name!r}.")
     return name
@@ -166,6 +167,7 @@ def _iterate_records(value: object) -> Iterator[StoredObject]:
 def _iterate_sizes(value: object) -> Iterator[int]:
     """Yield the size in bytes of every array inside of a value."""
     if isinstance(value, np.ndarray):
+        # strings are stored in UTF-8
         yield sum(len(s.encode()) for s in value.flat) if value.dtype.kind in "OU" else value.nbytes
     for inside in _iterate_children(value):
         yield from _iterate_sizes(inside)

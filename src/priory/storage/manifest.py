@@ -17,7 +17,7 @@ ValueT = TypeVar("ValueT", str, int, bool)
 
 FORMAT_VERSION = 3
 ARRAY_DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
-MAX_MANIFEST_BYTES = 16 << 20
+MAX_MANIFEST_BYTES = 16 << 20  # 16 MiB
 MAX_TREE_DEPTH = 64  # real models need at most 20
 MAX_FILE_PARTS = 64
 MAX_FILE_PARTS_BYTES = 16 << 20  # of all parts together
@@ -104,6 +104,7 @@ def check_format(version: str, form: int, needed: int) -> None:
 
 def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
+    # parsers disagree on which duplicate counts
     if len(found) < len(pairs):
         raise ValueError("a name is given twice")
     return found
@@ -168,5 +169,6 @@ def _check_object_list(node: Json, name: str) -> list[dict[str, Any]]:
 
 def is_storable_dtype(kind: str) -> bool:
     """Whether arrays of this dtype, such as "<f8", are stored as raw bytes: numbers, bools and fixed-length bytes."""
+    # only the canonical spelling, such as "|S12" and not "|S012"
     fixed = kind.startswith("|S") and kind[2:].isascii() and kind[2:].isdigit() and 0 < int(kind[2:7]) < 1 << 16
     return kind in ARRAY_DTYPES or (fixed and kind == f"|S{int(kind[2:7])}")

@@ -58,6 +58,7 @@ def find_record(cls: type) -> Registration | None:
 
 def list_estimators() -> list[str]:
     """Return the names of all models that can be saved."""
+    # public estimators are imported lazily
     for name in priory.__all__:
         if name[:1].isupper():
             getattr(priory, name)

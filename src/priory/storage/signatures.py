@@ -51,7 +51,7 @@ class SharedSecretKey:
         return hmac.digest(self.value, SIGNATURE_PREFIX + digest, "sha256")
 
     def verify_signature(self, digest: bytes, signature: bytes) -> bool:
-        return hmac.compare_digest(self.sign_digest(digest), signature)
+        return hmac.compare_digest(self.sign_digest(digest), signature)  # in constant time
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,7 @@ def matches_type_hint(value: object, hint: TypeHint) -> bool:
         return any(matches_type_hint(value, option) for option in inside)
     if origin is Literal:
         return any(type(value) is type(option) and value == option for option in inside)
+    # a tuple of fixed length, such as tuple[int, str]
     if origin is tuple and inside[-1] is not Ellipsis:
         return isinstance(value, tuple) and len(value) == len(inside) and all(map(matches_type_hint, value, inside))
     if origin is type:
@@ -116,6 +117,7 @@ def matches_type_hint(value: object, hint: TypeHint) -> bool:
         if isinstance(value, str) and inside[0] is not str:
             return False
         return isinstance(value, origin) and all(matches_type_hint(item, inside[0]) for item in value)
+    # NumPy scalars are allowed, bools are not
     if hint in (int, float):
         return isinstance(value, Integral if hint is int else Real) and not isinstance(value, bool)
     if hint is bool:
@@ -137,6 +139,7 @@ def _check_axes(record: object, declared: Registration, where: str) -> None:
         dtype = "" if isinstance(value, Statistics) else declared.dtypes.get(name, "f8")
         if dtype and np.asarray(value).dtype != np.dtype(dtype):
             raise ModelFileError(f"{where}.{name} holds {np.asarray(value).dtype} instead of {np.dtype(dtype)}.")
+        # axes of the same letter must have the same length
         shape = find_shape(value)
         if len(shape) != len(axes) or any(
             size != lengths.setdefault(axis, size) for axis, size in zip(axes, shape, strict=True)

@@ -103,7 +103,7 @@ class ModelDecoder:
         steps = self._decode_unsigned(inside)
         if steps.ndim != 1:
             raise ModelFileError(f"an array of steps has the shape {list(steps.shape)}.")
-        self.contents.reserve_memory(steps.size * 8)
+        self.contents.reserve_memory(steps.size * 8)  # int64
         return np.cumsum(steps, dtype=np.int64)
 
     def _decode_unsigned(self, node: Json) -> Array:
@@ -160,6 +160,7 @@ def build_record(declared: Registration, values: Mapping[str, Any]) -> object:
         needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
     else:
         needed = known - set(cls._field_defaults)
+    # required fields are there, and no unknown ones
     if not needed <= set(values) <= known:
         raise ModelFileError(
             f"a record {declared.name} has the fields {sorted(values)}; this version knows {sorted(known)}."
@@ -181,6 +182,7 @@ def build_estimator(
         fitted = attribute.isidentifier() and (attribute.endswith("_") or attribute.startswith("_"))
         if not fitted or attribute.startswith("__") or callable(getattr(cls, attribute, None)):
             raise ModelFileError(f"{declared.name} does not learn an attribute {attribute!r}.")
+    # not by set_params or setattr: no code of properties runs
     vars(model).update(parameters)
     vars(model).update(learned)
     return model

@@ -66,6 +66,7 @@ def encode_value(value: object, sections: ArraySections, where: str = "model") -
 
 
 def _encode_items(values: Collection[object], sections: ArraySections, where: str) -> Json:
+    # the order of a set depends on hashes: sort it, so that equal models have equal bytes
     items = sorted(values) if isinstance(values, (set, frozenset)) else list(values)
     if len(items) > MIN_ITEMS_TO_PACK and all(type(item) is str for item in items):
         return _encode_strings(np.array(items, dtype=object), sections)
@@ -103,6 +104,7 @@ def _encode_array(array: Array, sections: ArraySections, where: str) -> dict[str
 
 def _encode_narrowed(array: Array, sections: ArraySections, where: str) -> dict[str, Json] | None:
     """Encode whole numbers in fewer bytes, increasing ones as differences; None if that is not lossless."""
+    # offsets, for example: their differences need far fewer bytes
     if array.ndim == 1 and array.dtype == np.int64:
         steps = narrow_whole_numbers(np.diff(array, prepend=0))
         if steps is not None:
