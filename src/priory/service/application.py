@@ -63,7 +63,7 @@ class Service:
         self.metrics = Metrics()
         self.store = ModelStore(settings.folder)
         self.writer = Writer(self.store, self.metrics)
-        self._prediction_threads = ThreadPoolExecutor(2, "priory-predict")
+        self._prediction_threads = ThreadPoolExecutor(2, "priory-predict")  # slow calls must not delay them
         self._slow_threads = ThreadPoolExecutor(2, "priory-slow")
         self._n_slow_calls = self._n_requests = 0
         self.batcher = PredictionBatcher(self.store, self._prediction_threads, self.metrics)
@@ -105,7 +105,7 @@ class Service:
     @asynccontextmanager
     async def take_place(self, request: Request) -> AsyncIterator[None]:
         """Count a request as active once its whole body has arrived; raise 503 if too many are active."""
-        await request.body()
+        await request.body()  # a slow upload must not occupy a place
         if self._n_requests >= self.settings.limits.n_requests:
             raise ServiceError(503, "too many requests are under way; try again later")
         self._n_requests += 1
@@ -116,6 +116,7 @@ class Service:
 
     async def change(self, request: ChangeRequest) -> ChangeAnswer:
         """Carry out a change; a client that disconnects does not cancel it."""
+        # the writer's future survives the cancellation of this request
         return await asyncio.shield(asyncio.wrap_future(self.writer.submit(request)))
 
     async def run_slowly(self, function: Callable[..., ReturnT], *arguments: object) -> ReturnT:
@@ -130,6 +131,7 @@ class Service:
 
     def pack_model(self, model: ServedModel) -> bytes:
         """Return a model as the bytes of a model file."""
+        # inside of the data folder, so that a crash leaves no copy elsewhere
         with tempfile.TemporaryDirectory(dir=self.store.scratch_folder) as folder:
             path = Path(folder, "model.priory")
             save(model.estimator, path)
@@ -148,14 +150,14 @@ def make_application(service: Service, more_routes: Iterable[BaseRoute] = ()) ->
 def _make_route(service: Service, path: str, routes: Sequence[ApiRoute]) -> Route:
     by_method = {route.method: route for route in routes}
     if "GET" in by_method:
-        by_method["HEAD"] = by_method["GET"]
+        by_method["HEAD"] = by_method["GET"]  # the server leaves out the body
     return Route(path, _make_endpoint(service, by_method), methods=list(by_method))
 
 
 def _make_endpoint(service: Service, by_method: dict[str, ApiRoute]) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         route = by_method[request.method]
-        request.scope["priory.route"] = route.path
+        request.scope["priory.route"] = route.path  # the label of metrics; the path itself may contain names
         if route.scope is None:
             answer = await route.handler(Call(service, request, LOCAL_USER))
         else:

@@ -112,13 +112,14 @@ class Plan:
             journal.mark_rows(self.erased)
         if isinstance(self.request, DeleteRequest):
             journal.delete_model(self.model.entry.number)
+        # the hash of a request that names forgotten rows must not be stored
         if self.request.key is not None and not self.request.names_forgotten_rows:
             journal.add_answer(self.event, self.request.key, self.stored_answer)
 
 
 def plan_learning(model: ServedModel, requests: Sequence[LearnRequest], number: int) -> list[Plan]:
     """Plan learn requests that are applied in one step; events are numbered from ``number``."""
-    last = number + len(requests) - 1
+    last = number + len(requests) - 1  # all of these events have the same resulting model, at the version of the last
     after = model.learn(join_row_batches([request.rows for request in requests]), last)
     return [
         Plan(
@@ -143,6 +144,7 @@ def plan_change(model: ServedModel | None, request: ChangeRequest, number: int, 
         return _plan_forgetting(model, request, number, journal)
     if isinstance(request, UndoRequest):
         return _plan_undoing(model, request, number, journal)
+    # DeleteRequest
     event = _make_event(request, model, number, "delete", None)
     return Plan(request, replace(model, version=number), event)
 
@@ -164,11 +166,12 @@ def _make_event(
         operation=operation,  # type: ignore[arg-type]
         target=target,
         n_rows=(0 if rows is None else len(rows)) if n_rows is None else n_rows,
+        # the rows of an undo event are those of its target, which may be erased later
         body=None if rows is None or operation == "undo" else rows.encode(),
         batch=number if batch is None else batch,
         teacher=request.teacher,
         time=time.time(),
-        erasure="due" if operation in ("forget", "delete") else "no",
+        erasure="due" if operation in ("forget", "delete") else "no",  # the event itself contains the rows to erase
     )
 
 
@@ -218,7 +221,7 @@ def _plan_forgetting_of_event(
         raise ServiceError(409, f"the rows of event {target} are forgotten already")
     n_rows = len(rows)
     if learned.undone_by is not None:
-        rows = rows.keep([False] * n_rows)
+        rows = rows.keep([False] * n_rows)  # the model does not contain them any more
     after = model.forget(rows, number) if len(rows) else replace(model, version=number)
     event = _make_event(request, model, number, "forget", rows, target=target, n_rows=n_rows)
     return Plan(request, after, event, erased=journal.list_rows(target))
@@ -236,6 +239,7 @@ def _plan_undoing(model: ServedModel, request: UndoRequest, number: int, journal
     if done.undone_by is not None:
         raise ServiceError(409, f"event {done.number} was undone already, by event {done.undone_by}")
     rows, was_learned = read_change(done, journal)
+    # undo of an undo of an undo: refer the user to the original event
     if done.operation == "undo" and _find_target(model, done.target or 0, journal).operation != "learn":
         raise ServiceError(409, f"event {done.number} undid an undoing; undo what was learned instead")
     if rows is None:

@@ -42,6 +42,7 @@ def check_folder(folder: Path, search: Sequence[str] = ()) -> CheckResult:
     rows_with: dict[str, int] = {}
     try:
         _check_journal(store.journal, result)
+        # decoded rows, compared without regard to case, Unicode form and blanks
         rows_with = {text: _count_rows_with(store.journal, text) for text in search}
         for name, model in sorted(store.models.items()):
             result.note(f"{name}: {model.n_rows:,.0f} rows, version {model.version}")
@@ -49,6 +50,7 @@ def check_folder(folder: Path, search: Sequence[str] = ()) -> CheckResult:
         result.note(f"journal: {error}", True)
     finally:
         store.close()
+    # after closing the store, so that all files are complete
     for text in search:
         places = sorted(str(path.relative_to(folder)) for path in find_files_with(folder, text))
         if n_rows := rows_with.get(text, 0):  # another spelling, which a search of the bytes misses

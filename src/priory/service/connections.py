@@ -30,6 +30,7 @@ class JoiningTransport(asyncio.Transport):
     ) -> None:
         self._transport, self._loop, self._parts = transport, loop, list[bytes]()
         self._is_receiving, self.is_lingering = is_receiving, False
+        # delegate the rest of the interface to the real transport
         for name in ("abort", "get_extra_info", "pause_reading", "resume_reading", "set_protocol"):
             setattr(self, name, getattr(transport, name))
 
@@ -40,6 +41,7 @@ class JoiningTransport(asyncio.Transport):
         if not data:
             return
         if not self._parts:
+            # after all writes of this turn
             self._loop.call_soon(self._flush)
         self._parts.append(data)
 
@@ -49,7 +51,7 @@ class JoiningTransport(asyncio.Transport):
             self._transport.close()
             return
         self.is_lingering = True
-        self._transport.resume_reading()
+        self._transport.resume_reading()  # uvicorn may have paused it; the body is read and discarded
         self._transport.write_eof()
 
     def _flush(self) -> None:
@@ -74,6 +76,7 @@ def make_protocol(limits: Limits) -> type[H11Protocol]:
             self._start_deadline()
             if len(self.connections) > limits.n_connections:
                 waiting = [c for c in self.connections if isinstance(c, DeadlineProtocol) and c.waits and c is not self]
+                # if every other connection is busy, close the new one
                 min(waiting, key=DeadlineProtocol.find_rank, default=self).transport.abort()
 
         @property

@@ -99,6 +99,7 @@ async def download_model(call: Call) -> Response:
     """Return the model as a file for ``priory.load`` and the command line."""
     model = call.model
     body = await _run_in_thread(call, call.service.pack_model, model)
+    # names of models consist of letters, digits, - and _, so no quoting is needed
     headers = {"Content-Disposition": f'attachment; filename="{model.entry.name}.priory"', "ETag": f'"{model.version}"'}
     return Response(body, media_type="application/octet-stream", headers=headers)
 
@@ -123,6 +124,7 @@ async def handle_predict(call: Call) -> Response:
     message = await call.read_rows_message(PredictMessage)
     rows, wants_lines = call.read_rows(message), call.wants_lines
 
+    # runs in the prediction thread, so that encoding does not block the event loop
     def finish(model: ServedModel, probabilities: Array) -> bytes:
         predictions = choose_answers(probabilities, model.estimator.classes_, message)
         if wants_lines:
@@ -158,7 +160,7 @@ def _read_costs(costs: dict[str, dict[str, float]] | None, names: list[str]) -> 
     unknown = [name for name in [*costs, *(answer for row in costs.values() for answer in row)] if name not in names]
     if unknown:
         raise DataError(f"costs: the model has no class {unknown[0]!r}")
-    return np.array([[costs.get(i, {}).get(j, float(i != j)) for j in names] for i in names])
+    return np.array([[costs.get(i, {}).get(j, float(i != j)) for j in names] for i in names])  # (true, answer)
 
 
 async def handle_explain(call: Call) -> ExplainAnswer:
@@ -170,6 +172,7 @@ async def handle_explain(call: Call) -> ExplainAnswer:
     model.check_fitted()
     if len(rows) > MAX_EXPLAINED_ROWS:
         raise DataError(f"explain takes up to {MAX_EXPLAINED_ROWS} rows at a time")
+    # an upper bound before any work: the ledger has a line for each distinct word and class
     n_words = sum(len(set(re.findall(r"\w+", str(row)))) for row in rows.rows)
     if n_words * len(model.estimator.classes_) > MAX_LEDGER_CELLS:
         raise ServiceError(413, "the explanation would have too many lines (words x classes); send less text")
@@ -254,6 +257,7 @@ async def get_history(call: Call) -> HistoryAnswer:
     store = call.service.store
 
     def read() -> list[EventInfo]:
+        # one read connection is shared by all threads
         with store.reader_lock:
             events = store.reader.read_events(model.entry.number, before, limit, True, with_rows=with_content)
         return [_describe_event(event) for event in events]
@@ -291,6 +295,7 @@ async def handle_learn(call: Call) -> ChangeAnswer:
     """Learn labelled rows; the answer is sent once they are on disk. A mail with a new label needs ``new_class``."""
     message = await call.read_rows_message(LabelledMessage)
     rows = call.read_rows(message, message.labels)
+    # a mistyped label on the command line of a mail filter must not create a class
     if call.content_type == MAIL_TYPE and "new_class" not in call.request.query_params:
         check_label(str(message.labels[0]), describe_model(call.model).classes)
     request = LearnRequest(call.name, call.identity.name, call.key, await call.hash_request(), rows=rows)

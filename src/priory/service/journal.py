@@ -53,7 +53,7 @@ CREATE INDEX answer_event ON answer (event);
 """
 
 Operation = Literal["create", "learn", "forget", "undo", "delete"]
-Erasure = Literal["no", "due", "done"]
+Erasure = Literal["no", "due", "done"]  # "due": marked, but traces may be left on disk
 EVENT_COLUMNS = "number, model, operation, target, n_rows, body, batch, teacher, time, undone_by, erasure"
 
 
@@ -75,13 +75,13 @@ class Event:
     number: int
     model: int
     operation: Operation
-    target: int | None
+    target: int | None  # the event that is undone or forgotten
     n_rows: int
-    body: bytes | None
-    batch: int
-    teacher: str
-    time: float
-    undone_by: int | None = None
+    body: bytes | None  # encoded rows
+    batch: int  # the number of the first event of its batch
+    teacher: str  # the name of the token
+    time: float  # seconds since 1970
+    undone_by: int | None = None  # the event that undid this one
     erasure: Erasure = "no"
 
 
@@ -90,7 +90,7 @@ class StoredAnswer:
     """The answer to a request with an idempotency key, and the hash of the request."""
 
     digest: bytes
-    body: bytes
+    body: bytes  # JSON
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Journal:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit all changes of the ``with`` block to disk when it ends, or none of them."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.execute("BEGIN IMMEDIATE")  # takes the write lock at once
         try:
             yield
             self._connection.execute("COMMIT")
@@ -187,6 +187,7 @@ class Journal:
         self, model: int, after: int = 0, limit: int = -1, newest_first: bool = False, with_rows: bool = True
     ) -> list[Event]:
         """Return the events of a model after a number, or with ``newest_first`` the events before it."""
+        # bodies may be large: do not read them unless they are needed
         columns = EVENT_COLUMNS if with_rows else EVENT_COLUMNS.replace("body", "NULL")
         where, order = ("number < ?", "DESC") if newest_first else ("number > ?", "ASC")
         rows = self._connection.execute(
@@ -236,6 +237,7 @@ class Journal:
             ).fetchall()
             (body,) = self._connection.execute("SELECT body FROM event WHERE number = ?", (event,)).fetchone()
             rest = decode_row_batch(body).keep(state == "no" for (state,) in states)
+            # other rows of the same event are kept
             left = (rest.encode(), "no") if len(rest) else (None, "done")
             self._connection.execute("UPDATE event SET body = ?, erasure = ? WHERE number = ?", (*left, event))
             self._connection.execute(  # key and request hash may give the rows away
@@ -287,6 +289,7 @@ class Journal:
 
 def _open_database(path: Path) -> sqlite3.Connection:
     if not path.exists():
+        # create the file with private permissions before SQLite opens it
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0), 0o600))
     connection = sqlite3.connect(
         path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
@@ -294,9 +297,9 @@ def _open_database(path: Path) -> sqlite3.Connection:
     for pragma in (
         "journal_mode = WAL",
         "synchronous = FULL",
-        "secure_delete = ON",
-        "trusted_schema = OFF",
-        "cell_size_check = ON",
+        "secure_delete = ON",  # overwrite deleted content with zeros
+        "trusted_schema = OFF",  # a hostile file must not run functions
+        "cell_size_check = ON",  # detect corrupt pages early
     ):
         connection.execute(f"PRAGMA {pragma}")
     try:

@@ -18,10 +18,10 @@ from priory.errors import PrioryError, ServiceError
 from priory.service.metrics import Metrics
 from priory.service.problems import find_status, make_problem_response
 
-LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})  # against DNS rebinding, other Host headers are rejected
 MAX_HTTP_HEADER_BYTES = 16384
 IDENTITY_KEY = "priory.identity"  # key of the sender in the ASGI scope
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # methods that change nothing
 SECURITY_HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -99,6 +99,7 @@ class RequestGuard:
         if scope["method"] not in SAFE_METHODS and _comes_from_another_site(headers, (host, self._public_host)):
             raise ServiceError(403, "requests from pages of other sites are refused")
         length = headers.get(b"content-length", b"0")
+        # reject by the declared length before reading; the actual length is counted too
         if length.isdigit() and int(length[:20]) > self._limits.body_bytes:
             raise self._make_size_error()
 
@@ -114,11 +115,13 @@ class RequestGuard:
             raise ServiceError(503, "too much is being sent at once; try again later")
 
     async def _answer_error(self, error: Exception, scope: Scope, exchange: _Exchange) -> None:
+        # from asyncio.timeout
         if isinstance(error, TimeoutError) and not isinstance(error, PrioryError):
             error = ServiceError(503, "the request took too long")
         if isinstance(error, ClientDisconnect):
             return
         if find_status(error) == 500 and not isinstance(error, HTTPException):
+            # without the message, which may contain data
             logger.error("unexpected %s at %s", type(error).__name__, scope.get("priory.route", "other"))
         # the answer has begun, so no other status can be sent: abort the connection
         if exchange.status:

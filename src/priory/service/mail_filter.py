@@ -51,8 +51,10 @@ class Verdict(NamedTuple):
 def _encode_word(word: str) -> str:
     """Truncate a word for the header, and encode it (RFC 2047) if it contains characters that need it."""
     word = word[:MAX_SHOWN_LENGTH]
+    # printable ASCII except quote, comma, semicolon and backslash, which have a meaning in the header
     if re.fullmatch(r"[ !#-+\--:<-\[\]-~]+", word) and "=?" not in word:
         return word
+    # cut at a character boundary
     start = word.encode("utf-8", "replace")[:MAX_ENCODED_BYTES].decode("utf-8", "ignore")
     return f"=?utf-8?b?{b2a_base64(start.encode(), newline=False).decode()}?="
 
@@ -134,6 +136,7 @@ def judge_by_service(connection: ServiceConnection, model: str, message: bytes, 
     """Classify a message by the model of a running service."""
     path = f"/v1/models/{find_model_name(model)}"
     predicted = connection.post_mail(f"{path}/predict", message)["predictions"][0]
+    # a second request on the same connection
     explained = connection.post_mail(f"{path}/explain", message)["explanations"][0]
     return make_verdict(str(predicted["label"]), float(predicted["probability"]), explained, certainty)
 
@@ -152,6 +155,7 @@ def add_header(message: bytes, name: str, value: str) -> bytes:
     """
     end_of_line = b"\r\n" if b"\r\n" in message[:1000] else b"\n"
     parts = re.split(rb"(\r?\n\r?\n)", message, maxsplit=1)
+    # the header with its continuation lines
     own = re.compile(rb"(?im)^" + re.escape(name.encode()) + rb":.*(?:\r?\n[ \t].*)*(?:\r?\n|\Z)")
     if re.match(rb"\r?\n", message):  # no headers at all
         parts = [b"", message]

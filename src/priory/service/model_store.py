@@ -23,7 +23,7 @@ from priory.storage import load, save
 from priory.storage.file_turns import lock_file
 
 VERSION_NOTE = "version"
-LOCK_TIMEOUT_SECONDS_AT_START = 10.0
+LOCK_TIMEOUT_SECONDS_AT_START = 10.0  # a stopping service may still write snapshots
 PROBE_BYTES = 1 << 16
 EVENTS_PER_SNAPSHOT_AT_START = 100  # so that the next start need not replay these events again
 
@@ -34,7 +34,7 @@ class ModelStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.models: dict[str, ServedModel] = {}
-        self._snapshot_versions: dict[int, int] = {}
+        self._snapshot_versions: dict[int, int] = {}  # model number -> version of its snapshot
         self._snapshot_lock = threading.Lock()
         self.snapshot_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder_lock = lock_file(folder / "service", LOCK_TIMEOUT_SECONDS_AT_START)
@@ -42,7 +42,7 @@ class ModelStore:
         try:
             self._empty_scratch_folder()
             self.journal = Journal(folder / "journal.sqlite")
-            self._readers = Journal(folder / "journal.sqlite")
+            self._readers = Journal(folder / "journal.sqlite")  # does not wait for the writer
             self.reader_lock = threading.Lock()
             self._recover()
         except BaseException as error:
@@ -144,6 +144,7 @@ class ModelStore:
         path = self.find_snapshot(entry)
         if not path.exists():
             if entry.has_base:
+                # the rows of the base file are not in the journal
                 raise ModelFileError(f"{path}: is missing; restore it from a backup")
             return create_model(entry)
         estimator = load(path)

@@ -18,7 +18,7 @@ Description = dict[str, Any]
 
 TEXTS_OR_ROWS: Description = {"oneOf": [{"required": ["texts"]}, {"required": ["rows"]}]}
 LABELLED_IF_GIVEN: Description = {"required": ["labels"], **TEXTS_OR_ROWS}
-NO_ROWS: Description = {"properties": dict.fromkeys(("texts", "rows", "labels"), False)}
+NO_ROWS: Description = {"properties": dict.fromkeys(("texts", "rows", "labels"), False)}  # false: must be absent
 RULES: dict[str, Description] = {  # constraints that field types cannot express
     "RowsMessage": TEXTS_OR_ROWS,
     "PredictMessage": TEXTS_OR_ROWS,
@@ -35,6 +35,7 @@ def describe_api(routes: Sequence[ApiRoute]) -> Description:
         t for r in routes for t in (r.message, r.answer, *(r.other_messages or {}).values()) if t not in (None, bytes)
     ]
     _, components = msgspec.json.schema_components([*types, ProblemDetails], ref_template="#/components/schemas/{name}")
+    # msgspec describes the fields only
     for name, rule in RULES.items():
         components[name] |= rule
     paths: dict[str, Description] = {}
@@ -66,7 +67,7 @@ def _describe_route(route: ApiRoute) -> Description:
     if parameters := _describe_parameters(route):
         described["parameters"] = parameters
     if route.scope is not None:
-        described["security"] = [{"token": []}, {}]
+        described["security"] = [{"token": []}, {}]  # a token, or nothing if the service has no tokens
     if route.message is not None:
         content = {MESSAGE_TYPE: route.message, **(route.other_messages or {})}
         bodies = {kind: {"schema": _refer_to(t)} for kind, t in content.items()}

@@ -32,7 +32,7 @@ class _Waiting:
     rows: RowBatch
     finish: Finish
     future: asyncio.Future[bytes]
-    arrived: float
+    arrived: float  # for the time spent in the queue
 
 
 class _Queue:
@@ -89,7 +89,7 @@ class PredictionBatcher:
                 self._metrics.observe_stage("model", time.perf_counter() - start)
                 self._metrics.count("priory_prediction_batches_total")
                 for waiting, outcome in zip(batch, outcomes, strict=True):
-                    if not waiting.future.done():
+                    if not waiting.future.done():  # the client may have disconnected
                         _resolve(waiting.future, outcome)
         finally:
             del self._running[name], self._queues[name]
@@ -104,6 +104,7 @@ class PredictionBatcher:
             if len(batch) == 1:
                 return [error]
             return [outcome for waiting in batch for outcome in self._predict_batch(name, [waiting])]
+        # split the answers (rows, classes) of the batch by request
         ends = list(accumulate(len(waiting.rows) for waiting in batch))
         return [
             _finish(waiting, model, answers[end - len(waiting.rows) : end])

@@ -31,6 +31,7 @@ def find_status(error: Exception) -> int:
         return error.status
     if isinstance(error, HTTPException):
         return error.status_code
+    # from specific to general: most of these are also PrioryError or OSError
     if isinstance(error, NotLearnedError | StaleModelError):
         return 409
     if isinstance(error, MissingDependencyError):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MODEL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_KEY_LENGTH = 255
-MAX_INLINE_BYTES = 1 << 16
+MAX_INLINE_BYTES = 1 << 16  # larger bodies are decoded in a thread
 MESSAGE_TYPE, LINES_TYPE, MAIL_TYPE = "application/json", "application/x-ndjson", "message/rfc822"
 MessageT = TypeVar("MessageT", bound=msgspec.Struct)
 
@@ -135,6 +135,7 @@ def _decode_lines(body: bytes, message_type: type[MessageT]) -> MessageT:
     for source, target in (("text", "texts"), ("row", "rows"), ("label", "labels")):
         values = [getattr(line, source) for line in lines]
         if any(value is not UNSET for value in values):
+            # a field must be in all lines or in none
             if UNSET in values:
                 raise DataError(f"line {values.index(UNSET) + 1} has no {source!r}, and others have one")
             fields[target] = values
@@ -167,7 +168,7 @@ def decode_message(body: bytes, message_type: type[MessageT]) -> MessageT:
 def _check_keys(body: bytes) -> None:
     """Raise an error for duplicate keys in an object, of which msgspec would take the last."""
     if body.strip():
-        json.loads(body, object_pairs_hook=check_unique_keys, parse_int=float)
+        json.loads(body, object_pairs_hook=check_unique_keys, parse_int=float)  # float: huge integers are slow to parse
 
 
 def convert_fields(fields: dict[str, object], message_type: type[MessageT]) -> MessageT:

@@ -24,7 +24,7 @@ Row = dict[str, Cell]
 RowLabel = str | int | bool
 ModelKind = Literal["text", "table"]
 
-_sorted_encoder = msgspec.json.Encoder(order="deterministic")
+_sorted_encoder = msgspec.json.Encoder(order="deterministic")  # equal rows have equal bytes
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ def fold_text(text: str) -> str:
     >>> fold_text("JOSE\u0301  \uff2e\uff4f\n1") == fold_text("jos\u00e9 no 1")
     True
     """
+    # case folding can undo the normal form, so normalise again
     form = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(form.split())
 
@@ -115,6 +116,7 @@ def convert_to_input(batch: RowBatch, model: TableOrTextClassifier) -> list[str]
     if batch.kind == "text":
         return list(batch.rows)
     known: dict[str, str] = getattr(model, "column_kinds_", {}) if hasattr(model, "statistics_") else {}
+    # the columns of the model or, for a new model, of these rows
     names = list(known) or list(dict.fromkeys(name for row in batch.rows for name in row))
     if known:
         _check_column_names(batch.rows, names)  # type: ignore[arg-type]

@@ -19,8 +19,8 @@ from priory.service.application import Service
 from priory.service.connections import make_protocol
 from priory.service.limits import LOCAL_HOSTS, MAX_HTTP_HEADER_BYTES
 
-KEEP_ALIVE_SECONDS = 15
-SHUTDOWN_SECONDS = 8
+KEEP_ALIVE_SECONDS = 15  # of an idle connection
+SHUTDOWN_SECONDS = 8  # for active requests to finish
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:
         log_level="error",
         server_header=False,
         date_header=True,
-        proxy_headers=False,
+        proxy_headers=False,  # anyone could forge them
         backlog=limits.n_connections,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,

@@ -23,7 +23,7 @@ from priory.storage.files import replace_file
 Scope = Literal["read", "learn", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "learn", "admin")  # each includes those before it
 TOKEN_LINE_PATTERN = re.compile(r"(?P<name>[A-Za-z0-9_.@-]{1,64})\s+(?P<scope>\w+)\s+(?P<digest>[0-9a-f]{64})")
-TOKEN_PREFIX = "priory_"
+TOKEN_PREFIX = "priory_"  # marks a string as a token of priory
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class TokenList:
             raise ServiceError(503, "the tokens cannot be read; try again later") from None
         scheme, _, given = (authorization or "").partition(" ")
         digest = hash_token(given.strip())
+        # compare with every token in constant time
         found = [token for token in self._tokens if hmac.compare_digest(token.digest, digest)]
         if scheme.lower() != "bearer" or not found:
             raise ServiceError(401, "give a valid token: Authorization: Bearer TOKEN")
@@ -79,7 +80,7 @@ class TokenList:
     def _read_changes(self) -> None:
         assert self._path is not None
         found = self._path.stat()
-        stamp = found.st_mtime_ns, found.st_size, found.st_ino
+        stamp = found.st_mtime_ns, found.st_size, found.st_ino  # changes when the file is edited or replaced
         if stamp != self._stamp:
             self._tokens, self._stamp = read_token_file(self._path), stamp
 

@@ -40,6 +40,7 @@ async def create_model_handler(call: Call) -> Response:
     known = call.service.store.models.get(call.name)
     if content_type == MESSAGE_TYPE:
         message = decode_message(body, CreateMessage)
+        # raises for unknown parameters before anything is written
         make_estimator(message.kind, message.parameters)
         parameters = msgspec.json.encode(message.parameters, order="deterministic")
         if known is not None and (known.entry.kind, known.entry.parameters) == (message.kind, parameters):
@@ -71,6 +72,7 @@ def _make_response(call: Call, model: ServedModel, status: int) -> Response:
 def write_upload(store: ModelStore, body: bytes, name: str) -> Iterator[Path]:
     """Write an upload to a temporary file with the suffix of ``name``; errors show ``name`` instead of its path."""
     with tempfile.TemporaryDirectory(dir=store.scratch_folder) as folder:
+        # the name of the upload is not used as a path, except for its suffix
         path = Path(folder, f"upload{Path(name).suffix.lower()}")
         path.write_bytes(body)
         try:

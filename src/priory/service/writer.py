@@ -37,8 +37,8 @@ from priory.service.served_model import ServedModel
 MAX_GROUP_SIZE = 512  # requests
 MAX_GROUP_ROWS = 4096
 MAX_WAITING_REQUESTS = 4096
-MAX_KNOWN_FORGETTINGS = 10_000
-EVENTS_PER_SNAPSHOT = 2000
+MAX_KNOWN_FORGETTINGS = 10_000  # answers kept in memory
+EVENTS_PER_SNAPSHOT = 2000  # bounds the time of a restart
 
 
 @dataclass
@@ -92,6 +92,7 @@ class Writer:
     def _run(self) -> None:
         while (group := self._take_group()) is not None:
             start = time.perf_counter()
+            # skip requests that were cancelled while they waited
             group = [ticket for ticket in group if ticket.future.set_running_or_notify_cancel()]
             for ticket in group:
                 self._metrics.observe_stage("queue", start - ticket.arrived)
@@ -115,7 +116,7 @@ class Writer:
             except queue.Empty:
                 break
             if ticket is None:
-                self._tickets.put(None)
+                self._tickets.put(None)  # finish this group first, then stop
                 break
             group.append(ticket)
             n_rows += _count_rows(ticket.request)
@@ -135,7 +136,7 @@ class Writer:
             self._metrics.observe_stage("model", model_seconds[0])
             self._metrics.observe_stage("journal", time.perf_counter() - start - model_seconds[0])
         except Exception as error:
-            self._next_number = number
+            self._next_number = number  # the numbers of the rolled-back events are used again
             self._discard(plans)
             for ticket in group:
                 ticket.outcome = _describe_disk_error(error)
@@ -146,6 +147,7 @@ class Writer:
             self._erase_due_rows()
         except Exception:
             for ticket in group:
+                # the change is committed, but the promise of erasure is not kept yet
                 if isinstance(ticket.outcome, ChangeAnswer) and ticket.outcome.operation in ("forget", "delete"):
                     problem = "the rows are forgotten, but could not be erased from the disk yet; it is tried again"
                     ticket.outcome = ServiceError(507, problem)
@@ -172,6 +174,7 @@ class Writer:
             model_seconds[0] += time.perf_counter() - start
         for plan, ticket in zip(plans, tickets, strict=True):
             if isinstance(plan.request, CreateRequest) and plan.model.entry.has_base:
+                # its rows are not in the journal, so the snapshot must exist before the commit
                 self._store.save_snapshot(plan.model)
             plan.write(self._store.journal)
             ticket.outcome = plan.answer

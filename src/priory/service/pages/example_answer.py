@@ -24,7 +24,7 @@ class EvidenceLine:
     name: str
     value: str
     decibans: float
-    share: float
+    share: float  # from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ExampleAnswer:
 
     version: int
     label: str
-    against: str
+    against: str  # the second most probable class
     probabilities: tuple[tuple[str, float], ...]  # the most probable first
     lines: tuple[EvidenceLine, ...]
     n_more: int
@@ -63,6 +63,7 @@ def answer_example(model: ServedModel, row: str | Row) -> ExampleAnswer:
     ranked, probabilities = ledger.ranked(), ledger.probabilities()
     names = [str(label) for label in ledger.classes]
     prior, *weights = (weight * DECIBANS_PER_NAT for weight in ledger.weights())
+    # the strongest evidence first, for or against
     order = sorted(range(len(weights)), key=lambda place: -abs(weights[place]))
     shown = order[:MAX_LINES_SHOWN]
     widest = find_widest([prior, *(weights[place] for place in shown)])

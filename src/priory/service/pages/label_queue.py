@@ -39,6 +39,7 @@ class LabelQueue:
     def add(self, rows: Iterable[str | Row], model: ServedModel) -> int:
         """Add rows to the queue of a model, and return their number."""
         new = [QueueItem(next(self._numbers), row) for row in rows]
+        # ranking predicts all rows of the queue at once
         max_rows = min(MAX_QUEUE_ROWS, model.max_rows) if model.is_fitted else MAX_QUEUE_ROWS
         if len(self.items) + len(new) > max_rows:
             raise DataError(f"the queue holds {max_rows:,} rows; label some of them first, or add fewer")
@@ -87,5 +88,5 @@ def _rank_rows(model: ServedModel, items: Sequence[QueueItem]) -> dict[int, Arra
     if not items or not model.is_fitted:
         return dict.fromkeys(item.id for item in items)
     answers = predict_rows(model, RowBatch(model.entry.kind, tuple(item.row for item in items)))  # (rows, classes)
-    order = np.argsort(answers.max(axis=1), kind="stable").tolist()
+    order = np.argsort(answers.max(axis=1), kind="stable").tolist()  # by the largest probability
     return {items[place].id: answers[place] for place in order}

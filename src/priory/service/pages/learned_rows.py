@@ -29,6 +29,7 @@ def iterate_learned_rows(store: ModelStore, model: ServedModel) -> Iterator[Lear
     """Yield the rows of the journal, latest first, including those whose event was undone."""
     before = LATEST_EVENT
     while True:
+        # in pages, so that the lock is held only briefly
         with store.reader_lock:
             events = store.reader.read_events(model.entry.number, before, EVENTS_PER_READ, newest_first=True)
         for event in events:
@@ -51,6 +52,7 @@ def search_learned_rows(store: ModelStore, model: ServedModel, phrase: str, max_
     """Return distinct rows that contain a phrase in a cell or in the label, latest first."""
     found: dict[str, LearnedRow] = {}
     for row in iterate_learned_rows(store, model):
+        # show a learned occurrence rather than an undone one
         if contains_phrase(row.row, row.label, phrase) and (row.digest not in found or found[row.digest].is_undone):
             found[row.digest] = row
         if len(found) == max_rows:

@@ -48,7 +48,7 @@ async def start_training(call: PageCall) -> Response:
     job = TrainingJob(name, call.identity.name, file_name, target, label)
     call.state.add_job(job)
     task = asyncio.create_task(call.run(run_training_job, call.service, job, body))
-    call.state.tasks.add(task)
+    call.state.tasks.add(task)  # asyncio itself keeps only a weak reference
     task.add_done_callback(call.state.tasks.discard)
     return call.render("training.html", job=job)
 
@@ -98,6 +98,7 @@ async def show_scores(call: PageCall) -> Response:
         while len(known) > MAX_JUDGEMENTS:
             known.popitem(last=False)
     try:
+        # other requests may wait for the same task
         judgement: Judgement = await asyncio.shield(known[key])
     except Exception:
         known.pop(key, None)

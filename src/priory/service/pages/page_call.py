@@ -125,6 +125,7 @@ class PageCall(Call):
         given = form.get("label")
         if not given.strip():
             raise DataError("choose a class, or name a new one")
+        # forms have strings only, but labels may be numbers
         known = {str(label): label for label in list_classes(self.model)}
         return known.get(given, given.strip())
 

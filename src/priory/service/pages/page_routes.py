@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PageHandler = Callable[[PageCall], Awaitable[Response]]
 TOKEN_COOKIE = "priory_token"
-COOKIE_SECONDS = 30 * 24 * 3600
+COOKIE_SECONDS = 30 * 24 * 3600  # 30 days
 MAX_SIGN_IN_BYTES = 4096
 MODEL_PAGE = "/models/{name}"
 
@@ -164,6 +164,7 @@ def _make_sign_in_endpoint(service: Service) -> Callable[[Request], Awaitable[Re
         except ServiceError as error:
             message = "this token is not known" if error.status == 401 else str(error)
             return make_page_response(render_template("error_part.html", values | {"message": message}), error.status)
+        # htmx follows this header
         response = Response(status_code=204, headers={"HX-Redirect": "/"})
         response.set_cookie(
             TOKEN_COOKIE,

@@ -40,7 +40,7 @@ def get_templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("priory.service.pages", "templates"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=StrictUndefined,  # a misspelt name in a template is an error
         trim_blocks=True,
         lstrip_blocks=True,
     )

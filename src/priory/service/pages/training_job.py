@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 UPLOAD_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".mbox", ".eml")
 DOCUMENT_COLUMNS = (LABEL_COLUMN, PATH_COLUMN)  # columns of mail besides the text
-STEPS_PER_JOB = 8
+STEPS_PER_JOB = 8  # for the progress bar
 MIN_ROWS_PER_STEP = 2000
 _logger = logging.getLogger("priory.service")
 
@@ -157,12 +157,14 @@ def _read_file(service: Service, job: TrainingJob, path: Path) -> UploadedRows:
     options = _choose_columns(job, rows)
     others = () if job.label is not None else (options.find_target(rows),)
     if known is not None and known.is_fitted:
+        # a fitted model determines the columns
         columns = _match_columns(known, rows, others)
         chunks = rows.read_chunks(find_needed_columns(rows, columns, *others))
     else:
         names = tuple(name for name in rows.names if name not in DOCUMENT_COLUMNS)
         if others:
             names = options.find_features(rows)
+        # a new model: infer the kinds of the columns from the first chunk
         first, chunks = peek_first(rows.read_chunks((*others, *names)))
         columns = infer_columns(first, names, options, for_audit=True).columns  # keep all cells of a row
     found: list[str | Row] = []
