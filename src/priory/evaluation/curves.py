@@ -53,7 +53,7 @@ def precision_recall_curve(positive: Array, score: Array, weight: Array) -> Curv
 
 def _count_hits_and_misses(positive: Array, score: Array, weight: Array) -> tuple[Array, Array, Array]:
     """Return the distinct scores in falling order, and the weight of true and false positives at each threshold."""
-    # rows by falling score, without those of weight zero
+    # rows by falling score, without rows of weight zero
     order = np.argsort(-score, kind="stable")
     order = order[weight[order] > 0]
     s, w, is_class = score[order], weight[order], positive[order] != 0
