@@ -79,7 +79,7 @@ def _make_body(rows: RowInput | None, labels: LabelInput | None = None, **option
     """Return the JSON body for rows (texts or cells), labels and options."""
     body: Answer = {name: value for name, value in options.items() if value is not None}
     if rows is not None:
-        key = "texts" if all(isinstance(row, str) for row in rows) else "rows"
+        key = "texts" if all(isinstance(row, str) for row in rows) else "rows"  # by the kind of the model
         body[key] = [row if isinstance(row, str) else dict(row) for row in rows]
         if labels is not None:
             body["labels"] = list(labels)
@@ -116,6 +116,7 @@ class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
 
     def choose_delay(self, request: Request, attempt: int, outcome: httpx.Response | Exception) -> float | None:
         """Return the seconds to wait before a retry, or None for no retry (exponential backoff)."""
+        # only a repeatable request is retried, and only after a failure that may be temporary
         is_passing = isinstance(outcome, Exception) or outcome.status_code == 503
         may_try = is_passing and request.may_be_repeated and attempt < self.retries
         return 0.1 * 2**attempt if may_try else None
