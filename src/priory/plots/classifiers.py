@@ -125,7 +125,7 @@ def decision_regions(model: DensityModel, X: ArrayLike, y: ArrayLike, names: Seq
     figure.set_size_inches(6, 4.6)
     classes = model.classes_.tolist()
     levels = np.arange(len(classes) + 1) - 0.5  # one colour band for each class index
-    colours = [CLASS_COLOURS[c % len(CLASS_COLOURS)] for c in range(len(classes))]
+    colours = [CLASS_COLOURS[c % len(CLASS_COLOURS)] for c in range(len(classes))]  # repeated if there are more classes
     axes.contourf(across, up, joint.argmax(axis=-1), levels, colors=colours, alpha=0.15)
     for c, label in enumerate(classes):
         density = np.exp(joint[..., c] - joint[..., c].max())  # relative to its peak
@@ -180,7 +180,7 @@ def nomogram(model: TableModel, label: Label | None = None) -> Figure:
     label = model.classes_.tolist()[-1] if label is None else label
     points = read_nomogram(model, label)
     columns = sorted((name for name in points if name != "prior"), key=lambda name: -_measure_reach(points[name]))
-    columns = columns[:MAX_NOMOGRAM_COLUMNS]
+    columns = columns[:MAX_NOMOGRAM_COLUMNS]  # those with the largest range
     figure = create_figure(6.5, 1.6 + 0.55 * (len(columns) + 2))
     axes, below = figure.subplots(2, 1, height_ratios=[len(columns) + 1, 1])
     ends = _find_ends(points)
@@ -235,6 +235,7 @@ def read_nomogram(model: TableModel, label: Label) -> dict[str, dict[object, flo
 def _choose_numbers(model: TableModel, name: str) -> list[object]:
     """Return evenly spaced values of a numeric column, over 2.5 standard deviations around each class mean."""
     entries = {(one.value, one.label): one.estimate for one in model.tables_.estimates if one.column == name}
+    # a Bernoulli column
     if all(value in (0, 1) for value, _ in entries):
         return [0.0, 1.0]
     labels = model.classes_.tolist()

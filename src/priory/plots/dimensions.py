@@ -33,7 +33,7 @@ def parameter_growth(max_columns: int = 20, values: int = 2, classes: int = 2) -
     figure, axes = create_axes("columns", "parameters", f"{classes} classes, columns of {values} values")
     axes.plot(
         columns,
-        [count.full or np.nan for count in counts],  # too many to count: not drawn
+        [count.full or np.nan for count in counts],
         color=RED,
         marker="s",
         markersize=4,

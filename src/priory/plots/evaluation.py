@@ -85,8 +85,8 @@ def reliability_diagram(scores: Scores | Mapping[str, Scores], bins: int = 10) -
     by_name = scores if isinstance(scores, Mapping) else {"": scores}
     figure = create_figure(5, 5)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
-    above.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-    wide, lowest = 0.9 / bins / len(by_name), 1.0
+    above.plot([0, 1], [0, 1], color="0.6", linewidth=1)  # perfect calibration
+    wide, lowest = 0.9 / bins / len(by_name), 1.0  # the width of a bar, and the left end of the axis
     for n, (name, one) in enumerate(by_name.items()):
         colour, mark, line = RELIABILITY_STYLES[(n - len(by_name)) % len(RELIABILITY_STYLES)]
         filled = one.reliability(bins)
@@ -132,10 +132,10 @@ def evidence_bars(evidence: Ledger | Sequence[tuple[Any, ...]]) -> Figure:
         names = [_format_line(line) for line in evidence.entries()]
         bars = [(name, weight * DECIBANS_PER_NAT) for name, weight in zip(names, evidence.weights(), strict=True)]
         title = f"for {_format_label(evidence.classes[first])}, against {_format_label(evidence.classes[second])}"
-        bars = [bars[0], *sorted(bars[1:], key=lambda bar: -abs(bar[1]))]
+        bars = [bars[0], *sorted(bars[1:], key=lambda bar: -abs(bar[1]))]  # the prior stays first
     else:
         bars, title = [(_format_label(token), weight) for token, weight, *_ in evidence], ""
-    bars = bars[:MAX_EVIDENCE_BARS][::-1]
+    bars = bars[:MAX_EVIDENCE_BARS][::-1]  # barh draws from the bottom up
     figure = create_figure(6, 0.9 + 0.28 * len(bars))
     axes = figure.add_subplot()
     weights = np.array([weight for _, weight in bars])

@@ -67,7 +67,7 @@ def likelihood_curve(space: Continuum) -> Figure:
     >>> figure = likelihood_curve(Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3))
     """
     best = space.ml()
-    theta = np.linspace(0.0005, 0.9995, CURVE_POINTS)
+    theta = np.linspace(0.0005, 0.9995, CURVE_POINTS)  # log θ is infinite at 0 and 1
     first, second = (float(n) for n in _count_outcomes(space))
     log_likelihood = first * np.log(theta) + second * np.log1p(-theta)
     figure, axes = create_axes("θ", f"P(D | θ) of {first:g} {space.outcomes[0]}, {second:g} {space.outcomes[1]}")
