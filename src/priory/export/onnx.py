@@ -126,7 +126,7 @@ def _build_model_proto(onnx: ModuleType, graph: OnnxGraph, columns: int, labels:
 
 def _export_table(fitted: NaiveBayes, graph: OnnxGraph) -> str:
     schema = fitted._schema
-    place = {name: j for j, name in enumerate(schema.names)}
+    place = {name: j for j, name in enumerate(schema.names)}  # position of each column in X
     scores = []
     for choice in fitted._model().choices():
         names = schema.blocks[choice.block].names
@@ -152,7 +152,7 @@ def _export_gaussian_nb(fitted: GaussianNB, graph: OnnxGraph) -> str:
     centre, precision, constant = fitted._density_parameters()  # (classes, columns) each
     cells = graph("Unsqueeze", graph("Mul", "X", 1.0 / fitted._moments().units()), np.array([1]))
     difference = graph("Sub", cells, centre)
-    square = graph("Mul", difference, difference)
+    square = graph("Mul", difference, difference)  # (rows, classes, columns)
     return graph.sum_columns(graph("Sub", constant, graph("Mul", square, 0.5 * precision)))
 
 

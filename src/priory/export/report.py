@@ -240,6 +240,7 @@ def _describe_comparison(scores: Scores, compared: Mapping[str, Scores]) -> list
         return []
     rows: list[dict[str, str | list[str]]] = []
     for name, one in {"this model": scores, **compared}.items():
+        # paired, row by row
         difference = "" if one is scores else f"{compare_scores(one, scores).log_loss:+.3f}"
         values = [f"{one.accuracy.value:.1%}", f"{one.log_loss.value:.3f}", f"{one.brier.value:.3f}", difference]
         rows.append({"name": name, "values": values})

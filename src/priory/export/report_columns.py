@@ -76,7 +76,7 @@ def _describe_cells(
 
 def _bin_numbers(numbers: Array, group: Array, n_classes: int) -> tuple[Array, str]:
     """Return the number of rows in bins of equal width, (bins, classes), and a summary of the values."""
-    present = ~np.isnan(numbers)
+    present = ~np.isnan(numbers)  # (rows,)
     if not present.any():
         return np.zeros((0, n_classes)), ""
     values = numbers[present]
@@ -93,10 +93,10 @@ def _bin_numbers(numbers: Array, group: Array, n_classes: int) -> tuple[Array, s
 
 def _count_values(codes: Array, names: Array, group: Array, n_classes: int) -> tuple[Array, str]:
     """Return the number of rows of the most common values, (values, classes), and a summary of the values."""
-    present = codes >= 0
+    present = codes >= 0  # (rows,)
     cells = np.bincount(codes[present] * n_classes + group[present], minlength=len(names) * n_classes)
     counts = cells.reshape(-1, n_classes)
-    order = np.argsort(-counts.sum(axis=1), kind="stable")[:MAX_VALUES_DRAWN]
+    order = np.argsort(-counts.sum(axis=1), kind="stable")[:MAX_VALUES_DRAWN]  # most common first
     listed = ", ".join(format_value(str(names[v])) for v in order[:3])
     more = len(names) - 3
     return counts[order], f"{listed} and {more} more" if more > 0 else listed

@@ -21,8 +21,10 @@ def render_page(page: dict[str, object]) -> str:
     """Render the page; its content security policy allows only its own style sheet, by hash."""
     jinja2 = _import_jinja2()
     loader = jinja2.PackageLoader("priory.export", "templates")
+    # escape everything by default; a misspelt name in the template is an error
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     style = environment.get_template("report.css").render()
+    # the policy of the page names the style sheet by this hash, so injected styles are not applied
     digest = b64encode(sha256(style.encode()).digest()).decode()
     template: Template = environment.get_template("report.html")
     contents = list_contents(page)

@@ -82,7 +82,7 @@ def score_held_out_rows(model: Classifier, X: object, y: Array) -> ReportScores:
 
 def cross_fit_temperature(scores: Scores) -> Scores:
     """Apply temperature scaling to each half of the rows, fitted on the other half."""
-    log_p, half = scores.log_probabilities.copy(), np.arange(len(scores.truth)) % 2 == 0
+    log_p, half = scores.log_probabilities.copy(), np.arange(len(scores.truth)) % 2 == 0  # even and odd rows
     for part in (half, ~half):
         fitted = fit_calibration_map("temperature", scores.log_probabilities[~part], scores.truth[~part])
         log_p[part] = fitted(log_p[part])
