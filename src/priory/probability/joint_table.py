@@ -68,7 +68,7 @@ class JointTable:
         """
         counts: dict[tuple[Hashable, ...], int] = {}
         for row in rows:
-            counts[tuple(row)] = counts.get(tuple(row), 0) + 1
+            counts[tuple(row)] = counts.get(tuple(row), 0) + 1  # in order of first occurrence
         if not counts:
             raise DataError("there are no rows to count.")
         n = sum(counts.values())
@@ -94,7 +94,7 @@ class JointTable:
 
     def condition(self, **values: Hashable) -> JointTable:
         """Return the conditional table of the other variables, given the values of some: P(x | y) = P(x, y) / P(y)."""
-        given = self.probability(**values)
+        given = self.probability(**values)  # P(y)
         if given == 0:
             known = ", ".join(f"{name}={value!r}" for name, value in values.items())
             raise DataError(f"P({known}) = 0: cannot condition on an impossible event.")

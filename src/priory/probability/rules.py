@@ -41,7 +41,7 @@ def conditional_probability(p_both: float, p_b: float) -> float:
         raise DataError("P(B) = 0: P(A|B) is not defined, because B cannot happen.")
     if both > b + PROBABILITY_TOLERANCE:
         raise DataError(f"P(A∧B) = {both:g} is more than P(B) = {b:g}: A and B cannot be likelier than B.")
-    return min(both / b, 1.0)
+    return min(both / b, 1.0)  # rounding may exceed 1
 
 
 def are_independent(p_a: float, p_b: float, p_both: float) -> bool:
