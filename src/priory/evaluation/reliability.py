@@ -1,4 +1,4 @@
-"""Reliability: are 80 % of the answers right among those given with a certainty of 80 %?"""
+"""Reliability: accuracy among answers of similar certainty, and the expected calibration error."""
 
 from __future__ import annotations
 

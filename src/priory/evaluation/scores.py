@@ -264,7 +264,7 @@ class Scores:
 
     @cached_property
     def gain(self) -> dict[str, Interval]:
-        """How much better than the base rate the model is, compared row by row; positive is better."""
+        """The improvement over the base rate, as a paired difference over rows; positive is better."""
         # (rows,): paired differences, model minus base rate
         right = (self.answer == self.truth) - 1.0 * (self.truth == self.shares.argmax())
         surprise = -log(self.shares)[self.truth] - self.surprise
@@ -272,7 +272,7 @@ class Scores:
 
     @cached_property
     def too_few_rows(self) -> str:
-        """Why there are too few rows to judge a model by, as a sentence; empty if there are enough."""
+        """A sentence that explains why there are too few rows to judge a model, or "" if there are enough."""
         return explain_too_few_rows(self.rows, np.bincount(self.truth[self.weight > 0]))
 
     @property
@@ -291,7 +291,7 @@ class Scores:
         return format_scores_html(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as lists, numbers and strings for JSON; infinite or undefined values become None."""
+        """Return the scores as lists, numbers and strings for JSON; infinite or undefined values become None."""
         return scores_to_dict(self)
 
     def to_frame(self) -> pd.DataFrame:
