@@ -41,7 +41,7 @@ class HypothesisSpace(ABC, Generic[HypothesisT]):
         """Return the statistics of some observations, without learning them."""
 
     def clone_unfitted(self) -> Self:
-        """Return the same space before anything was observed."""
+        """Return the same space without observations."""
         blank = copy.copy(self)
         blank.seen = self.observe([])
         return blank
