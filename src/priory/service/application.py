@@ -42,7 +42,7 @@ class ServiceSettings:
     folder: Path
     tokens: TokenList = field(default_factory=TokenList)
     limits: Limits = field(default_factory=Limits)
-    allowed_hosts: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()  # besides the local names
     public_url: str | None = None  # the URL of a reverse proxy in front of the service
 
     @property
@@ -76,7 +76,7 @@ class Service:
         return msgspec.json.encode(describe_api(ROUTES))
 
     def close(self) -> None:
-        self._prediction_threads.shutdown()
+        self._prediction_threads.shutdown()  # finish what is running before the journal is closed
         self._slow_threads.shutdown()
         self.writer.close()
         self.store.close()

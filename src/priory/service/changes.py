@@ -23,7 +23,7 @@ class ChangeAnswer(msgspec.Struct):
 
     model: str
     operation: str
-    id: int
+    id: int  # the number of the event
     rows: int
     version: int
 
@@ -53,7 +53,7 @@ class ForgetRequest(ChangeRequest):
     """Forget and erase these rows, or all rows of an earlier learn event."""
 
     rows: RowBatch | None = None
-    target: int | None = None
+    target: int | None = None  # the number of a learn event
 
     @property
     def names_forgotten_rows(self) -> bool:
@@ -88,9 +88,9 @@ class Plan:
     request: ChangeRequest
     model: ServedModel
     event: Event
-    row_digests: Sequence[bytes] = ()
+    row_digests: Sequence[bytes] = ()  # of the learned rows
     undone: dict[int, int | None] = field(default_factory=dict)  # event -> the event that undid it
-    erased: Sequence[RowPlace] = ()
+    erased: Sequence[RowPlace] = ()  # rows to erase from the journal
 
     @property
     def answer(self) -> ChangeAnswer:

@@ -24,7 +24,7 @@ from priory.service.rows import ModelKind, decode_row_batch
 
 APPLICATION_ID = 0x5052494F  # "PRIO", in the header of the file
 SCHEMA_VERSION = 2
-BUSY_TIMEOUT_SECONDS = 30.0
+BUSY_TIMEOUT_SECONDS = 30.0  # SQLite waits this long for a lock
 
 SCHEMA = """
 CREATE TABLE model (
@@ -61,7 +61,7 @@ EVENT_COLUMNS = "number, model, operation, target, n_rows, body, batch, teacher,
 class ModelEntry:
     """A model as declared at its creation."""
 
-    number: int
+    number: int  # of the event that created it
     name: str
     kind: ModelKind
     parameters: bytes  # JSON
@@ -313,6 +313,7 @@ def _open_database(path: Path) -> sqlite3.Connection:
 def _create_schema(connection: sqlite3.Connection, path: Path) -> None:
     """Create the tables in an empty database, in a transaction so that no second process creates them too."""
     connection.execute("BEGIN IMMEDIATE")
+    # 0 in a new file, and in files of other programs: so also check that there are no tables
     found = connection.execute("PRAGMA user_version").fetchone()[0]
     if found == 0 and not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
         for statement in filter(str.strip, SCHEMA.split(";")):

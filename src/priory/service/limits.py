@@ -36,7 +36,7 @@ class Limits:
     """Limits on the size, duration and number of requests."""
 
     body_bytes: int = 16 << 20
-    request_seconds: float = 60.0
+    request_seconds: float = 60.0  # until a request is answered
     receive_seconds: float = 15.0  # until a whole request has arrived
     n_requests: int = 256  # being answered at the same time
     n_connections: int = 500  # well below the 1,024 open files that systems allow
@@ -48,7 +48,7 @@ class Limits:
 
     @property
     def discarded_bytes(self) -> int:
-        """How much of a rejected body is read and discarded, so that the client can read the answer."""
+        """The limit on bytes of a rejected body that are read and discarded, so that the client can read the answer."""
         return 16 * self.body_bytes
 
 

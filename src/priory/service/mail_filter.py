@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 DEFAULT_HEADER = "X-Priory"
 EXIT_OTHER_CLASS, EXIT_UNSURE, EXIT_TRY_AGAIN = 1, 2, 75  # 75: sysexits.h, "try again later"
 MAX_EVIDENCE_IN_HEADER = 5
-MAX_SHOWN_LENGTH = 40
+MAX_SHOWN_LENGTH = 40  # characters of a word
 MAX_ENCODED_BYTES = 45  # 60 characters in base 64; an encoded word may have 75 characters
 SECONDS_TO_ANSWER = 20.0
 OPTION_NAMES = ("socket", "header", "exit-code", "certainty", "token")
@@ -106,6 +106,7 @@ class ServiceConnection:
         head += f"Idempotency-Key: {key}\r\n" if key else ""
         self._socket.sendall(f"{head}Content-Length: {len(message)}\r\n\r\n".encode("ascii") + message)
         received = b""
+        # the head of the answer, then as much body as it declares
         while b"\r\n\r\n" not in received:
             received += self._receive()
         headers, _, body = received.partition(b"\r\n\r\n")

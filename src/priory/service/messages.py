@@ -69,7 +69,7 @@ class EvaluateMessage(RowsMessage):
     """Labelled rows to score; without rows, the model is cross-validated on the rows that it keeps."""
 
     labels: Labels | UnsetType = UNSET
-    learned: bool = False
+    learned: bool = False  # whether the model has learned these rows
 
 
 class AuditMessage(RowsMessage):
@@ -77,8 +77,8 @@ class AuditMessage(RowsMessage):
 
     labels: Labels | UnsetType = UNSET
     test: RowsMessage | UnsetType = UNSET
-    groups: str | None = None
-    time: str | None = None
+    groups: str | None = None  # the name of a column
+    time: str | None = None  # the name of a column
 
 
 class CreateMessage(Struct, forbid_unknown_fields=True):
@@ -96,8 +96,8 @@ class ModelInfo(Struct):
     version: int
     rows: float
     classes: list[RowLabel | float]
-    class_rows: list[float]
-    columns: dict[str, str]
+    class_rows: list[float]  # rows of each class
+    columns: dict[str, str]  # kinds by name
     parameters: dict[str, Any]
 
 

@@ -22,7 +22,7 @@ from priory.service.served_model import ServedModel, create_model, replay_events
 from priory.storage import load, save
 from priory.storage.file_turns import lock_file
 
-VERSION_NOTE = "version"
+VERSION_NOTE = "version"  # the number of the last event in a snapshot
 LOCK_TIMEOUT_SECONDS_AT_START = 10.0  # a stopping service may still write snapshots
 PROBE_BYTES = 1 << 16
 EVENTS_PER_SNAPSHOT_AT_START = 100  # so that the next start need not replay these events again

@@ -20,7 +20,7 @@ from priory.service.rows import RowBatch, convert_to_input, join_row_batches
 from priory.service.served_model import ServedModel
 
 MAX_BATCH_ROWS = 4096
-MAX_WAITING_ROWS = 100_000
+MAX_WAITING_ROWS = 100_000  # for one model; beyond this requests get 503
 
 
 # Encodes an answer from the model and the probabilities (rows, classes), in the thread that computed them.

@@ -21,8 +21,8 @@ from priory.errors import (
 from priory.service.messages import ProblemDetails
 
 PROBLEM_TYPE = "application/problem+json"
-MAX_DETAIL_LENGTH = 500
-RETRY_SECONDS = "1"
+MAX_DETAIL_LENGTH = 500  # characters
+RETRY_SECONDS = "1"  # the header Retry-After
 
 
 def find_status(error: Exception) -> int:

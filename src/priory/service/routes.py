@@ -41,9 +41,9 @@ class ApiRoute:
     answer: type | None = None
     answer_type: str = MESSAGE_TYPE
     status: int = 200
-    errors: tuple[int, ...] = ()
+    errors: tuple[int, ...] = ()  # besides 400 and 503, which every route may return
     query: tuple[QueryParameter, ...] = ()
-    takes_key: bool = False
+    takes_key: bool = False  # the header Idempotency-Key
     needs_body: bool = True
 
 

@@ -103,6 +103,7 @@ def apply_batch(model: ServedModel, batch: Sequence[Event], journal: Journal) ->
     """Apply a batch of events: several learn events together, or one event of another kind."""
     event, version = batch[0], batch[-1].number
     if event.operation == "learn":
+        # an erased event has no body: its rows must not be learned again
         bodies = [decode_row_batch(event.body) for event in batch if event.body is not None]
         return model.learn(join_row_batches(bodies), version) if bodies else replace(model, version=version)
     rows, is_learned = read_change(event, journal)

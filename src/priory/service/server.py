@@ -25,10 +25,10 @@ SHUTDOWN_SECONDS = 8  # for active requests to finish
 
 @dataclass(frozen=True)
 class Address:
-    """Where the service listens: a host and a port, a Unix socket, or both."""
+    """The address of the service: a host and a port, a Unix socket, or both."""
 
     host: str = "127.0.0.1"
-    port: int = 8000
+    port: int = 8000  # negative: no port
     socket_path: Path | None = None
 
 

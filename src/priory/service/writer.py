@@ -48,7 +48,7 @@ class _Ticket:
     request: ChangeRequest
     future: Future[ChangeAnswer] = field(default_factory=Future)
     arrived: float = field(default_factory=time.perf_counter)
-    outcome: ChangeAnswer | Exception | None = None
+    outcome: ChangeAnswer | Exception | None = None  # set before the future is resolved
 
 
 class Writer:
@@ -125,6 +125,7 @@ class Writer:
     def _carry_out(self, group: Sequence[_Ticket]) -> None:
         """Plan and commit a group in one transaction; if it fails, nothing is changed."""
         plans: list[Plan] = []
+        # event numbers are assigned while planning, and given back if the transaction fails
         number = self._next_number
         start = time.perf_counter()
         model_seconds = [0.0]

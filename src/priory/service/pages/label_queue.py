@@ -15,7 +15,7 @@ from priory.service.rows import Row, RowBatch, contains_phrase
 from priory.service.served_model import ServedModel
 
 MAX_QUEUE_ROWS = 5000
-MAX_STEPS_BACK = 1000
+MAX_STEPS_BACK = 1000  # labels that can be undone
 
 
 @dataclass(frozen=True)

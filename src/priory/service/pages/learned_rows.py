@@ -11,7 +11,7 @@ from priory.service.rows import Row, RowBatch, RowLabel, contains_phrase, decode
 from priory.service.served_model import ServedModel
 
 EVENTS_PER_READ = 500
-LATEST_EVENT = 2**53
+LATEST_EVENT = 2**53  # larger than any event number, and exact in JavaScript
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,9 @@ class PageState:
     """State of the web pages in memory; it is lost when the service stops."""
 
     queues: dict[int, LabelQueue] = field(default_factory=dict)  # by model number
+    # by (model number, version); a task, so that several requests wait for one evaluation
     judgements: OrderedDict[tuple[int, int], asyncio.Task[Judgement]] = field(default_factory=OrderedDict)
-    jobs: OrderedDict[str, TrainingJob] = field(default_factory=OrderedDict)
+    jobs: OrderedDict[str, TrainingJob] = field(default_factory=OrderedDict)  # by job id, oldest first
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def add_job(self, job: TrainingJob) -> None:

@@ -76,7 +76,7 @@ class UploadedRows:
 
 def run_training_job(service: Service, job: TrainingJob, body: bytes) -> None:
     """Learn all rows of a file, or none: the whole file is read first, and later failures are rolled back."""
-    learned: list[int] = []
+    learned: list[int] = []  # events to roll back after a failure
     is_created = False
     try:
         _check_suffix(job.file_name)
