@@ -10,7 +10,7 @@
     ├── MissingDependencyError (ImportError)     an optional dependency is not installed
     ├── ModelFileError (ValueError)              the file is not a model, or not one that can be trusted
     ├── FileBusyError (TimeoutError)             another process is changing the file
-    ├── ServiceError (RuntimeError)              the service refused a request
+    ├── ServiceError (RuntimeError)              the service rejected a request
     └── PrioryWarning (UserWarning)              the result is valid, but may need attention
 
 Each message is one line: what was given, where, and what to do.
@@ -80,7 +80,7 @@ class FileBusyError(PrioryError, TimeoutError):
 
 
 class ServiceError(PrioryError, RuntimeError):
-    """The service refused a request.
+    """The service rejected a request.
 
     Attributes
     ----------
