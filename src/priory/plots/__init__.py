@@ -1,4 +1,4 @@
-"""Figures: every function returns a matplotlib figure, to be saved with ``figure.savefig("bags.png")``.
+"""Figures: every function returns a matplotlib figure, which ``figure.savefig("bags.png")`` saves.
 
 They need matplotlib: ``pip install 'priory[plots]'``.
 """

@@ -1,4 +1,4 @@
-"""The playground: candy bags, a coin, and fourteen days of tennis, as students meet them in the book."""
+"""The playground: textbook examples with candy bags, a coin, and fourteen days of tennis."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TENNIS_DAYS = (
 
 @dataclass(frozen=True)
 class Observations:
-    """What was drawn so far, one letter each: it is part of the address, so the server remembers nothing."""
+    """The outcomes so far, one letter each; they are part of the URL, so the server has no state."""
 
     letters: str
     names: dict[str, str]
@@ -62,7 +62,7 @@ class Observations:
         return [self.names[letter] for letter in self.letters]
 
     def draw(self, share_of_first: float) -> Observations:
-        """One more at random; the first outcome has this probability."""
+        """Draw one more outcome at random; the first one has this probability."""
         first, second = self.names
         letter = first if secrets.randbelow(10_000) < 10_000 * share_of_first else second
         return Observations((self.letters + letter)[:MAX_OBSERVATIONS], self.names)
@@ -73,7 +73,7 @@ async def show_play(call: PageCall) -> Response:
 
 
 async def show_candy(call: PageCall) -> Response:
-    """Draw candies from an unknown bag, and watch the posterior of the five kinds of bags."""
+    """Draw candies from an unknown bag, and show the posterior of the five kinds of bags."""
     query = call.query
     bag = query.get("bag", "h4")
     if bag not in LIME_SHARES:
@@ -105,7 +105,7 @@ async def show_candy(call: PageCall) -> Response:
 
 
 async def show_coin(call: PageCall) -> Response:
-    """Toss a coin, and watch the Beta distribution of its share of heads."""
+    """Toss a coin, and show the Beta posterior of the probability of heads."""
     query = call.query
     a, b = (_read_count(query.get(name, "1"), name) for name in ("a", "b"))
     drawn = Observations.read(query.get("drawn", ""), COIN_SIDES)
@@ -142,12 +142,12 @@ def _read_count(given: str, name: str) -> float:
 
 @cache
 def list_tennis_values() -> dict[str, list[str]]:
-    """The values of each column."""
+    """Return the values of each column."""
     return {name: sorted({day[place] for day in TENNIS_DAYS}) for place, name in enumerate(TENNIS_COLUMNS)}
 
 
 async def show_tennis(call: PageCall) -> Response:
-    """Naive Bayes by hand: the tables of the fourteen days, and the product for a new day."""
+    """Show naive Bayes by hand: the tables of the fourteen days, and the product for a new day."""
     query = call.query
     values = list_tennis_values()
     today: Row = {}
