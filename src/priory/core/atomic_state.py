@@ -1,12 +1,13 @@
-"""Estimators in threads: an estimator is a reference to a state that is never changed, only replaced.
+"""Thread safety: an estimator refers to a state that is replaced as a whole, never modified.
 
-A method that changes an estimator works on a copy, whose state then takes the place of the old one in a single step; if
-it raises, nothing has happened. Changes of one estimator wait for each other, so no row is lost. A method that only
-reads works on the state as it was when it was called, so an answer is that of the model before a change or after it,
-never of something between.
+A method that changes an estimator works on a copy, whose state then replaces the old one in a single step; if the
+method raises, the estimator is unchanged. Changes to one estimator are serialised by a lock, so no update is lost. A
+method that only reads works on a snapshot, so its result reflects the model before or after a concurrent change, never
+in between.
 
-Methods for single rows are the exception: a copy for every row would cost more than the row. They hold the lock, change
-what `Guard.stream` refers to in place, and put off what the state needs. Whoever looks at the state settles that first.
+Methods for single rows are the exception, because copying the state for every row would cost more than the row. They
+hold the lock, modify `Guard.stream` in place and defer updating the state, which is brought up to date before it is
+next read.
 
 >>> class Counter:
 ...     total = 0
@@ -42,15 +43,15 @@ StreamT = TypeVar("StreamT", bound="Stream")
 
 
 class Stream(Protocol):
-    """What single rows have changed."""
+    """Changes by single rows that the state of an object does not include yet."""
 
     @property
     def has_pending_rows(self) -> bool:
-        """Whether the state of the object lacks rows."""
+        """Whether the state of the object needs an update."""
 
 
 class Guard(Generic[StreamT]):
-    """The lock of one object, and what single rows have changed. It holds no reference to the object."""
+    """The lock of one object, and its stream of single rows. It holds no reference to the object."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -62,7 +63,7 @@ _guards_lock = threading.Lock()
 
 
 def find_guard(instance: object) -> Guard[Any]:
-    """The guard of an object; there is one for each."""
+    """Return the guard of an object, creating it if necessary."""
     guard = _guards.get(instance)
     if guard is None:
         with _guards_lock:
@@ -71,16 +72,17 @@ def find_guard(instance: object) -> Guard[Any]:
 
 
 def settle_state(instance: Any) -> None:
-    """Bring the state of an object up to date with the rows that were put off: its ``_settle`` does that."""
+    """Apply pending rows to the state of an object, by calling its ``_settle``."""
     guard = _guards.get(instance)
     if guard is not None and guard.stream is not None and guard.stream.has_pending_rows:
         with guard.lock:
+            # checked again under the lock: another thread may have settled it
             if guard.stream is not None and guard.stream.has_pending_rows:
                 instance._settle()
 
 
 def close_stream(instance: object) -> None:
-    """Settle the state, and go on without a stream: what it was made for is about to change."""
+    """Settle the state and discard the stream, because the object is about to change."""
     guard = _guards.get(instance)
     if guard is not None and guard.stream is not None:
         with guard.lock:
@@ -89,7 +91,7 @@ def close_stream(instance: object) -> None:
 
 
 def copy_state(instance: ObjectT) -> ObjectT:
-    """A copy with the same attributes, as they are at this moment."""
+    """Return a shallow copy with the current attributes."""
     settle_state(instance)
     twin = object.__new__(type(instance))
     vars(twin).update(vars(instance))
@@ -97,7 +99,7 @@ def copy_state(instance: ObjectT) -> ObjectT:
 
 
 def replace_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
-    """A method that changes its object completely or, if it raises, not at all; one such call at a time."""
+    """Decorate a method so that it changes its object completely or, if it raises, not at all; calls are serialised."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
@@ -106,6 +108,7 @@ def replace_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
         with guard.lock:
             draft = copy_state(instance)
             result: Any = method(draft, *args[1:], **kwargs)  # type: ignore[arg-type]  # the rest of P.args
+            # a single assignment, so that other threads see the old state or the new one
             instance.__dict__ = draft.__dict__
             guard.stream = None
         return instance if result is draft else result
@@ -114,7 +117,7 @@ def replace_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
 
 
 def read_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
-    """A method that reads one state of its object, whatever other threads do meanwhile."""
+    """Decorate a method so that it reads a snapshot of its object while other threads may change it."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
