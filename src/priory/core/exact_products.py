@@ -2,9 +2,9 @@
 
 A cell is split into digits of 23 bits in a unit of its column, and one matrix product sums all pairs of digits of a
 block of rows. This is exact, for any order of additions and any instructions that BLAS uses: a digit is an integer of
-at most 2^22, so the product of two is at most 2^44, and no sum over 512 rows exceeds 2^53, up to which doubles are exact
-integers. The sums of blocks are added as 64-bit integers. A row with a cell that does not fit the digits of its column
-(too large, or with bits below the last digit) is left out of the matrix product, and multiplied in integers.
+at most 2^22, so the product of two is at most 2^44, and no sum over 512 rows exceeds 2^53, up to which doubles are
+exact integers. The sums of blocks are added as 64-bit integers. A row with a cell that does not fit the digits of its
+column (too large, or with bits below the last digit) is left out of the matrix product, and multiplied in integers.
 
 The choice of digits affects only the speed, never the result.
 
