@@ -1,4 +1,4 @@
-"""One column of Python objects, or of a NumPy type, read by the types that its cells have."""
+"""Read one column from an array of Python objects or of a NumPy type."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from priory.families.value_counts import encode_values, find_missing
 from priory.models.date_parts import read_date_objects, read_moments, split_dates
 from priory.models.table import Column, check_exact_integer, check_exact_integers
 
-SUBDAY_UNITS = ("h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")  # of NumPy's dates that have a time of day
+SUBDAY_UNITS = ("h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")  # units of NumPy dates with a time of day
 
 
 def read_named_column(cells: Array, name: str) -> dict[str, Column]:
-    """The column that some cells are, by its name; of dates, a column for each part."""
+    """Read cells as a column, by name; dates become one column for each part."""
     if cells.dtype.kind == "M":
         return split_dates(name, read_moments(cells), has_hours=np.datetime_data(cells.dtype)[0] in SUBDAY_UNITS)
     if cells.dtype.kind == "O":
@@ -32,12 +32,12 @@ def read_named_column(cells: Array, name: str) -> dict[str, Column]:
 
 
 def convert_moment(cell: object) -> object:
-    """A NumPy date as Python's; anything else as it is."""
+    """Convert a NumPy date to a Python date; return other objects unchanged."""
     return cell.astype("datetime64[us]").item() if isinstance(cell, np.datetime64) else cell
 
 
 def read_array_column(cells: Array, name: str) -> Column:
-    """The column that some cells are."""
+    """Read cells as a column of numbers or labels."""
     if cells.dtype.kind in "biuf":
         check_exact_integers(cells[:, None], [name])
         return Column("number", cells.astype(float))
@@ -85,7 +85,7 @@ def _check_cell_kind(value: object, row: int, name: str) -> str:
 
 
 def make_date_error(name: str, held: str) -> KindError:
-    """The error for dates where there are no names to call their parts by, and for times of day and durations."""
+    """Return the error for dates in a table without column names, and for times of day and durations."""
     return KindError(
         f"column {name!r} holds dates or times ({held}); dates are learned from tables with names; turn others into a "
         "number, such as hours, or leave them out."

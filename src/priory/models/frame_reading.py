@@ -1,4 +1,4 @@
-"""Data frames of pandas, polars and pyarrow as a `Table`."""
+"""Convert data frames of pandas, polars and pyarrow to a `Table`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIME_TYPES = (nw.Duration, nw.Time)
 
 
 def find_frame(X: object) -> nw.DataFrame[Any] | None:
-    """The input as a frame of narwhals; None if it is no data frame."""
+    """The input as a narwhals DataFrame; None if it is not a data frame."""
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         raise KindError("X is a lazy frame, whose rows are not there yet; call .collect() first.")
@@ -36,7 +36,7 @@ def read_frame(frame: nw.DataFrame[Any]) -> Table:
 
 
 def _read_series(series: nw.Series[Any], name: str) -> dict[str, Column]:
-    """The column that a series is, by its name; of dates, a column for each part."""
+    """Read a series as a column, by name; dates become one column for each part."""
     series = _decode_series(series)
     if series.dtype == nw.Object:
         cells = make_object_array(series.to_list())
@@ -44,7 +44,7 @@ def _read_series(series: nw.Series[Any], name: str) -> dict[str, Column]:
         return read_named_column(cells, name)
     if series.dtype in (nw.Date, nw.Datetime):
         has_hours = series.dtype == nw.Datetime
-        # without its time zone a moment is the time of day there
+        # dropping the time zone keeps the local time of day
         moments = series.dt.replace_time_zone(None) if has_hours else series.cast(nw.Datetime("us"))
         return split_dates(name, read_moments(np.asarray(moments.to_numpy(), dtype="datetime64[us]")), has_hours)
     return {name: _column_from_series(series, name)}
@@ -68,9 +68,9 @@ def _column_from_series(series: nw.Series[Any], name: str) -> Column:
 
 
 def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
-    """The series without an encoding that only saves space: pandas' sparse and Arrow's run-end encoding.
+    """Decode sparse pandas series and run-end encoded Arrow arrays.
 
-    Dates of a time zone that narwhals does not know by name, such as America/New_York, become the time of day there.
+    Dates in a time zone that narwhals does not recognise, such as America/New_York, are converted to local time.
     """
     native = series.to_native()
     if series.dtype != nw.Unknown:
@@ -88,7 +88,7 @@ def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
 
 
 def _check_exact(series: nw.Series[Any], name: str) -> None:
-    """Raise an error if a whole number is too large to be a float: neighbours would become one value."""
+    """Raise an error if an integer is too large for an exact float."""
     if max(abs(int(series.min() or 0)), abs(int(series.max() or 0))) <= MAX_EXACT_INTEGER:
         return
     for row, value in enumerate(series.to_list()):
@@ -101,12 +101,13 @@ def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
     import pyarrow as pa
 
     present = ~np.asarray(series.is_null().to_numpy(), dtype=bool)
-    # without the missing cells, which pandas before version 3 would cast to the strings "None" and "nan"
+    # missing cells are dropped first, because pandas before version 3 casts them to the strings "None" and "nan"
     array = series.drop_nulls().cast(nw.String).to_arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     coded = array.dictionary_encode()
     values = make_object_array(list_arrow_cells(coded.dictionary, lambda code: f"column {name!r}, value {code}"))
+    # Arrow numbers the values by first occurrence; renumber them in sorted order.
     order = np.argsort(values)
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order))
