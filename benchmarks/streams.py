@@ -169,6 +169,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     names = sys.argv[1:] or ["adult", "spamassassin", "imdb"]
     lines = [
+        "# Streams",
+        "",
         f"Made by `python benchmarks/streams.py {' '.join(names)}`.",
         "",
         f"{BATCHES} batches, each predicted before it is learned; processor seconds. "
