@@ -50,13 +50,15 @@ html_theme_options = {
 def write_formula(writer, node):
     """A formula as text, which static/math.js typesets."""
     tag = "div" if isinstance(node, nodes.math_block) else "span"
-    writer.body.append(f'<{tag} class="math">{html.escape(node.astext())}</{tag}>')
+    writer.body.append(f'<{tag} class="formula">{html.escape(node.astext())}</{tag}>')
     raise nodes.SkipNode
 
 
 def add_scripts(app, page_name, template, context, doctree):
     """Load scripts where they are needed: KaTeX for formulas, and the course's own for its figures and exercises."""
-    if doctree is not None and next(doctree.findall(lambda node: isinstance(node, nodes.math | nodes.math_block)), None):
+    if doctree is not None and next(
+        doctree.findall(lambda node: isinstance(node, nodes.math | nodes.math_block)), None
+    ):
         app.add_css_file("katex/katex.min.css")
         app.add_js_file("katex/katex.min.js", loading_method="defer")
         app.add_js_file("math.js", loading_method="defer")

@@ -25,6 +25,7 @@ FOLDERS = [
     "plots",
     "leakage",
     "data",
+    "course",
     "export",
     "storage",
     "sources",

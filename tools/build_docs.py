@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 
 import priory
-from course_slides import link_slides, write_slides
+from course_pages import PAGES as COURSE_PAGES
+from course_slides import link_own_slides, link_slides, write_slides
 from priory.course import list_exercises
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,6 +76,8 @@ def stage_pages() -> None:
     for page in STAGE.rglob("*.md"):
         text = EMPTY_END_OF_BLOCK.sub(r"\1\n```", page.read_text(encoding="utf-8"))
         text = PICTURE.sub(lambda found: THEMED_PICTURE.format(alt=found[1], path=found[2]), text)
+        if page.relative_to(STAGE).as_posix() in {f"course/{one.name}" for one in COURSE_PAGES}:
+            text = link_own_slides(text, page.stem)
         page.write_text(rewrite_links(link_slides(text), page), encoding="utf-8")
     write_index(STAGE / "benchmarks", "Benchmarks", "The tables that `make benchmark` writes.")
     write_api_pages(STAGE / "api")

@@ -1,4 +1,4 @@
-"""Walks the headings of the lecture notes and the worked examples: each has a section, a figure, an exercise and a test.
+"""Walks the headings of the lecture notes and the worked examples: each has section, figure, exercise and test.
 
     python tools/check_course.py                              # docs/course/notes.toml against the course
     python tools/check_course.py --notes DIR --examples FILE  # and the notes themselves against docs/course/notes.toml

@@ -29,7 +29,9 @@ SLIDES = """<!DOCTYPE html>
 </html>
 """
 SKIPPED = {"exercises", "references"}
-PART = re.compile(r'(?=<p>|<div class="highlight|<div class="math">|<table|<ul|<img|<a class="reference internal image)')
+PART = re.compile(
+    r'(?=<p>|<div class="highlight|<div class="formula">|<table|<ul|<img|<a class="reference internal image)'
+)
 
 
 def write_slides(site: Path) -> None:
@@ -47,6 +49,12 @@ def link_slides(text: str) -> str:
     return text.replace("<!-- slides -->", f"<ul>\n{links}\n</ul>")
 
 
+def link_own_slides(text: str, name: str) -> str:
+    """A page with a link to its slides below the title."""
+    title, rest = text.split("\n", 1)
+    return f'{title}\n\n<p class="slides-link"><a href="{name}-slides.html">Slides of this page</a></p>\n{rest}'
+
+
 def read_title(text: str) -> str:
     return re.sub(r"<a class=\"headerlink.*?</a>|<[^>]+>", "", re.search(r"<h1>(.*?)</h1>", text, re.DOTALL)[1])
 
@@ -55,6 +63,7 @@ def make_slides(text: str) -> list[str]:
     """A slide with the title and the problem, and a column of slides for each section."""
     article = text[text.index("<h1>") : text.index("</article>")]
     article = re.sub(r'<a class="headerlink.*?</a>', "", article)
+    article = re.sub(r'<p class="slides-link">.*?</p>', "", article)
     article = re.sub(r"<details>.*?</details>|</?section[^>]*>", "", article, flags=re.DOTALL)
     parts = re.split(r"(?=<h[12]>)", article)
     return [make_slide(part) for part in parts if part.strip() and not is_skipped(part)]

@@ -54,7 +54,9 @@ Right.
 def write_exercises(page: Path) -> str:
     """The text of a page with its exercises under their heading, and with the notes that it covers."""
     text = page.read_text(encoding="utf-8")
-    text = re.sub(r"<!-- covers -->\n(\nThis page .*\n)?", lambda _: f"<!-- covers -->\n\n{format_coverage(page.stem)}\n", text)
+    text = re.sub(
+        r"<!-- covers -->\n(\nThis page .*\n)?", lambda _: f"<!-- covers -->\n\n{format_coverage(page.stem)}\n", text
+    )
     start = text.index(HEADING) + len(HEADING)
     end = text.index("\n## ", start)
     exercises = "".join(format_exercise(one) for one in list_exercises(page.stem))

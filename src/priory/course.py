@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -21,19 +21,21 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from priory.core.name_suggestions import suggest_name
 from priory.errors import DataError
 
 RELATIVE_TOLERANCE = 0.005  # three digits are enough; whole numbers must be exact
 
-Answer = float | str | tuple[float, ...]
+ExerciseAnswer = float | str | tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Mistake:
     """An answer that a known mistake leads to, and what to say about it."""
 
-    answer: Answer
+    answer: ExerciseAnswer
     explanation: str
 
 
@@ -44,7 +46,7 @@ class Exercise:
     name: str
     page: str
     question: str
-    answer: Answer
+    answer: ExerciseAnswer
     hint: str
     solution: str
     code: str
@@ -52,7 +54,7 @@ class Exercise:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AnswerCheck:
     """Whether an answer is right, and what to do about it if it is not."""
 
     is_right: bool
@@ -65,7 +67,7 @@ class Verdict:
         return self.message
 
 
-def check(name: str, answer: object) -> Verdict:
+def check(name: str, answer: object) -> AnswerCheck:
     """Check an answer to an exercise.
 
     Parameters
@@ -77,7 +79,7 @@ def check(name: str, answer: object) -> Verdict:
 
     Returns
     -------
-    Verdict
+    AnswerCheck
         True if the answer is right; its text says so, or which mistake the answer looks like.
     """
     exercises = _read_exercises()
@@ -85,14 +87,14 @@ def check(name: str, answer: object) -> Verdict:
         raise DataError(f"there is no exercise {name!r}{suggest_name(name, list(exercises))}.")
     exercise = exercises[name]
     if answer is ...:
-        return Verdict(False, "Put your answer in place of the dots.")
+        return AnswerCheck(False, "Put your answer in place of the dots.")
     given = read_answer(answer)
     if _agrees(given, exercise.answer):
-        return Verdict(True, "Right.")
+        return AnswerCheck(True, "Right.")
     for mistake in (*exercise.mistakes, *_list_common_mistakes(exercise.answer)):
         if _agrees(given, mistake.answer):
-            return Verdict(False, f"Not yet. {mistake.explanation}")
-    return Verdict(False, f"Not yet. {_compare_forms(given, exercise.answer) or exercise.hint}")
+            return AnswerCheck(False, f"Not yet. {mistake.explanation}")
+    return AnswerCheck(False, f"Not yet. {_compare_forms(given, exercise.answer) or exercise.hint}")
 
 
 def list_exercises(page: str | None = None) -> list[Exercise]:
@@ -112,13 +114,13 @@ def format_exercises(exercises: Iterable[Exercise]) -> str:
         if exercise.page != page:
             page = exercise.page
             parts.append(f"## {page}")
-        parts += [f"### {exercise.name}", exercise.question, f"**Answer:** {format_answer(exercise.answer)}"]
+        parts += [f"### {exercise.name}", exercise.question, f"**ExerciseAnswer:** {format_answer(exercise.answer)}"]
         parts += [f"- {format_answer(one.answer)}: {one.explanation}" for one in exercise.mistakes]
         parts += [exercise.solution, f"```python\n{exercise.code}\n```"]
     return "\n\n".join(parts) + "\n"
 
 
-def read_answer(answer: object) -> Answer:
+def read_answer(answer: object) -> ExerciseAnswer:
     """Return an answer as a number, a text, or several numbers.
 
     >>> read_answer("2/25"), read_answer(" 8 %"), read_answer("0.4, 0.6"), read_answer(" H3 ")
@@ -130,12 +132,11 @@ def read_answer(answer: object) -> Answer:
         if len(known) != len(numbers):
             return " ".join(answer.casefold().split())
         return known if len(known) > 1 else known[0]
-    if isinstance(answer, Sequence) or getattr(answer, "ndim", 0):
-        return tuple(float(part) for part in answer)  # type: ignore[attr-defined]
-    return float(answer)  # type: ignore[arg-type]
+    values = np.asarray(answer, dtype=float)
+    return tuple(values.tolist()) if values.ndim else float(values)
 
 
-def format_answer(answer: Answer) -> str:
+def format_answer(answer: ExerciseAnswer) -> str:
     """Return an answer as it would be typed.
 
     >>> format_answer((0.4, 1 / 3)), format_answer("h3")
@@ -155,7 +156,7 @@ def _read_number(text: str) -> float | None:
     return value / 100 if percent else value
 
 
-def _agrees(given: Answer, wanted: Answer) -> bool:
+def _agrees(given: ExerciseAnswer, wanted: ExerciseAnswer) -> bool:
     if isinstance(given, str) or isinstance(wanted, str):
         return given == wanted
     first, second = (one if isinstance(one, tuple) else (one,) for one in (given, wanted))
@@ -167,7 +168,7 @@ def _is_close(given: float, wanted: float) -> bool:
     return abs(given - wanted) <= tolerance
 
 
-def _list_common_mistakes(answer: Answer) -> list[Mistake]:
+def _list_common_mistakes(answer: ExerciseAnswer) -> list[Mistake]:
     """What often goes wrong with a probability."""
     if not isinstance(answer, float) or not 0 < answer < 1:
         return []
@@ -179,11 +180,13 @@ def _list_common_mistakes(answer: Answer) -> list[Mistake]:
     ]
 
 
-def _compare_forms(given: Answer, wanted: Answer) -> str:
-    if type(given) is type(wanted) and not (isinstance(given, tuple) and len(given) != len(wanted)):  # type: ignore[arg-type]
-        return ""
+def _compare_forms(given: ExerciseAnswer, wanted: ExerciseAnswer) -> str:
+    """What kind of answer is asked for, if another kind was given."""
     if isinstance(wanted, tuple):
-        return f"The answer is {len(wanted)} numbers, separated by commas."
+        is_same = isinstance(given, tuple) and len(given) == len(wanted)
+        return "" if is_same else f"The answer is {len(wanted)} numbers, separated by commas."
+    if type(given) is type(wanted):
+        return ""
     return "The answer is a word." if isinstance(wanted, str) else "The answer is one number."
 
 

@@ -23,7 +23,8 @@ def mosaic(table: JointTable) -> Figure:
         raise DataError(f"the table has {len(table.names)} variables; marginalise it to two for this figure.")
     first, second = table.names
     figure, axes = create_axes(f"P({first})", f"P({second} | {first})")
-    left, middles = 0.0, []
+    left = 0.0
+    middles: list[float] = []
     for value in table.values(first):
         width, bottom = table.probability(**{first: value}), 0.0
         for k, other in enumerate(table.values(second)):

@@ -20,8 +20,7 @@ export function learn(weights, limes, cherries) {
 export function mount(place) {
   const { controls, drawing, say } = openFigure(place, "Draw candies, and drag the prior of each bag (the circles).");
   const state = { weights: [...PRIOR], drawn: [] };
-  const axes = new Axes(drawing, { x: [0.4, 5.6], y: [0, 1], yLabel: "probability", label: "prior and posterior of five bags", ticks: [99, 5] });
-  axes.frame.querySelectorAll("text.tick.middle").forEach((tick) => tick.remove());
+  const axes = new Axes(drawing, { x: [0.4, 5.6], y: [0, 1], xLabel: "share of lime in the bags h1 to h5", yLabel: "probability", label: "prior and posterior of five bags", ticks: [0, 5] });
   const handles = PRIOR.map((p, i) => handle(axes, { label: `weight of the prior of bag h${i + 1}`, x: i + 1, y: p, along: "y", step: 0.01, limits: [0.001, 1] },
     (to) => { state.weights[i] = to.y; show(); }));
   const draw = (candy) => { if (state.drawn.length < 100) state.drawn.push(candy); show(); };
@@ -31,7 +30,7 @@ export function mount(place) {
   button(controls, "Start again", () => { Object.assign(state, { weights: [...PRIOR], drawn: [] }); handles.forEach((one, i) => one.set({ y: PRIOR[i] })); show(); });
   const drawn = element("p", { class: "figure-candies" });
   drawing.append(drawn);
-  show();
+  axes.watch(show);
 
   function show() {
     const limes = state.drawn.filter((candy) => candy === "lime").length;
@@ -41,8 +40,8 @@ export function mount(place) {
     SHARES.forEach((share, i) => {
       axes.bar(i + 1, 0.62, posterior[i], posterior[i] === best ? "second" : "first");
       axes.rule(i + 1, "faint");
-      axes.text(i + 1, Math.max(posterior[i], 0), format(posterior[i]));
-      axes.text(i + 1, -0.105, `h${i + 1}: ${100 * share} % lime`);
+      axes.text(i + 1, 0.97, format(posterior[i]));
+      axes.under(i + 1, `${100 * share} %`);
     });
     drawn.replaceChildren(...state.drawn.map((candy) => element("span", { class: candy, title: candy }, candy[0])));
     const top = posterior.map((p, i) => (p === best ? `h${i + 1}` : "")).filter(Boolean).join(", ");

@@ -27,7 +27,7 @@ export function mount(place) {
   slider(controls, "tails", { min: 0, max: 100, step: 1, value: state.tails }, (v) => { state.tails = v; show(); });
   const knob = handle(axes, { label: "mean of the prior", x: state.mean, y: 0, along: "x", step: 0.01, limits: [0.01, 0.99] }, (to) => { state.mean = to.x; show(); });
   button(controls, "Uniform prior", () => { Object.assign(state, { mean: 0.5, strength: 2 }); knob.set({ x: 0.5 }); controls.querySelector("input").value = 2; controls.querySelector("output").textContent = "2"; show(); });
-  show();
+  axes.watch(show);
 
   function show() {
     const [a, b] = [state.mean * state.strength, (1 - state.mean) * state.strength];

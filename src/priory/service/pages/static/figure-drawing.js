@@ -40,16 +40,31 @@ export function openFigure(place, title) {
 }
 
 export class Axes {
-  constructor(parent, { width = 560, height = 300, x, y, xLabel, yLabel, label, ticks = [5, 4] }) {
-    Object.assign(this, { width, height, x, y, left: 46, right: 12, top: 12, bottom: 40 });
-    this.svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label, class: "figure-svg" });
+  constructor(parent, { height = 300, x, y, xLabel, yLabel, label, ticks = [5, 4], left = 54 }) {
+    Object.assign(this, { parent, width: 560, height, x, y, left, right: 12, top: 12, bottom: 44, knobs: [] });
+    this.svg = shape("svg", { role: "group", "aria-label": label, class: "figure-svg" });
     this.frame = shape("g", { "aria-hidden": "true" });
     this.ink = shape("g", { "aria-hidden": "true" });
     this.handles = shape("g");
     this.svg.append(this.frame, this.ink, this.handles);
     Object.assign(this, { xLabel, yLabel, tickCounts: ticks });
-    this.drawFrame();
     parent.append(this.svg);
+  }
+
+  // Draw now, and again whenever there is more or less room: a narrow figure has fewer points, not smaller letters.
+  watch(draw) {
+    const fit = () => {
+      const width = Math.round(Math.min(560, Math.max(280, this.parent.clientWidth || 560)));
+      if (width === this.width && this.svg.hasAttribute("viewBox")) return;
+      this.width = width;
+      this.svg.setAttribute("viewBox", `0 0 ${width} ${this.height}`);
+      this.svg.setAttribute("width", width);
+      this.drawFrame();
+      draw();
+      this.knobs.forEach((place) => place());
+    };
+    fit();
+    new ResizeObserver(fit).observe(this.parent);
   }
 
   across(x) { return this.left + ((x - this.x[0]) / (this.x[1] - this.x[0])) * (this.width - this.left - this.right); }
@@ -103,10 +118,12 @@ export class Axes {
     return this.add(shape("rect", { x: left, width: right - left, y: this.up(Math.max(height, 0)), height: Math.max(this.up(0) - this.up(Math.max(height, 0)), 0), class: `bar ${kind}` }));
   }
 
+  under(x, text) { return this.add(shape("text", { x: this.across(x), y: this.height - this.bottom + 16, class: "tick middle" }, text)); }
   text(x, y, text, kind = "middle") { return this.add(shape("text", { x: this.across(x), y: this.up(y) - 5, class: `tick ${kind}` }, text)); }
 }
 
 function spread([low, high], count) {
+  if (!count) return [];
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((f) => f * power).find((s) => s >= rough * 0.99);
@@ -171,6 +188,7 @@ export function handle(axes, { label, x, y, along = "x", step, kind = "", limits
     move(along === "both" ? { x: state.x + shift[0] * size, y: state.y + shift[1] * size } : { x: state.x + lone * size, y: state.y + lone * size });
   });
   axes.handles.append(knob);
+  axes.knobs.push(place);
   place();
   return { knob, place, set: (to) => { Object.assign(state, to); place(); } };
 }

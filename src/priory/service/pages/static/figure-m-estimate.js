@@ -24,11 +24,10 @@ export function mount(place) {
     });
   }
   controls.append(boxes);
-  const axes = new Axes(drawing, { x: [0.4, 6.6], y: [0, 1], yLabel: "P(outlook | class)", label: "frequency and m-estimate of each outlook", ticks: [99, 4], height: 240 });
-  axes.frame.querySelectorAll("text.tick.middle").forEach((tick) => tick.remove());
+  const axes = new Axes(drawing, { x: [0.4, 6.6], y: [0, 1], xLabel: "No (blue), Yes (orange)", yLabel: "P(outlook | class)", label: "frequency and m-estimate of each outlook", ticks: [0, 4], height: 240 });
   const board = element("div", { class: "figure-table", tabindex: "0", role: "region", "aria-label": "table of estimates" });
   drawing.append(board);
-  show();
+  axes.watch(show);
 
   function show() {
     const [plain, smooth] = [estimate(state.counts, 0), estimate(state.counts, state.m)];
@@ -36,11 +35,11 @@ export function mount(place) {
     axes.clear();
     const rows = [];
     Object.keys(state.counts).forEach((value, v) => {
-      CLASSES.forEach((name, c) => {
+      CLASSES.forEach((_, c) => {
         const at = 1 + c * 3 + v;
         axes.bar(at - 0.2, 0.36, plain[value][c] || 0, "faint");
         axes.bar(at + 0.2, 0.36, smooth[value][c] || 0, c ? "second" : "first");
-        axes.text(at, -0.13, `${value}|${name}`);
+        axes.under(at, value.slice(0, axes.width < 450 ? 4 : 8));
       });
       rows.push([value, ...CLASSES.map((_, c) => `(${state.counts[value][c]} + ${format(state.m / 3)}) / (${totals[c]} + ${state.m}) = ${format(smooth[value][c], 4)}`)]);
     });

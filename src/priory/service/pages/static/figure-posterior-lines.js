@@ -48,14 +48,14 @@ export function mount(place) {
   const axes = new Axes(drawing, { x: [-3, 3], y: [-3, 4], xLabel: "x", yLabel: "y", label: "points and plausible lines", height: 340 });
   slider(controls, "strength of the prior", { min: 0.1, max: 20, step: 0.1, value: 1 }, (v) => { state.strength = v; show(); });
   button(controls, "Add a point", () => add(state.points.length % 2 ? [2, 2] : [-2, 0]));
-  button(controls, "Remove the last", () => { state.points.pop(); axes.handles.lastChild?.remove(); show(); });
+  button(controls, "Remove the last", () => { state.points.pop(); axes.handles.lastChild?.remove(); axes.knobs.pop(); show(); });
   axes.svg.addEventListener("click", (event) => {
     if (event.target.closest(".handle")) return;
     const at = axes.locate(event);
     if (at.x > axes.x[0] && at.x < axes.x[1] && at.y > axes.y[0] && at.y < axes.y[1]) add([at.x, at.y]);
   });
   state.points.forEach((point, i) => track(point, i));
-  show();
+  axes.watch(show);
 
   function add(point) { if (state.points.length < 30) { state.points.push(point); track(point, state.points.length - 1); show(); } }
   function track(point, i) { handle(axes, { label: `point ${i + 1}`, x: point[0], y: point[1], along: "both", step: 0.1 }, (to) => { point[0] = to.x; point[1] = to.y; show(); }); }

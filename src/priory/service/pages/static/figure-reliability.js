@@ -26,7 +26,7 @@ export function mount(place) {
   slider(controls, "equal columns", { min: 1, max: 10, step: 1, value: 5 }, (v) => { state.copies = v; show(); });
   slider(controls, "distance of the bells", { min: 0.2, max: 3, step: 0.1, value: 1 }, (v) => { state.gap = v; show(); });
   const axes = new Axes(drawing, { x: [0.5, 1], y: [0.5, 1], xLabel: "certainty that is claimed", yLabel: "share of right answers", label: "reliability of naive Bayes with copied columns" });
-  show();
+  axes.watch(show);
 
   function show() {
     axes.clear();

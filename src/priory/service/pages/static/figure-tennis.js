@@ -1,6 +1,6 @@
 // PlayTennis: choose the weather, and read the ledger of naive Bayes.
 
-import { Axes, choice, element, format, openFigure, slider, table } from "./figure-drawing.js";
+import { Axes, choice, element, format, openFigure, shape, slider, table } from "./figure-drawing.js";
 
 export const COLUMNS = ["outlook", "temperature", "humidity", "wind"];
 export const DAYS = ("sunny hot high weak no,sunny hot high strong no,overcast hot high weak yes,rain mild high weak yes," +
@@ -30,11 +30,10 @@ export function mount(place) {
   let m = 0;
   COLUMNS.forEach((name, k) => choice(controls, name, ["", ...listValues(k)], today[k], (value) => { today[k] = value; show(); }));
   slider(controls, "virtual examples, m", { min: 0, max: 20, step: 1, value: 0 }, (v) => { m = v; show(); });
-  const axes = new Axes(drawing, { x: [-10, 10], y: [0, 5], xLabel: "decibans for no", label: "what each attribute adds to the odds of no against yes", height: 230, ticks: [5, 0.01] });
-  axes.frame.querySelectorAll("text.tick.end").forEach((tick) => tick.remove());
+  const axes = new Axes(drawing, { x: [-10, 10], y: [0, 5], xLabel: "decibans for no", label: "what each attribute adds to the odds of no against yes", height: 230, ticks: [4, 0], left: 142 });
   const board = element("div", { class: "figure-table", tabindex: "0", role: "region", "aria-label": "ledger" });
   drawing.append(board);
-  show();
+  axes.watch(show);
 
   function show() {
     const { factors, product, posterior } = judge(today, m);
@@ -46,8 +45,8 @@ export function mount(place) {
       const [left, right] = [axes.across(Math.min(0, end)), axes.across(Math.max(0, end))];
       const box = axes.bar(0, 0, 0, decibans >= 0 ? "second" : "first");
       Object.entries({ x: left, width: right - left, y: axes.up(row), height: axes.up(row - 0.42) - axes.up(row) }).forEach(([key, value]) => box.setAttribute(key, value));
-      axes.text(-9.8, row - 0.62, name, "start");
-      axes.text(9.8, row - 0.62, format(decibans), "end");
+      axes.add(shape("text", { x: 6, y: axes.up(row - 0.42), class: "tick start" }, name));
+      axes.text(9.9, row - 0.6, format(decibans), "end");
     });
     axes.rule(0, "faint");
     const rows = Object.entries(factors).map(([name, pair]) => [name, ...pair.map((p) => format(p, 4)), format(pair[0] / pair[1], 4)]);

@@ -45,7 +45,7 @@ export function mount(place) {
   slider(controls, "width of the blue bell", { min: 0.3, max: 3, step: 0.1, value: 1 }, (v) => { bells.sds[0] = v; show(); });
   slider(controls, "width of the orange bell", { min: 0.3, max: 3, step: 0.1, value: 1 }, (v) => { bells.sds[1] = v; show(); });
   ["blue", "orange"].forEach((name, c) => handle(axes, { label: `mean of the ${name} bell`, x: bells.means[c], y: 0, step: 0.1, kind: c ? "second" : "first", limits: [-4, 4] }, (to) => { bells.means[c] = to.x; show(); }));
-  show();
+  axes.watch(show);
 
   function show() {
     axes.clear();
