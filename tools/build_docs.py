@@ -16,7 +16,6 @@ from pathlib import Path
 
 import priory
 from course_pages import PAGES as COURSE_PAGES
-from course_slides import link_own_slides, link_slides, write_slides
 from priory.course import list_exercises
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -110,6 +109,19 @@ def rewrite_links(text: str, page: Path) -> str:
     return text.replace("(../README.md)", f"({up}index.md)")
 
 
+def link_slides(text: str) -> str:
+    """A page with links to the slides of all pages in the place that is marked for them."""
+    titles = {page.stem: page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ") for page in COURSE_PAGES}
+    links = "\n".join(f'<li><a href="{name}-slides.html">{title}</a></li>' for name, title in titles.items())
+    return text.replace("<!-- slides -->", f"<ul>\n{links}\n</ul>")
+
+
+def link_own_slides(text: str, name: str) -> str:
+    """A page with a link to its slides below the title."""
+    title, rest = text.split("\n", 1)
+    return f'{title}\n\n<p class="slides-link"><a href="{name}-slides.html">Slides of this page</a></p>\n{rest}'
+
+
 def write_index(folder: Path, title: str, text: str) -> None:
     """A page with links to all pages of a folder."""
     names = sorted(page.stem for page in folder.glob("*.md"))
@@ -138,6 +150,8 @@ def main() -> int:
     shutil.rmtree(SITE, ignore_errors=True)
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", given.jobs]
     failed = subprocess.call([*command, str(STAGE), str(SITE)])
+    from course_slides import write_slides  # needs Beautiful Soup, which comes with the theme
+
     write_slides(SITE)
     return failed
 

@@ -1,7 +1,9 @@
 """The pages of the course as slides, made from the pages of the built site: a slide for each section."""
 
-import re
+from collections.abc import Iterator
 from pathlib import Path
+
+from bs4 import BeautifulSoup, Tag
 
 from course_pages import PAGES
 
@@ -11,6 +13,7 @@ SLIDES = """<!DOCTYPE html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}: slides</title>
+<link rel="icon" href="../_static/favicon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="../_static/reveal/reset.css">
 <link rel="stylesheet" href="../_static/reveal/reveal.css">
 <link rel="stylesheet" href="../_static/katex/katex.min.css">
@@ -28,63 +31,57 @@ SLIDES = """<!DOCTYPE html>
 </body>
 </html>
 """
-SKIPPED = {"exercises", "references"}
-PART = re.compile(
-    r'(?=<p>|<div class="highlight|<div class="formula">|<table|<ul|<img|<a class="reference internal image)'
-)
+SKIPPED = {"Exercises", "References"}
+FITTING_LINES = 22  # of text on a slide
+PICTURE_LINES, LINE_LENGTH = 16, 95
 
 
 def write_slides(site: Path) -> None:
     """Write slides.html beside each page of the course in the built site."""
     for page in PAGES:
-        text = (site / "course" / f"{page.stem}.html").read_text(encoding="utf-8")
-        slides = SLIDES.format(title=read_title(text), slides="\n".join(make_slides(text)))
+        built = BeautifulSoup((site / "course" / f"{page.stem}.html").read_text(encoding="utf-8"), "html.parser")
+        title = page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        slides = SLIDES.format(title=title, slides="\n".join(make_slides(built)))
         (site / "course" / f"{page.stem}-slides.html").write_text(slides, encoding="utf-8")
 
 
-def link_slides(text: str) -> str:
-    """A page with links to the slides of all pages in the place that is marked for them."""
-    titles = {page.stem: page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ") for page in PAGES}
-    links = "\n".join(f'<li><a href="{name}-slides.html">{title}</a></li>' for name, title in titles.items())
-    return text.replace("<!-- slides -->", f"<ul>\n{links}\n</ul>")
-
-
-def link_own_slides(text: str, name: str) -> str:
-    """A page with a link to its slides below the title."""
-    title, rest = text.split("\n", 1)
-    return f'{title}\n\n<p class="slides-link"><a href="{name}-slides.html">Slides of this page</a></p>\n{rest}'
-
-
-def read_title(text: str) -> str:
-    return re.sub(r"<a class=\"headerlink.*?</a>|<[^>]+>", "", re.search(r"<h1>(.*?)</h1>", text, re.DOTALL)[1])
-
-
-def make_slides(text: str) -> list[str]:
+def make_slides(page: BeautifulSoup) -> Iterator[str]:
     """A slide with the title and the problem, and a column of slides for each section."""
-    article = text[text.index("<h1>") : text.index("</article>")]
-    article = re.sub(r'<a class="headerlink.*?</a>', "", article)
-    article = re.sub(r'<p class="slides-link">.*?</p>', "", article)
-    article = re.sub(r"<details>.*?</details>|</?section[^>]*>", "", article, flags=re.DOTALL)
-    parts = re.split(r"(?=<h[12]>)", article)
-    return [make_slide(part) for part in parts if part.strip() and not is_skipped(part)]
+    article = page.select_one("article section")
+    for extra in article.select("a.headerlink, details, .slides-link"):
+        extra.decompose()
+    for wrapper in article.select("div.play"):
+        wrapper.unwrap()
+    sections = [article, *article.find_all("section", recursive=False)]
+    for section in sections:
+        heading, *parts = [part for part in section.find_all(recursive=False) if part.name != "section"]
+        if heading.get_text() not in SKIPPED:
+            slides = (f"<section>{heading}{''.join(map(str, group))}</section>" for group in fill_slides(parts))
+            yield f"<section>{''.join(slides)}</section>"
 
 
-def is_skipped(part: str) -> bool:
-    heading = re.match(r"<h[12]>(.*?)</h[12]>", part)
-    return bool(heading) and heading[1].lower() in SKIPPED
+def fill_slides(parts: list[Tag]) -> list[list[Tag]]:
+    """The parts of a section in groups that fit on a slide."""
+    groups, used = [[]], 0
+    for part in parts:
+        lines = count_lines(part)
+        if groups[-1] and used + lines > FITTING_LINES:
+            groups.append([])
+            used = 0
+        groups[-1].append(part)
+        used += lines
+    return groups
 
 
-def make_slide(part: str) -> str:
-    """A section as slides below one another, of about as much text as fits."""
-    heading, _, body = part.partition("</h1>" if part.startswith("<h1>") else "</h2>")
-    pages, size = [""], 0
-    for piece in PART.split(body):
-        weight = 14 if "<img" in piece else 3 + piece.count("\n") + len(re.sub(r"<[^>]+>", "", piece)) // 90
-        if size and size + weight > 22:
-            pages.append("")
-            size = 0
-        pages[-1] += piece
-        size += weight
-    close = "</h1>" if part.startswith("<h1>") else "</h2>"
-    inner = "\n".join(f"<section>{heading}{close}{page}</section>" for page in pages)
-    return f"<section>{inner}</section>"
+def count_lines(part: Tag) -> int:
+    """About how many lines of a slide a part takes."""
+    if part.name == "img" or part.find("img"):
+        return 0 if "only-dark" in str(part) else PICTURE_LINES
+    if part.find("tr"):
+        return 2 * len(part.find_all("tr"))
+    text = part.get_text()
+    if part.find("pre"):
+        return 2 + 2 * text.count("\n") // 3  # of smaller letters
+    if "formula" in part.get("class", []):
+        return 4 + 2 * text.count(r"\\")
+    return 1 + max(2 * len(part.find_all("li")), len(text) // LINE_LENGTH)

@@ -114,7 +114,7 @@ def format_exercises(exercises: Iterable[Exercise]) -> str:
         if exercise.page != page:
             page = exercise.page
             parts.append(f"## {page}")
-        parts += [f"### {exercise.name}", exercise.question, f"**ExerciseAnswer:** {format_answer(exercise.answer)}"]
+        parts += [f"### {exercise.name}", exercise.question, f"**Answer:** {format_answer(exercise.answer)}"]
         parts += [f"- {format_answer(one.answer)}: {one.explanation}" for one in exercise.mistakes]
         parts += [exercise.solution, f"```python\n{exercise.code}\n```"]
     return "\n\n".join(parts) + "\n"
@@ -132,8 +132,13 @@ def read_answer(answer: object) -> ExerciseAnswer:
         if len(known) != len(numbers):
             return " ".join(answer.casefold().split())
         return known if len(known) > 1 else known[0]
-    values = np.asarray(answer, dtype=float)
-    return tuple(values.tolist()) if values.ndim else float(values)
+    try:
+        values = np.asarray(answer, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"the answer {answer!r} is of no known kind: give a number, a text or several numbers."
+        ) from None
+    return tuple(values.ravel().tolist()) if values.ndim else float(values)
 
 
 def format_answer(answer: ExerciseAnswer) -> str:
