@@ -1,5 +1,7 @@
 """Writes what is made from the pages of the course: `python tools/make_course.py` after a change of a page.
 
+With `--results` the examples of the pages get the results that they really have first; look at the difference.
+
 1. The section "Exercises" of each page, from src/priory/data/exercises.toml.
 2. The index of the lecture notes in docs/course/index.md, from docs/course/notes.toml.
 3. The figures of the pages, drawn by their examples, into docs/figures/course: light and dark.
@@ -9,12 +11,14 @@ The tests compare all of it with what is in the repository.
 """
 
 import ast
+import doctest
 import json
 import re
+import sys
 from pathlib import Path
 
 from check_course import format_coverage, write_notes_index
-from course_pages import COURSE, PAGES, ROOT, Block, Cell, RunPage, darken, run_page
+from course_pages import COURSE, PAGES, ROOT, Block, Cell, RunPage, darken, run_example, run_page
 from priory.course import Exercise, list_exercises
 
 FIGURES, NOTEBOOKS = ROOT / "docs" / "figures" / "course", ROOT / "notebooks"
@@ -49,6 +53,25 @@ Right.
 
 </details>
 """
+
+
+def write_results(page: Path) -> str:
+    """The text of a page whose examples, up to the exercises, have the results that they really have."""
+    text, heading, rest = page.read_text(encoding="utf-8").partition(HEADING)
+    names = {"__name__": "__main__"}
+
+    def run_block(found: re.Match) -> str:
+        lines = []
+        for example in doctest.DocTestParser().get_examples(found[1]):
+            cell = run_example(example.source, names, may_fail=example.exc_msg is not None)
+            lines.append(add_prompts(example.source.rstrip("\n")))
+            if cell.error:
+                lines += ["Traceback (most recent call last):", "    ...", cell.error]
+            shown = [line.rstrip() for part in (cell.printed, cell.value) for line in part.splitlines()]
+            lines += [line or "<BLANKLINE>" for line in shown]
+        return "```python\n" + "\n".join(lines) + "\n\n```"
+
+    return re.sub(r"```python\n(.*?)\n*```", run_block, text, flags=re.DOTALL) + heading + rest
 
 
 def write_exercises(page: Path) -> str:
@@ -148,6 +171,8 @@ def main() -> None:
     NOTEBOOKS.mkdir(exist_ok=True)
     written = {COURSE / "index.md": write_notes_index()}
     for page in PAGES:
+        if "--results" in sys.argv:
+            page.write_text(write_results(page), encoding="utf-8")
         page.write_text(write_exercises(page), encoding="utf-8")
         written |= write_files(page)
     for path, text in written.items():
