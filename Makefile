@@ -1,13 +1,14 @@
 # Two commands set themselves up: `make demo` and `make test`. A second run pays nothing for it. `make help` lists all.
 VENV := .venv
 EXTRA := test
+LOCK := # a file of exact versions to install instead of the newest: make test LOCK=requirements-dev.lock
 PYTHON := $(VENV)/bin/python
 PYTEST := SCIPY_ARRAY_API=1 $(PYTHON) -m pytest -q
 INSTALL := $(if $(shell command -v uv),uv pip install -q --python $(PYTHON),$(PYTHON) -m pip install -q --disable-pip-version-check)
 BUILD_INPUTS := pyproject.toml setup.py src/priory/_kernel/*.pyx src/priory/_kernel/*.pxi src/priory/_kernel/*.h
 READY := $(VENV)/.ready-$(shell cat $(BUILD_INPUTS) | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test quick lint types tests format docs site examples coverage test-engines engine-tests wheel lower-bounds figures benchmark clean
+.PHONY: help demo test quick lint types tests format docs site examples coverage test-engines engine-tests wheel lower-bounds lock figures benchmark clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -54,7 +55,7 @@ engine-tests: $(READY)
 coverage: $(READY) ## all tests, and the lines that none of them runs
 	$(PYTEST) -n auto --cov=priory --cov-branch --cov-report=term-missing:skip-covered
 
-wheel: $(READY) ## build sdist and wheel, and try the wheel where there is no compiler
+wheel: $(READY) ## build sdist and wheel, try the wheel where there is no compiler, and list what it installs (SBOM)
 	rm -rf dist && $(PYTHON) -m build -q
 	PYTHON=$(PYTHON) sh tools/try_wheel.sh dist/*.whl
 
@@ -62,6 +63,10 @@ lower-bounds: ## all tests with the oldest version of every dependency that pypr
 	uv venv -q --allow-existing .venv-lower-bounds
 	uv pip install -q --python .venv-lower-bounds/bin/python --resolution lowest-direct -e '.[all]'
 	$(MAKE) tests VENV=.venv-lower-bounds
+
+lock: ## renew requirements-dev.lock, the exact versions of the development environment (needs uv)
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
+		--no-emit-find-links --custom-compile-command "make lock" --extra test --output-file requirements-dev.lock pyproject.toml
 
 figures: $(READY) ## the figures of the code's layout and names, beside their goals
 	@$(PYTHON) tools/house_figures.py
@@ -98,5 +103,5 @@ clean: ## remove what was built
 $(READY):
 	@test -x $(PYTHON) || (command -v uv >/dev/null && uv venv -q $(VENV)) || python3 -m venv $(VENV)
 	@echo "setting up $(VENV) (once)"
-	@$(INSTALL) -e '.[$(EXTRA)]'
+	@$(if $(LOCK),$(INSTALL) --require-hashes -r $(LOCK) && $(INSTALL) --no-deps -e .,$(INSTALL) -e '.[$(EXTRA)]')
 	@rm -f $(VENV)/.ready-* && touch $@

@@ -22,13 +22,13 @@ from types import ModuleType
 import numpy as np
 
 from priory._kernel import text as compiled
-from priory._kernel import text_reference as reference
 from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words import tokenizer as tokens
 from priory.bag_of_words.hashed_counts import count_hashed_tokens
 from priory.bag_of_words.token_counts import count_tokens
 from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer, encode_documents, score_documents
 from priory.errors import DataError
+from reference_kernels import text as reference
 
 BATCH = 250
 LETTERS = "aAbBzZ09_ \n\t\0.,!?-'éÉßẞΣσςİıǅﬁ中国語กำ٣²ªKÅ\u0301\u0307\u00a0\u200d\u2028\x1c\x85😀𝔘𐐀\U0010ffff"

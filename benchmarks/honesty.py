@@ -206,7 +206,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     given = [int(argument) for argument in sys.argv[1:]]
     noise, signal, processes = [*given, *(500, 200, None)[len(given) :]]
-    lines = [f"Made by `python benchmarks/honesty.py {noise} {signal}`.", "", *run_noise(noise, processes)]
+    head = ["# Honesty on noise and on signal", "", f"`python benchmarks/honesty.py {noise} {signal}`", ""]
+    lines = [*head, *run_noise(noise, processes)]
     lines += run_signal(signal, processes)
     print("\n".join(lines))
     (RESULTS / "honesty.md").write_text("\n".join(lines) + "\n")

@@ -3,7 +3,8 @@
 python benchmarks/one_row.py [--write]
 
 `river` and `vowpalwabbit` are shown beside where they are installed; tables need the adult data set (see datasets.py).
-Times are the best of several rounds in turn, in microseconds of processor time for each row.
+Times are the best of several rounds in turn, in microseconds of processor time for each row; for rows that `fit` has
+learned and for batches of one row, medians in milliseconds.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ import priory as pr
 
 RESULTS = Path(__file__).parent / "results" / "one_row.md"
 ROUNDS = 3
+OLD_ROWS = 5  # of those that fit has learned, to be forgotten one by one
 MESSAGES, LETTERS = 200, 900
 TEXTS_BEFORE = 8000
-VOCABULARIES = (10_000, 1_000_000)
+VOCABULARIES = (10_000, 300_000, 1_000_000)
 ROWS_BEFORE = (1_000, 1_000_000)
 CATEGORIES = (10_000, 1_000_000)
+TRIALS = 20
 
 Calls = Sequence[tuple[Any, ...]]
 
@@ -55,6 +58,24 @@ def run_rounds(model: Any, rows: Calls, asked: Calls) -> dict[str, float]:
     return best
 
 
+def measure_batches(model: Any, old: Calls, new: Calls, asked: Calls) -> dict[str, float]:
+    """Milliseconds to forget a row that `fit` has learned, to learn one by `partial_fit`, and to answer after each."""
+
+    def learn_batch(x: Any, y: Any) -> None:
+        model.partial_fit([x], [y])
+
+    found: dict[str, list[float]] = {"forget": [], "after forget": [], "partial_fit": [], "after partial_fit": []}
+    for old_row, new_row in zip(old, new, strict=False):
+        for name, change, row in (("forget", model.forget_one, old_row), ("partial_fit", learn_batch, new_row)):
+            found[name].append(measure(change, [row]))
+            found[f"after {name}"].append(measure(model.predict_proba_one, asked[:1]))
+    return {name: float(np.median(times)) / 1000 for name, times in found.items()}
+
+
+def format_batches(name: str, times: dict[str, float]) -> str:
+    return f"| {name} | {' | '.join(f'{value:.2g}' if value < 10 else f'{value:.0f}' for value in times.values())} |"
+
+
 def format_row(name: str, times: dict[str, float]) -> str:
     cells = [f"{times[key]:.0f}" if key in times else "-" for key in ("learn", "forget", "predict")]
     anew = f"{times['anew'] / 1000:.1f}" if times.get("anew", 0) > 3 * times["predict"] else "-"
@@ -71,7 +92,14 @@ def describe_ratios(found: dict[str, dict[str, float]]) -> Iterable[str]:
             yield f"{name}: its time divided by Priory's, {told}."
 
 
-HEADER = ["| | learn | forget | predict | once after forgetting, ms |", "|---|---|---|---|---|"]
+HEADER = ["| | learn | forget again | predict | once after forgetting, ms |", "|---|---|---|---|---|"]
+HEADER_OF_BATCHES = [
+    "",
+    "Rows that `fit` has learned, and batches of one row; milliseconds:",
+    "",
+    "| | forget a row of `fit` | the answer after it | `partial_fit` of one row | the answer after it |",
+    "|---|---|---|---|---|",
+]
 
 
 # -- messages --------------------------------------------------------------------------------------------------------
@@ -149,6 +177,7 @@ def measure_messages() -> Iterable[str]:
     yield ""
     yield from HEADER
     ratios: list[str] = []
+    batches: list[str] = []
     for vocabulary in VOCABULARIES:
         history = make_history(vocabulary)
         texts, labels = make_messages(vocabulary, MESSAGES, seed=2)
@@ -160,10 +189,16 @@ def measure_messages() -> Iterable[str]:
             else:
                 list(starmap(model.learn_one, zip(*history, strict=True)))
             times = run_rounds(model, list(zip(texts, labels, strict=True)), [(text,) for text in texts])
-            found[f"{name}, {vocabulary:,} tokens known"] = times
-            yield format_row(f"{name}, {vocabulary:,} tokens known", times)
+            title = f"{name}, {vocabulary:,} tokens known"
+            found[title] = times
+            yield format_row(title, times)
+            if hasattr(model, "forget_one"):
+                old = list(zip(*history, strict=True))[:OLD_ROWS]
+                new = list(zip(*make_messages(vocabulary, OLD_ROWS, seed=3), strict=True))
+                batches.append(format_batches(title, measure_batches(model, old, new, [(text,) for text in texts])))
         ratios += describe_ratios(found)
     yield from ["", *(f"- {line}" for line in ratios)]
+    yield from [*HEADER_OF_BATCHES, *batches]
 
 
 # -- dicts -----------------------------------------------------------------------------------------------------------
@@ -219,6 +254,7 @@ def measure_dicts() -> Iterable[str]:
     histories = [(f"{rows:,} rows before", make_table(rows)) for rows in ROWS_BEFORE]
     histories += [(f"{n:,} labels in a column", make_table(n, categories=n)) for n in CATEGORIES]
     found = {}
+    batches = []
     for described, history in histories:
         assert history is not None
         for name, calibrate in (("plain", False), ("corrected", "loo")):
@@ -226,16 +262,39 @@ def measure_dicts() -> Iterable[str]:
             title = f"Priory, {name}, {described}"
             found[title] = run_rounds(model, calls, asked)
             yield format_row(title, found[title])
+            old = list(zip(history[0][:OLD_ROWS].to_dict("records"), history[1][:OLD_ROWS].tolist(), strict=True))
+            batches.append(format_batches(title, measure_batches(model, old, calls, asked)))
     for classifier in ("GaussianNB", "LogisticRegression"):
         try:
             beside = RiverTable(classifier)
         except ImportError:
-            return
+            break
         list(starmap(beside.learn_one, zip(drop_missing(small[0]), small[1].tolist(), strict=True)))
         title = f"river, {classifier}, {ROWS_BEFORE[0]:,} rows before"
         found[title] = run_rounds(beside, calls, asked)
         yield format_row(title, found[title])
     yield from ["", *(f"- {line}" for line in describe_ratios(found))]
+    yield from [*HEADER_OF_BATCHES, *batches]
+
+
+# -- families --------------------------------------------------------------------------------------------------------
+
+
+def measure_families() -> Iterable[str]:
+    """One column of whole numbers: counts that change in place, and a family that only has its record."""
+    yield f"## One number, by family, {ROWS_BEFORE[0]:,} rows before"
+    yield ""
+    yield from ["| | learn | forget again | predict |", "|---|---|---|---|"]
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=ROWS_BEFORE[0] + MESSAGES)
+    values = 1 + rng.binomial(TRIALS - 1, np.where(labels, 0.2, 0.5))
+    rows, y = [{"x": value} for value in values.tolist()], labels.tolist()
+    for family in ("poisson", "histogram", "gaussian", "gamma", pr.families.Binomial(trials=TRIALS)):
+        model = pr.NaiveBayes({"x": family}, calibrate=False).fit(rows[:-MESSAGES], y[:-MESSAGES])
+        calls = list(zip(rows[-MESSAGES:], y[-MESSAGES:], strict=True))
+        times = run_rounds(model, calls, [(row,) for row, _ in calls])
+        name = family if isinstance(family, str) else "binomial, by its record"
+        yield f"| {name} | {' | '.join(f'{times[key]:.0f}' for key in ('learn', 'forget', 'predict'))} |"
 
 
 def main() -> None:
@@ -247,12 +306,14 @@ def main() -> None:
         "`python benchmarks/one_row.py --write`",
         "",
         "Microseconds of processor time for each row; the best of several rounds, all models in turn in one run. "
-        "The last column is what the first answer takes after rows were forgotten that corrections, or the choice of "
-        "families, had seen: they are derived anew.",
+        '"Forget again" is of rows that `learn_one` has just added, as when a click is taken back. The last column is '
+        "what the first answer takes after rows were forgotten that corrections, or the choice of families, had seen: "
+        "they are derived anew. A row that `fit` has learned, the answer after it is forgotten, and `partial_fit` can "
+        "cost what the model is rather than what the row is: they have tables of their own, in milliseconds.",
         "",
     ]
     arguments = parser.parse_args()
-    for line in chain(measure_messages(), [""], measure_dicts()):
+    for line in chain(measure_messages(), [""], measure_dicts(), [""], measure_families()):
         print(line, flush=True)
         lines.append(line)
     if arguments.write:

@@ -273,11 +273,11 @@ def costs() -> list[str]:
 def main() -> None:
     warnings.simplefilter("ignore")
     parts = {"costs": costs, "tables": tables}
+    titles = {"costs": "What a default fit costs", "tables": "Quality on tables"}
     wanted = sys.argv[1:] or list(parts)
     for name in wanted:
-        (RESULTS / f"quality_{name}.md").write_text(
-            "\n".join([f"Made by `OMP_NUM_THREADS=1 python benchmarks/quality.py {name}`.", *parts[name]()]) + "\n"
-        )
+        head = [f"# {titles[name]}", "", f"`OMP_NUM_THREADS=1 python benchmarks/quality.py {name}`"]
+        (RESULTS / f"quality_{name}.md").write_text("\n".join([*head, *parts[name]()]) + "\n")
 
 
 if __name__ == "__main__":

@@ -254,7 +254,8 @@ PARTS = {"sets": run_sets, "speed": run_speed, "shift": run_shift, "noise": run_
 def main() -> None:
     warnings.simplefilter("ignore")
     for part in sys.argv[1:] or PARTS:
-        lines = [f"Made by `python benchmarks/quality_texts.py {part}`.", "", *PARTS[part]()]
+        head = [f"# Quality on texts: {part}", "", f"`python benchmarks/quality_texts.py {part}`", ""]
+        lines = [*head, *PARTS[part]()]
         suffix = "" if part == "sets" else f"_{part}"
         (RESULTS / f"quality_texts{suffix}.md").write_text("\n".join(lines).replace("\n\n\n", "\n\n") + "\n")
 

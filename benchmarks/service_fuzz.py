@@ -30,7 +30,7 @@ from priory.service.application import Service, ServiceSettings, make_applicatio
 from priory.service.limits import Limits
 from priory.service.routes import ROUTES
 from priory.service.server import Address, make_server, open_sockets
-from priory.service.tokens import add_token, read_token_file
+from priory.service.tokens import TokenList, add_token
 
 RESULT = Path(__file__).parent / "results" / "service_fuzz.md"
 SECRET = "zanzibarsecret"
@@ -180,7 +180,7 @@ def fuzz(n_requests: int, seed: int = 1) -> str:
         folder = Path(name)
         token = add_token(folder / "tokens", "tester", "admin")
         limits = Limits(receive_seconds=0.2, request_seconds=REQUEST_SECONDS)
-        service = Service(ServiceSettings(folder / "data", read_token_file(folder / "tokens"), limits))
+        service = Service(ServiceSettings(folder / "data", TokenList(folder / "tokens"), limits))
         path = folder / "s.sock"
         server = make_server(service, make_application(service))
         thread = threading.Thread(target=server.run, args=(open_sockets(Address(port=-1, socket_path=path)),))

@@ -169,9 +169,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     names = sys.argv[1:] or ["adult", "spamassassin", "imdb"]
     lines = [
-        "# Streams",
+        "# Streams, batch by batch",
         "",
-        f"Made by `python benchmarks/streams.py {' '.join(names)}`.",
+        f"`python benchmarks/streams.py {' '.join(names)}`",
         "",
         f"{BATCHES} batches, each predicted before it is learned; processor seconds. "
         + ("" if compose is not None else "river is not installed, and left out."),

@@ -50,6 +50,15 @@ def test_the_readme_opens_with_the_equation_and_two_commands():
     assert "make test" in head
 
 
+def test_the_readme_quotes_what_was_measured_of_single_rows():
+    results = (ROOT / "benchmarks" / "results" / "one_row.md").read_text()
+    single, batch = re.findall(r"\| Priory, corrected, 300,000 tokens known \| (.*) \|", results)
+    (learn, _, predict, _), (_, answer, partial_fit, _) = single.split(" | "), batch.split(" | ")
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"one message is learned in {learn} microseconds and answered in {predict};" in readme
+    assert f"the next answer takes {answer} ms, and `partial_fit` of one message takes {partial_fit} ms" in readme
+
+
 @pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("[A-Z]*.md"))], ids=lambda p: p.name)
 def test_links_lead_to_a_file(page):
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())

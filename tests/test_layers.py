@@ -5,6 +5,7 @@ import ast
 import pytest
 
 from paths import ROOT
+from priory import families
 
 SOURCE = ROOT / "src" / "priory"
 
@@ -106,6 +107,32 @@ def test_heavy_dependencies_stay_in_their_folder(path):
         assert homes is None or folder_of(path) in homes, f"{folder_of(path)} imports {name}"
 
 
+def find_family_tests(path):
+    """The families that a module asks for by class: `isinstance(x, Gaussian)`, `case Gaussian()`, `{Gaussian: ...}`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            asked = node.args[1]
+        elif isinstance(node, ast.MatchClass):
+            asked = node.cls
+        elif isinstance(node, ast.Dict):
+            asked = ast.Tuple([key for key in node.keys if isinstance(key, ast.Name | ast.Constant)])
+        else:
+            continue
+        names = {name.id for name in ast.walk(asked) if isinstance(name, ast.Name)}
+        names |= {str(name.value) for name in ast.walk(asked) if isinstance(name, ast.Constant)}
+        yield from names & set(families.__all__) - {"Family"}
+
+
+def test_only_families_depend_on_which_family_it_is():
+    found = {
+        (str(path.relative_to(SOURCE)), name)
+        for path in modules()
+        if folder_of(path) != "families"
+        for name in find_family_tests(path)
+    }
+    assert found == {("models/schema.py", "Text")}  # columns of texts are always `Text`
+
+
 def test_few_modules_own_each_kernel():
     users = {
         (name.split(".")[2], str(path.relative_to(SOURCE)))
@@ -127,5 +154,5 @@ def test_few_modules_own_each_kernel():
         ("text", "bag_of_words/open_counts.py"),
         ("text", "bag_of_words/single_texts.py"),
         ("text", "bag_of_words/tokenizer.py"),
-        ("text_reference", "bag_of_words/tokenizer.py"),
+        ("token_spans", "bag_of_words/tokenizer.py"),
     }

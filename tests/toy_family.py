@@ -1,4 +1,4 @@
-"""Exponential: waiting times, with a Gamma prior on the rate. A family that tests add to priory, in one file."""
+"""Geometric: failures before a success, with a Beta prior. A family that tests add to priory, in one file."""
 
 from __future__ import annotations
 
@@ -7,96 +7,111 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
+from scipy.special import betaln
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, nan_where_zero
 from priory.families.registry import register_family
 
 
-@register_record("WaitingTimes", axes="cd")
+@register_record("Failures", axes="cd")
 @dataclass(frozen=True, eq=False)
-class ExponentialStatistics(Statistics):
-    """The number of waiting times, their sum, and the number of values that are not waiting times."""
+class GeometricStatistics(Statistics):
+    """The number of rows, the failures in them, and the number of values that are not whole numbers from 0."""
 
-    count_fields: ClassVar[tuple[str, ...]] = ("n", "outside")
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "failures", "outside")
 
     n: Array
-    total: Array
+    failures: Array
     outside: Array
 
     def find_fault(self) -> str | None:
-        return "a total is negative" if (self.total < 0).any() else None
+        return "there are failures without rows" if (self.failures[self.n == 0] > 0).any() else None
 
 
-@register_family("exponential")
+@register_family("geometric")
 @final
 @dataclass(frozen=True, eq=False)
-class Exponential(ArrayFamily[ExponentialStatistics, Array]):
-    """``p(x) = θ e^-θx`` with ``θ ~ Gamma(shape, rate)``."""
+class Geometric(ArrayFamily[GeometricStatistics, Array]):
+    """``P(x) = θ (1-θ)^x`` with ``θ ~ Beta(a, b)``."""
 
-    shape: float | Array = 1.0
-    rate: float | Array = 1.0
+    a: float | Array = 1.0
+    b: float | Array = 1.0
 
-    accepted_values: ClassVar[str] = "numbers from 0"
+    accepted_values: ClassVar[str] = "whole numbers from 0"
+    is_discrete: ClassVar[bool] = True
+    parameter_name: ClassVar[str] = "probability"
 
     @classmethod
     def accepts(cls, values: Array) -> Array:
-        return values >= 0
+        return (values >= 0) & (np.floor(values) == values)
 
     # -- learning ------------------------------------------------------------------------------------------------
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
-    ) -> ExponentialStatistics:
-        rows = GroupedRows(x, group, groups)
-        transforms = (lambda v: v >= 0, lambda v: np.where(v >= 0, v, 0.0), lambda v: v < 0)
-        return ExponentialStatistics(
+    ) -> GeometricStatistics:
+        rows, accepts = GroupedRows(x, group, groups), self.accepts
+        transforms = (accepts, lambda v: np.where(accepts(v), v, 0.0), lambda v: ~accepts(v) & (v == v))
+        return GeometricStatistics(
             *(rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, t)) for t in transforms)
         )
 
-    def posterior(self, statistics: ExponentialStatistics) -> Self:
-        return type(self)(self.shape + statistics.n, self.rate + statistics.total)
+    def posterior(self, statistics: GeometricStatistics) -> Self:
+        return type(self)(self.a + statistics.n, self.b + statistics.failures)
 
     @classmethod
-    def empirical_prior(cls, statistics: ExponentialStatistics) -> Self:
-        """Worth one row, and expecting the mean of all rows."""
+    def empirical_prior(cls, statistics: GeometricStatistics) -> Self:
+        """Worth one row, and expecting the failures of all rows."""
         pooled = statistics.pool_classes()
-        mean = np.where(pooled.total[0] > 0, pooled.total[0] / np.maximum(pooled.n[0], 1), 1.0)
-        return cls(np.ones_like(mean), mean)
+        return cls(1.0, (pooled.failures[0] + 1) / (pooled.n[0] + 1))
 
     # -- parameters ----------------------------------------------------------------------------------------------
 
-    def ml(self, statistics: ExponentialStatistics) -> Array:
-        return np.asarray(statistics.n / nan_where_zero(statistics.total))
+    def ml(self, statistics: GeometricStatistics) -> Array:
+        return np.asarray(statistics.n / nan_where_zero(statistics.n + statistics.failures))
 
     def mode(self) -> Array:
-        return np.maximum(np.asarray(self.shape) - 1, 0.0) / np.asarray(self.rate)
+        a, b = np.maximum(np.asarray(self.a) - 1, 0.0), np.maximum(np.asarray(self.b) - 1, 0.0)
+        return np.where(a + b > 0, a / np.where(a + b > 0, a + b, 1.0), self.mean())
 
     def mean(self) -> Array:
-        return np.asarray(self.shape) / np.asarray(self.rate)
+        return np.asarray(self.a) / (np.asarray(self.a) + self.b)
 
     # -- probabilities -------------------------------------------------------------------------------------------
 
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         x = np.asarray(x, dtype=float)
-        return np.where(x < 0, -np.inf, np.log(parameters) - parameters * x)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.log(parameters) + np.where(x > 0, x * np.log1p(-np.asarray(parameters)), 0.0)
+        return np.where(self.accepts(x) | np.isnan(x), value, -np.inf)
 
     def log_predictive(self, x: ArrayLike) -> Array:
-        x, a, b = np.asarray(x, dtype=float), np.asarray(self.shape), np.asarray(self.rate)
-        value = np.log(a) + a * np.log(b) - (a + 1) * np.log(b + np.maximum(x, 0.0))
-        return np.where(x < 0, -np.inf, value)
+        x, a, b = np.asarray(x, dtype=float), np.asarray(self.a), np.asarray(self.b)
+        value = betaln(a + 1, b + np.maximum(x, 0.0)) - betaln(a, b)
+        return np.where(self.accepts(x) | np.isnan(x), value, -np.inf)
 
     def log_normaliser(self) -> Array:
-        return np.asarray(gammaln(self.shape) - np.asarray(self.shape) * np.log(self.rate))
+        return np.asarray(betaln(self.a, self.b))
 
     # -- sampling ------------------------------------------------------------------------------------------------
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
-        return rng.gamma(self.shape, 1 / np.asarray(self.rate), size=(size, *np.shape(self.shape)))
+        return rng.beta(self.a, self.b, size=(size, *np.shape(self.b)))
 
     def sample(self, parameters: Array, rng: np.random.Generator, size: int) -> Array:
-        return rng.exponential(1 / np.asarray(parameters), size=(size, *np.shape(parameters)))
+        return rng.geometric(parameters, size=(size, *np.shape(parameters))) - 1.0
+
+    # -- export --------------------------------------------------------------------------------------------------
+
+    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: GeometricStatistics, estimate: str) -> str | None:
+        """``log θ + x log(1-θ)``; with θ integrated out there is no operator for it."""
+        if estimate == "predictive":
+            return None
+        theta = self.parameters(statistics, estimate)  # (classes, columns)
+        terms = graph("Add", graph("Mul", cells, np.log1p(-theta)), np.log(theta))
+        inside = graph("And", graph("GreaterOrEqual", cells, 0.0), graph("Equal", graph("Floor", cells), cells))
+        return graph("Where", inside, terms, -np.inf)

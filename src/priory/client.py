@@ -16,9 +16,10 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 import httpx
 
@@ -32,10 +33,15 @@ CellValue: TypeAlias = str | int | float | bool | None
 RowInput: TypeAlias = Sequence[str] | Sequence[Mapping[str, CellValue]]
 LabelInput: TypeAlias = Sequence[str | int | bool]
 
+# What a call returns: the answer itself, or something to await.
+ObjectT = TypeVar("ObjectT")
+ListT = TypeVar("ListT")
+BytesT = TypeVar("BytesT")
+
 
 @dataclass(frozen=True)
-class _Request:
-    """A request before it is sent; one with a key may be sent again."""
+class Request:
+    """A request before it is sent; ``part`` names the part of the answer that is wanted, if not all of it."""
 
     method: str
     path: str
@@ -43,55 +49,49 @@ class _Request:
     content: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
     query: dict[str, str] = field(default_factory=dict)
+    part: str | None = None
 
     @property
     def may_be_repeated(self) -> bool:
         return self.method == "GET" or "Idempotency-Key" in self.headers
 
+    def make_arguments(self) -> dict[str, Any]:
+        """The arguments of `httpx.Client.request`."""
+        body = {"json": self.json, "content": self.content, "headers": self.headers, "params": self.query or None}
+        return {"method": self.method, "url": self.path, **body}
 
-def _name_rows(rows: RowInput, labels: LabelInput | None = None, **options: Any) -> Answer:
+    def read_answer(self, outcome: httpx.Response | Exception) -> Any:
+        """The answer; an error if there was no connection, or if the service refused."""
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome.is_success:
+            is_message = outcome.headers.get("content-type", "").startswith("application/json")
+            answer: Any = outcome.json() if is_message else outcome.content
+            return answer if self.part is None else answer[self.part]
+        try:
+            detail = str(outcome.json()["detail"])
+        except (ValueError, KeyError, TypeError):
+            detail = outcome.reason_phrase
+        raise ServiceError(outcome.status_code, detail)
+
+
+def _make_body(rows: RowInput | None, labels: LabelInput | None = None, **options: Any) -> Answer:
     """The body for rows: texts or cells, with labels and options where they are given."""
-    key = "texts" if all(isinstance(row, str) for row in rows) else "rows"
-    body: Answer = {key: [row if isinstance(row, str) else dict(row) for row in rows]}
-    if labels is not None:
-        body["labels"] = list(labels)
-    return body | {name: value for name, value in options.items() if value is not None}
+    body: Answer = {name: value for name, value in options.items() if value is not None}
+    if rows is not None:
+        key = "texts" if all(isinstance(row, str) for row in rows) else "rows"
+        body[key] = [row if isinstance(row, str) else dict(row) for row in rows]
+        if labels is not None:
+            body["labels"] = list(labels)
+    return body
 
 
-def _post(name: str, verb: str, body: Answer) -> _Request:
-    return _Request("POST", f"/v1/models/{name}/{verb}", body)
+def _make_key(key: str | None) -> dict[str, str]:
+    return {"Idempotency-Key": key or uuid.uuid4().hex}
 
 
-def _change(name: str, verb: str, body: Answer, key: str | None) -> _Request:
-    headers = {"Idempotency-Key": key or uuid.uuid4().hex}
-    return _Request("POST", f"/v1/models/{name}/{verb}", body, headers=headers)
-
-
-def _create(name: str, kind: str, parameters: Mapping[str, Any]) -> _Request:
-    return _Request("PUT", f"/v1/models/{name}", {"kind": kind, "parameters": dict(parameters)})
-
-
-def _upload(name: str, content: bytes, content_type: str, target: str | None) -> _Request:
-    query = {} if target is None else {"target": target}
-    return _Request("PUT", f"/v1/models/{name}", content=content, headers={"Content-Type": content_type}, query=query)
-
-
-def _forget(name: str, rows: RowInput | None, labels: LabelInput | None, id: int | None, key: str | None) -> _Request:
-    return _change(name, "forget", {"id": id} if rows is None else _name_rows(rows, labels), key)
-
-
-def _undo(name: str, id: int | None, key: str | None) -> _Request:
-    return _change(name, "undo", {} if id is None else {"id": id}, key)
-
-
-def _history(name: str, before: int | None, limit: int, content: bool) -> _Request:
-    given = {"limit": limit, "before": before, "content": 1 if content else None}
-    query = {name: str(value) for name, value in given.items() if value is not None}
-    return _Request("GET", f"/v1/models/{name}/history", query=query)
-
-
-class _Connection:
-    """What both clients share: how they connect, and what an answer means."""
+class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
+    """Every call of the service, once; `Client` and `AsyncClient` send the requests."""
 
     def __init__(
         self,
@@ -102,46 +102,106 @@ class _Connection:
         timeout: float = 60.0,
         retries: int = 3,
     ) -> None:
-        self._options: dict[str, Any] = {
+        self.options: dict[str, Any] = {
             "base_url": "http://localhost" if socket is not None else address,
             "headers": {} if token is None else {"Authorization": f"Bearer {token}"},
             "timeout": timeout,
         }
-        self._socket = None if socket is None else os.fspath(socket)
-        self._n_retries = retries
+        self.socket = None if socket is None else os.fspath(socket)
+        self.retries = retries
 
-    def _make_arguments(self, request: _Request) -> dict[str, Any]:
-        return {
-            "method": request.method,
-            "url": request.path,
-            "json": request.json,
-            "content": request.content,
-            "headers": request.headers,
-            "params": request.query or None,
-        }
+    @abstractmethod
+    def send(self, request: Request) -> Any:
+        """Send a request, again if need be, and read the answer."""
 
-    def _choose_delay(self, request: _Request, attempt: int, outcome: httpx.Response | Exception) -> float | None:
+    def choose_delay(self, request: Request, attempt: int, outcome: httpx.Response | Exception) -> float | None:
         """How long to wait before the request is sent again; None if it is not."""
-        is_passing = isinstance(outcome, httpx.TransportError) or (
-            isinstance(outcome, httpx.Response) and outcome.status_code == 503
-        )
-        may_try = is_passing and request.may_be_repeated and attempt < self._n_retries
+        is_passing = isinstance(outcome, Exception) or outcome.status_code == 503
+        may_try = is_passing and request.may_be_repeated and attempt < self.retries
         return 0.1 * 2**attempt if may_try else None
 
+    def list_models(self) -> ListT:
+        """All models."""
+        models: ListT = self.send(Request("GET", "/v1/models", part="models"))
+        return models
 
-def _read_answer(response: httpx.Response) -> Any:
-    """The answer; an error if the service refused."""
-    if response.is_success:
-        is_message = response.headers.get("content-type", "").startswith("application/json")
-        return response.json() if is_message else response.content
-    try:
-        detail = str(response.json()["detail"])
-    except (ValueError, KeyError, TypeError):
-        detail = response.reason_phrase
-    raise ServiceError(response.status_code, detail)
+    def get_model(self, name: str) -> ObjectT:
+        """A model: its rows, classes and version."""
+        return self._call("GET", f"/v1/models/{name}")
+
+    def create(self, name: str, kind: str = "text", **parameters: Any) -> ObjectT:
+        """Create a model of kind "text" or "table"."""
+        return self._call("PUT", f"/v1/models/{name}", {"kind": kind, "parameters": parameters})
+
+    def upload(
+        self, name: str, content: bytes, content_type: str = "application/octet-stream", target: str | None = None
+    ) -> ObjectT:
+        """Create a model from a model file, or by training on a table ("text/csv") or a mailbox."""
+        query = {} if target is None else {"target": target}
+        headers = {"Content-Type": content_type}
+        return self._call("PUT", f"/v1/models/{name}", content=content, headers=headers, query=query)
+
+    def download(self, name: str) -> BytesT:
+        """The model as the bytes of a model file."""
+        content: BytesT = self.send(Request("GET", f"/v1/models/{name}/file"))
+        return content
+
+    def delete(self, name: str, key: str | None = None) -> ObjectT:
+        """Delete a model and all its rows."""
+        return self._call("DELETE", f"/v1/models/{name}", headers=_make_key(key))
+
+    def predict(self, name: str, rows: RowInput, **options: Any) -> ObjectT:
+        """Predict rows; the options are top, costs, reject and certainty."""
+        return self._call("POST", f"/v1/models/{name}/predict", _make_body(rows, **options))
+
+    def explain(self, name: str, rows: RowInput) -> ObjectT:
+        """The evidence behind the prediction of each row."""
+        return self._call("POST", f"/v1/models/{name}/explain", _make_body(rows))
+
+    def learn(self, name: str, rows: RowInput, labels: LabelInput, key: str | None = None) -> ObjectT:
+        """Learn labelled rows; the answer has the id to undo or forget them by."""
+        return self._call("POST", f"/v1/models/{name}/learn", _make_body(rows, labels), headers=_make_key(key))
+
+    def forget(
+        self,
+        name: str,
+        rows: RowInput | None = None,
+        labels: LabelInput | None = None,
+        id: int | None = None,
+        key: str | None = None,
+    ) -> ObjectT:
+        """Forget labelled rows, or those of an earlier learning, and erase them."""
+        body = {"id": id} if rows is None else _make_body(rows, labels)
+        return self._call("POST", f"/v1/models/{name}/forget", body, headers=_make_key(key))
+
+    def undo(self, name: str, id: int | None = None, key: str | None = None) -> ObjectT:
+        """Undo a change; by default the last learning."""
+        return self._call("POST", f"/v1/models/{name}/undo", _make_body(None, id=id), headers=_make_key(key))
+
+    def evaluate(self, name: str, rows: RowInput | None = None, labels: LabelInput | None = None) -> ObjectT:
+        """Scores on labelled rows, or on those that the model keeps."""
+        return self._call("POST", f"/v1/models/{name}/evaluate", _make_body(rows, labels))
+
+    def audit(self, name: str, rows: RowInput, labels: LabelInput | None = None) -> ObjectT:
+        """Look for leakage in rows."""
+        return self._call("POST", f"/v1/models/{name}/audit", _make_body(rows, labels))
+
+    def get_history(self, name: str, before: int | None = None, limit: int = 100, content: bool = False) -> ObjectT:
+        """The changes of a model, the newest first."""
+        given = {"limit": limit, "before": before, "content": 1 if content else None}
+        query = {name: str(value) for name, value in given.items() if value is not None}
+        return self._call("GET", f"/v1/models/{name}/history", query=query)
+
+    def check_ready(self) -> ObjectT:
+        """Whether a model can answer; an error if not."""
+        return self._call("GET", "/ready")
+
+    def _call(self, method: str, path: str, json: Answer | None = None, **rest: Any) -> ObjectT:
+        answer: ObjectT = self.send(Request(method, path, json, **rest))
+        return answer
 
 
-class Client(_Connection):
+class Client(ServiceCalls[Answer, list[Answer], bytes]):
     """A client that waits for each answer.
 
     Parameters
@@ -158,6 +218,8 @@ class Client(_Connection):
         How often a change or a question is sent again after a lost connection, or while the service is too busy.
     """
 
+    _client: httpx.Client | None = None
+
     def __enter__(self) -> Self:
         return self
 
@@ -165,116 +227,29 @@ class Client(_Connection):
         self.close()
 
     def close(self) -> None:
-        if "_client" in vars(self):
+        if self._client is not None:
             self._client.close()
 
-    def _connect(self) -> httpx.Client:
-        if "_client" not in vars(self):
-            transport = None if self._socket is None else httpx.HTTPTransport(uds=self._socket)
-            self._client = httpx.Client(transport=transport, **self._options)
-        return self._client
-
-    def _send(self, request: _Request) -> Any:
-        for attempt in range(self._n_retries + 1):
+    def send(self, request: Request) -> Any:
+        if self._client is None:
+            transport = None if self.socket is None else httpx.HTTPTransport(uds=self.socket)
+            self._client = httpx.Client(transport=transport, **self.options)
+        for attempt in range(self.retries + 1):
             try:
-                outcome: httpx.Response | Exception = self._connect().request(**self._make_arguments(request))
+                outcome: httpx.Response | Exception = self._client.request(**request.make_arguments())
             except httpx.TransportError as error:
                 outcome = error
-            delay = self._choose_delay(request, attempt, outcome)
+            delay = self.choose_delay(request, attempt, outcome)
             if delay is None:
                 break
             time.sleep(delay)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return _read_answer(outcome)
-
-    def list_models(self) -> list[Answer]:
-        """All models."""
-        answer: list[Answer] = self._send(_Request("GET", "/v1/models"))["models"]
-        return answer
-
-    def get_model(self, name: str) -> Answer:
-        """A model: its rows, classes and version."""
-        answer: Answer = self._send(_Request("GET", f"/v1/models/{name}"))
-        return answer
-
-    def create(self, name: str, kind: str = "text", **parameters: Any) -> Answer:
-        """Create a model of kind "text" or "table"."""
-        answer: Answer = self._send(_create(name, kind, parameters))
-        return answer
-
-    def upload(
-        self, name: str, content: bytes, content_type: str = "application/octet-stream", target: str | None = None
-    ) -> Answer:
-        """Create a model from a model file, or by training on a table ("text/csv") or a mailbox."""
-        answer: Answer = self._send(_upload(name, content, content_type, target))
-        return answer
-
-    def download(self, name: str) -> bytes:
-        """The model as the bytes of a model file."""
-        answer: bytes = self._send(_Request("GET", f"/v1/models/{name}/file"))
-        return answer
-
-    def delete(self, name: str) -> Answer:
-        """Delete a model and all its rows."""
-        answer: Answer = self._send(_Request("DELETE", f"/v1/models/{name}"))
-        return answer
-
-    def predict(self, name: str, rows: RowInput, **options: Any) -> Answer:
-        """Predict rows; the options are top, costs, reject and certainty."""
-        answer: Answer = self._send(_post(name, "predict", _name_rows(rows, **options)))
-        return answer
-
-    def explain(self, name: str, rows: RowInput) -> Answer:
-        """The evidence behind the prediction of each row."""
-        answer: Answer = self._send(_post(name, "explain", _name_rows(rows)))
-        return answer
-
-    def learn(self, name: str, rows: RowInput, labels: LabelInput, key: str | None = None) -> Answer:
-        """Learn labelled rows; the answer has the id to undo or forget them by."""
-        answer: Answer = self._send(_change(name, "learn", _name_rows(rows, labels), key))
-        return answer
-
-    def forget(
-        self,
-        name: str,
-        rows: RowInput | None = None,
-        labels: LabelInput | None = None,
-        id: int | None = None,
-        key: str | None = None,
-    ) -> Answer:
-        """Forget labelled rows, or those of an earlier learning, and erase them."""
-        answer: Answer = self._send(_forget(name, rows, labels, id, key))
-        return answer
-
-    def undo(self, name: str, id: int | None = None, key: str | None = None) -> Answer:
-        """Undo a change; by default the last learning."""
-        answer: Answer = self._send(_undo(name, id, key))
-        return answer
-
-    def evaluate(self, name: str, rows: RowInput | None = None, labels: LabelInput | None = None) -> Answer:
-        """Scores on labelled rows, or on those that the model keeps."""
-        answer: Answer = self._send(_post(name, "evaluate", {} if rows is None else _name_rows(rows, labels)))
-        return answer
-
-    def audit(self, name: str, rows: RowInput, labels: LabelInput | None = None) -> Answer:
-        """Look for leakage in rows."""
-        answer: Answer = self._send(_post(name, "audit", _name_rows(rows, labels)))
-        return answer
-
-    def get_history(self, name: str, before: int | None = None, limit: int = 100, content: bool = False) -> Answer:
-        """The changes of a model, the newest first."""
-        answer: Answer = self._send(_history(name, before, limit, content))
-        return answer
-
-    def check_ready(self) -> Answer:
-        """Whether a model can answer; an error if not."""
-        answer: Answer = self._send(_Request("GET", "/ready"))
-        return answer
+        return request.read_answer(outcome)
 
 
-class AsyncClient(_Connection):
-    """A client for asyncio; the parameters are those of `Client`."""
+class AsyncClient(ServiceCalls[Awaitable[Answer], Awaitable[list[Answer]], Awaitable[bytes]]):
+    """A client for asyncio: the parameters and calls of `Client`, each of them to await."""
+
+    _client: httpx.AsyncClient | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -283,111 +258,20 @@ class AsyncClient(_Connection):
         await self.close()
 
     async def close(self) -> None:
-        if "_client" in vars(self):
+        if self._client is not None:
             await self._client.aclose()
 
-    def _connect(self) -> httpx.AsyncClient:
-        if "_client" not in vars(self):
-            transport = None if self._socket is None else httpx.AsyncHTTPTransport(uds=self._socket)
-            self._client = httpx.AsyncClient(transport=transport, **self._options)
-        return self._client
-
-    async def _send(self, request: _Request) -> Any:
-        for attempt in range(self._n_retries + 1):
+    async def send(self, request: Request) -> Any:
+        if self._client is None:
+            transport = None if self.socket is None else httpx.AsyncHTTPTransport(uds=self.socket)
+            self._client = httpx.AsyncClient(transport=transport, **self.options)
+        for attempt in range(self.retries + 1):
             try:
-                outcome: httpx.Response | Exception = await self._connect().request(**self._make_arguments(request))
+                outcome: httpx.Response | Exception = await self._client.request(**request.make_arguments())
             except httpx.TransportError as error:
                 outcome = error
-            delay = self._choose_delay(request, attempt, outcome)
+            delay = self.choose_delay(request, attempt, outcome)
             if delay is None:
                 break
             await asyncio.sleep(delay)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return _read_answer(outcome)
-
-    async def list_models(self) -> list[Answer]:
-        """All models."""
-        answer: list[Answer] = (await self._send(_Request("GET", "/v1/models")))["models"]
-        return answer
-
-    async def get_model(self, name: str) -> Answer:
-        """A model: its rows, classes and version."""
-        answer: Answer = await self._send(_Request("GET", f"/v1/models/{name}"))
-        return answer
-
-    async def create(self, name: str, kind: str = "text", **parameters: Any) -> Answer:
-        """Create a model of kind "text" or "table"."""
-        answer: Answer = await self._send(_create(name, kind, parameters))
-        return answer
-
-    async def upload(
-        self, name: str, content: bytes, content_type: str = "application/octet-stream", target: str | None = None
-    ) -> Answer:
-        """Create a model from a model file, or by training on a table ("text/csv") or a mailbox."""
-        answer: Answer = await self._send(_upload(name, content, content_type, target))
-        return answer
-
-    async def download(self, name: str) -> bytes:
-        """The model as the bytes of a model file."""
-        answer: bytes = await self._send(_Request("GET", f"/v1/models/{name}/file"))
-        return answer
-
-    async def delete(self, name: str) -> Answer:
-        """Delete a model and all its rows."""
-        answer: Answer = await self._send(_Request("DELETE", f"/v1/models/{name}"))
-        return answer
-
-    async def predict(self, name: str, rows: RowInput, **options: Any) -> Answer:
-        """Predict rows; the options are top, costs, reject and certainty."""
-        answer: Answer = await self._send(_post(name, "predict", _name_rows(rows, **options)))
-        return answer
-
-    async def explain(self, name: str, rows: RowInput) -> Answer:
-        """The evidence behind the prediction of each row."""
-        answer: Answer = await self._send(_post(name, "explain", _name_rows(rows)))
-        return answer
-
-    async def learn(self, name: str, rows: RowInput, labels: LabelInput, key: str | None = None) -> Answer:
-        """Learn labelled rows; the answer has the id to undo or forget them by."""
-        answer: Answer = await self._send(_change(name, "learn", _name_rows(rows, labels), key))
-        return answer
-
-    async def forget(
-        self,
-        name: str,
-        rows: RowInput | None = None,
-        labels: LabelInput | None = None,
-        id: int | None = None,
-        key: str | None = None,
-    ) -> Answer:
-        """Forget labelled rows, or those of an earlier learning, and erase them."""
-        answer: Answer = await self._send(_forget(name, rows, labels, id, key))
-        return answer
-
-    async def undo(self, name: str, id: int | None = None, key: str | None = None) -> Answer:
-        """Undo a change; by default the last learning."""
-        answer: Answer = await self._send(_undo(name, id, key))
-        return answer
-
-    async def evaluate(self, name: str, rows: RowInput | None = None, labels: LabelInput | None = None) -> Answer:
-        """Scores on labelled rows, or on those that the model keeps."""
-        answer: Answer = await self._send(_post(name, "evaluate", {} if rows is None else _name_rows(rows, labels)))
-        return answer
-
-    async def audit(self, name: str, rows: RowInput, labels: LabelInput | None = None) -> Answer:
-        """Look for leakage in rows."""
-        answer: Answer = await self._send(_post(name, "audit", _name_rows(rows, labels)))
-        return answer
-
-    async def get_history(
-        self, name: str, before: int | None = None, limit: int = 100, content: bool = False
-    ) -> Answer:
-        """The changes of a model, the newest first."""
-        answer: Answer = await self._send(_history(name, before, limit, content))
-        return answer
-
-    async def check_ready(self) -> Answer:
-        """Whether a model can answer; an error if not."""
-        answer: Answer = await self._send(_Request("GET", "/ready"))
-        return answer
+        return request.read_answer(outcome)

@@ -18,8 +18,6 @@ Each message is one line: what was given, where, and what to do.
 
 from __future__ import annotations
 
-import warnings
-
 
 class PrioryError(Exception):
     """The base class: ``except PrioryError`` catches everything that Priory raises deliberately."""
@@ -98,22 +96,3 @@ class ServiceError(PrioryError, RuntimeError):
 
 class PrioryWarning(PrioryError, UserWarning):
     """The result is defined, but deserves attention."""
-
-
-_FORMER_NAMES = {
-    "NotSeen": NotLearnedError,
-    "Stale": StaleModelError,
-    "TooLarge": ModelTooLargeError,
-    "Missing": MissingDependencyError,
-    "BadModel": ModelFileError,
-    "Busy": FileBusyError,
-}
-
-
-def __getattr__(name: str) -> type[PrioryError]:
-    """Return an error class by the name that it had before version 0.2."""
-    if name not in _FORMER_NAMES:
-        raise AttributeError(f"module 'priory.errors' has no attribute {name!r}")
-    error = _FORMER_NAMES[name]
-    warnings.warn(f"priory.errors.{name} is now {error.__name__}.", FutureWarning, stacklevel=2)
-    return error

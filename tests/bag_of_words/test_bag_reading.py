@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priory._kernel import text as compiled
-from priory._kernel import text_reference as reference
 from priory.bag_of_words import bag_reading
 from priory.bag_of_words import documents as reading
 from priory.bag_of_words import tokenizer as tokens
@@ -17,6 +16,7 @@ from priory.bag_of_words.token_counts import count_tokens
 from priory.bag_of_words.tokenizer import Tokenizer, encode_documents
 from priory.core import sharding
 from priory.errors import DataError, ModelTooLargeError
+from reference_kernels import text as reference
 
 TOKENIZERS = [
     Tokenizer(),

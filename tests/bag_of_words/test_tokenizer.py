@@ -11,7 +11,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import datasets
 from priory._kernel import text as compiled
-from priory._kernel import text_reference as reference
 from priory.bag_of_words import documents as reading
 from priory.bag_of_words import hashed_counts as hashing
 from priory.bag_of_words import tokenizer as tokens
@@ -28,6 +27,7 @@ from priory.bag_of_words.tokenizer import (
 )
 from priory.core import sharding
 from priory.errors import DataError, KindError, ModelTooLargeError
+from reference_kernels import text as reference
 from worked_examples import WORKED_EXAMPLES
 
 BIG = {"imdb", "20newsgroups_bydate", "spamassassin"}

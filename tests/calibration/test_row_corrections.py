@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from priory._kernel import rows_reference
 from priory.calibration import row_corrections
 from priory.calibration.row_corrections import step_tempering, weigh_evidence
 from priory.calibration.tempering import Tempering
 from priory.core.logspace import log_normalise_row
 from priory.models.open_model import RowEvidence
+from reference_kernels import rows as rows_reference
 
 
 def make_evidence(rng, classes, parts):

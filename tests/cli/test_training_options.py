@@ -129,3 +129,12 @@ def test_a_csv_without_a_header_has_columns_by_number(here, run):
     Path("bare.csv").write_text("\n".join([*lines, "good;1"]))
     err = run("train", "bare.csv", "--no-header", "--target", "c1", "--force")[2]
     assert err.startswith("priory: bare.csv:61:2: has 2 fields, the first row has 3; ")
+
+
+def test_a_constant_column_costs_no_accuracy(run):
+    draw = random.Random(0)
+    rows = [[label, draw.gauss(3 * (label == "b"), 1), 7.5] for label in ["a"] * 12 + ["b"] * 18]
+    write("rows.csv", ["label", "x", "e"], rows)
+    code, _, err = run("train", "rows.csv", "--target", "label")
+    assert (code, err) == (0, "")
+    assert priory.load("rows.priory").evaluate().accuracy.value >= 0.85

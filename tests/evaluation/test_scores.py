@@ -278,10 +278,9 @@ def test_wine_beats_its_base_rate():
     assert scores.gain["log_loss"].low > 0.3
 
 
-def test_the_former_name_of_base_score_still_works():
+def test_the_base_rate_has_the_scores_that_can_be_compared():
     scores = Scores.of([0, 1, 1], [[0.8, 0.2], [0.3, 0.7], [0.4, 0.6]], [0, 1])
-    with pytest.warns(FutureWarning, match=r"^Scores\.beside is now Scores\.base_score\.$"):
-        assert scores.beside("accuracy") == scores.base_score("accuracy") == pytest.approx(2 / 3)
+    assert scores.base_score("accuracy") == pytest.approx(2 / 3)
     assert scores.base_score("calibration_error") is None
 
 

@@ -33,6 +33,7 @@ CASES = [
     (nb.PoissonNB(estimate="mean"), COUNTS),
     (NaiveBayes("gaussian"), HOLES),
     (NaiveBayes("gaussian", estimate="ml"), HOLES),
+    (NaiveBayes("gaussian", estimate="ml"), np.where(SHIFT == 0, np.nan, NUMBERS)),  # a class without any cell
     (NaiveBayes("histogram", class_prior="uniform"), HOLES),
     (NaiveBayes(estimate="map"), HOLES),
     (NaiveBayes(f.Bernoulli, estimate="mean"), COUNTS > 1),

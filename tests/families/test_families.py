@@ -336,10 +336,17 @@ def test_evidence_by_quadrature():
 
 
 @pytest.mark.parametrize(
-    ("family", "bad"), [(Bernoulli(), 2.0), (Binomial(3), 4.0), (Poisson(), 1.5), (Poisson(), -1.0), (Gamma(), 0.0)]
+    ("family", "other", "bad"),
+    [
+        (Bernoulli(), 0.0, 2.0),
+        (Binomial(3), 2.0, 4.0),
+        (Poisson(), 2.0, 1.5),
+        (Poisson(), 2.0, -1.0),
+        (Gamma(), 2.0, 0.0),
+    ],
 )
-def test_a_value_outside_is_counted_and_impossible(family, bad):
-    seen = family.observe([[1.0], [bad]], np.zeros(2, dtype=np.int32), 1)
+def test_a_value_outside_is_counted_and_impossible(family, other, bad):
+    seen = family.observe([[1.0], [other], [bad]], np.zeros(3, dtype=np.int32), 1)
     assert seen.outside.tolist() == [[1.0]]
     assert family.evidence(seen).tolist() == [-np.inf]
     assert family.log_predictive(np.array([bad])).tolist() == [-np.inf]

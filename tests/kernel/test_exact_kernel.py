@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priory._kernel import exact as compiled
-from priory._kernel import exact_reference as reference
+from reference_kernels import exact as reference
 
 RNG = np.random.default_rng(15)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from priory._kernel import products as compiled
-from priory._kernel import products_reference as reference
+from reference_kernels import products as reference
 
 RNG = np.random.default_rng(7)
 CELLS = {

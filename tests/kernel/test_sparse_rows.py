@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from priory._kernel import sparse, sparse_reference
+from priory._kernel import sparse
 from priory.calibration.dual_ascent import DualAscent, TokenRegression, compute_probabilities
 from priory.core import row_entries, sparse_rows
 from priory.core.row_entries import sort_entries, sum_entries_by_class
 from priory.core.sparse_rows import SparseRows, compute_log_losses, join_columns, score_column_sets
+from reference_kernels import sparse as sparse_reference
 from sparse_tables import to_csr
 
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory._kernel import table_reference as reference
 from priory._kernel import tables as compiled
 from priory.core import column_kernels, sharding
+from reference_kernels import tables as reference
 
 RNG = np.random.default_rng(5)
 

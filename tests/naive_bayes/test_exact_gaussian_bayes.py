@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priory as pr
-from paths import ROOT
 from priory.naive_bayes import GaussianBayes
 
 LAWS = settings(max_examples=40, deadline=None)
@@ -101,13 +100,3 @@ def test_a_constant_column_has_a_variance_of_zero_whatever_the_weights():
     weight = np.linspace(0.1, 0.9, 9)
     covariance = GaussianBayes(estimate="ml").fit(x, np.zeros(9), weight).covariance_
     assert covariance[0, 0].tolist() == [0.0, 0.0]
-
-
-def test_a_file_with_sums_about_an_origin_is_read_as_what_it_states():
-    """tests/models/covariances.priory was written when records had an origin and a unit."""
-    x = np.round(np.random.default_rng(15).normal(100, 3, size=(20, 2)), 1)
-    y = np.array(["a", "b"] * 10)
-    model, fresh = pr.load(ROOT / "tests" / "models" / "covariances.priory"), GaussianBayes().fit(x, y)
-    np.testing.assert_allclose(model.covariance_, fresh.covariance_, rtol=1e-10)
-    np.testing.assert_allclose(model.theta_, fresh.theta_, rtol=1e-13)
-    np.testing.assert_allclose(model.forget(x[:4], y[:4]).theta_, fresh.forget(x[:4], y[:4]).theta_, rtol=1e-13)

@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from priory.core.registration import find_registered_name
 from priory.errors import DataError, NotLearnedError
 from priory.regression.centred_products import centre_products
-from priory.regression.cross_products import CrossProducts, Term, accumulate_products, build_design_matrix
+from priory.regression.cross_products import Term, accumulate_products, build_design_matrix
 from priory.regression.linear_posterior import NormalInverseGamma, StudentT
 from priory.regression.prior_strength import choose_linear_strength, term_scales
 
@@ -82,21 +81,6 @@ def test_products_about_a_point_are_those_of_the_moved_rows(seed, n, d, mean, ga
     z = np.column_stack([y - centre[0], build_design_matrix(x, seen.terms[:d], seen.terms, centre[1:])])
     np.testing.assert_allclose(about.first, z.sum(axis=0), rtol=1e-9, atol=1e-6)
     np.testing.assert_allclose(about.second, z.T @ z, rtol=1e-9, atol=1e-5)
-
-
-@LAWS
-@PROBLEMS
-def test_sums_about_an_origin_are_restored_to_what_they_state(seed, n, d, mean, gaps, cut):
-    """Older files have sums about an origin; where those are exact, the record is that of the rows."""
-    x, y = (np.round(v) for v in rows(seed, n, d, mean, gaps))
-    seen = accumulate_products(x, y)
-    origin = np.array([mean, *(mean if t.kind == "value" else 0.0 for t in seen.terms)])
-    old = centre_products(seen, origin, np.ones(len(origin)))
-    order = np.r_[0, 1 + d : len(origin), 1 : 1 + d]  # the terms of older files are in any order: the flags first
-    terms = tuple(seen.terms[i - 1] for i in order[1:])
-    sums = {"n": np.asarray(old.n), "first": old.first[order], "second": old.second[np.ix_(order, order)]}
-    upgrade = find_registered_name("Products").upgrade
-    same(CrossProducts(**upgrade({**sums, "origin": origin[order], "terms": terms})), seen)
 
 
 def test_mean_1e8_keeps_its_digits_when_a_tenth_is_forgotten():

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priory as pr
-from paths import ROOT
 from priory.regression.linear_regression import BayesianLinearRegression
 
 LAWS = settings(max_examples=40, deadline=None)
@@ -111,16 +110,3 @@ def test_the_type_and_layout_of_the_table_do_not_matter(kind):
     model, plain = BayesianLinearRegression().fit(table, y), BayesianLinearRegression().fit(x, y)
     np.testing.assert_array_equal(model.statistics_.products.limbs, plain.statistics_.products.limbs)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
-
-
-def test_a_file_with_sums_about_an_origin_is_read_as_what_it_states(tmp_path):
-    """tests/models/regression.priory was written when records had an origin."""
-    table = pl.DataFrame({"length": [1.0, 2.0, None, 4.0, 5.0, 3.5], "sex": ["M", "F", "F", "I", "M", None]})
-    y = [3.0, 4.0, 5.0, 6.0, 8.0, 5.5]
-    model, fresh = pr.load(ROOT / "tests" / "models" / "regression.priory"), BayesianLinearRegression(prior=1.0)
-    np.testing.assert_allclose(model.predict(table), fresh.fit(table, y).predict(table), rtol=1e-12)
-    assert model.terms_ == fresh.terms_
-    model.forget(table[:2], y[:2])
-    np.testing.assert_allclose(model.coef_, fresh.forget(table[:2], y[:2]).coef_, rtol=1e-12)
-    again = save(model, tmp_path / "again.priory")
-    assert save(pr.load(tmp_path / "again.priory"), tmp_path / "twice.priory") == again

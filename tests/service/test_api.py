@@ -1,6 +1,7 @@
 """The API as a client meets it: every address, on a real server."""
 
 import asyncio
+import gzip
 import io
 import json
 import re
@@ -213,14 +214,72 @@ def test_bad_requests_are_answered_with_a_problem(raw, method, path, body, statu
     assert raw.get("/v1/models/mail").json()["rows"] == 4
 
 
+@pytest.mark.parametrize(
+    ("path", "content_type", "body"),
+    [
+        ("predict", "application/json", b'{"texts": ["a"], "texts": ["b"]}'),
+        ("predict", "application/json", b'{"texts": ["a"], "costs": {"spam": {"ham": 1, "ham": 9}}}'),
+        (
+            "learn",
+            "application/x-ndjson",
+            b'{"text": "a", "label": "spam"}\n{"text": "b", "label": "ham", "label": "x"}\n',
+        ),
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused(raw, path, content_type, body):
+    answer = raw.post(f"/v1/models/mail/{path}", content=body, headers={"Content-Type": content_type})
+    assert answer.status_code in (400, 422)
+    assert "twice; give every key once" in answer.json()["detail"]
+    assert raw.get("/v1/models/mail").json()["rows"] == 4
+
+
+@pytest.mark.parametrize("cell", ["1_0", "\uff11\uff12", "nan", "inf", "0x10", "1e999"])
+def test_a_number_is_what_it_is_in_a_file(client, cell):
+    client.create("ages", "table", calibrate=False)
+    client.learn("ages", [{"age": age} for age in (3, 5, 40, 50)], ["young", "young", "old", "old"])
+    assert client.predict("ages", [{"age": " 4.5e1"}]) == client.predict("ages", [{"age": 45}])
+    with pytest.raises(ServiceError, match=r"rows\[0\]: column 'age' holds numbers, not"):
+        client.predict("ages", [{"age": cell}])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("PUT", "/v1/models/other?target=label", 413), ("POST", "/upload?model=other&file=mail.csv&target=label", 200)],
+)
+def test_a_packed_file_that_is_too_large_is_refused_without_a_path_of_the_server(raw, method, path, status):
+    headers = {"Content-Type": "text/csv", "HX-Request": "true"}
+    answer = raw.request(method, path, content=gzip.compress(b"a" * (9 << 20)), headers=headers)
+    while found := re.search(r'hx-get="(/upload/\w+)"', answer.text):
+        answer = raw.get(found[1], headers=headers)
+    assert answer.status_code == status
+    assert re.search(r"(upload|mail)\.csv:1: the first line has more than 8 MB", answer.text)
+    assert "scratch" not in answer.text
+
+
+def test_a_deletion_is_answered_again_by_its_key(raw):
+    headers = {"Idempotency-Key": "once"}
+    first = raw.delete("/v1/models/mail", headers=headers)
+    assert first.status_code == 200
+    assert raw.delete("/v1/models/mail", headers=headers).json() == first.json()
+    assert raw.delete("/v1/models/mail").status_code == 404
+
+
 def test_alive_is_not_ready(tmp_path):
     with run_service(tmp_path) as service, Client(socket=service.socket, retries=0) as client:
         transport = httpx.HTTPTransport(uds=str(service.socket))
         with httpx.Client(transport=transport, base_url="http://localhost") as raw:
             assert raw.get("/health").status_code == 200
             assert raw.get("/ready").status_code == 503
-            client.create("mail")
+            client.create("mail", calibrate=False)
+            assert raw.get("/ready").status_code == 503  # it knows no rows
+            client.learn("mail", TEXTS, LABELS)
             assert raw.get("/ready").status_code == 200
+            probe = service.store.scratch_folder / "probe"
+            probe.symlink_to("/dev/full")
+            answer = raw.get("/ready")
+            assert answer.status_code == 503
+            assert "the disk is full" in answer.json()["detail"]
+            assert raw.get("/ready").status_code == 200  # the probe was removed
 
 
 def test_metrics_split_latency_into_queue_model_and_journal(raw):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from priory.client import Client
-from priory.service.tokens import read_token_file
+from priory.service.tokens import TokenList
 
 
 @pytest.fixture
@@ -69,8 +69,19 @@ def test_the_demo_has_two_models(serve):
 def test_a_token_is_printed_once_and_kept_as_a_hash(run, here):
     code, out, _ = run("serve", "--token-file", "tokens", "--add-token", "anna", "--scope", "learn")
     assert code == 0
-    identity = read_token_file(here / "tokens").identify(f"Bearer {out.strip()}")
+    identity = TokenList(here / "tokens").identify(f"Bearer {out.strip()}")
     assert (identity.name, identity.scope) == ("anna", "learn")
+
+
+def test_tokens_are_listed_and_removed(run, here):
+    for name, scope in (("anna", "learn"), ("ben", "read"), ("anna", "read")):
+        run("serve", "--token-file", "tokens", "--add-token", name, "--scope", scope)
+    assert run("serve", "--token-file", "tokens", "--list-tokens")[1] == "anna learn\nben read\nanna read\n"
+    assert run("serve", "--token-file", "tokens", "--remove-token", "anna")[1] == "removed 2 tokens of anna\n"
+    assert run("serve", "--token-file", "tokens", "--list-tokens")[1] == "ben read\n"
+    code, _, err = run("serve", "--token-file", "tokens", "--remove-token", "bem")
+    assert code != 0
+    assert "tokens: has no token of the name 'bem' (did you mean 'ben'?)" in err
 
 
 def test_a_check_finds_what_should_be_gone(run, here):
@@ -92,6 +103,10 @@ def test_a_check_finds_what_should_be_gone(run, here):
     code, out, _ = run("serve", "--data", "data", "--check", "--search", "call Anna")
     assert code == 3
     assert "problem: 'call Anna' occurs in journal.sqlite" in out
+    code, out, _ = run("serve", "--data", "data", "--check", "--search", "CALL  anna", "--search", "ben")
+    assert code == 3
+    assert "problem: 'CALL  anna' occurs in 1 row of the journal" in out
+    assert "ok: 'ben' occurs in no file" in out
 
 
 @pytest.mark.parametrize(
@@ -100,6 +115,8 @@ def test_a_check_finds_what_should_be_gone(run, here):
         ([], "give --data FOLDER, or --demo"),
         (["--data", "d", "--host", "0.0.0.0"], "other machines could connect to 0.0.0.0; give --token-file"),
         (["--add-token", "anna"], "give --token-file FILE"),
+        (["--list-tokens"], "give --token-file FILE"),
+        (["--data", "d", "--public-url", "mail.example"], "is no address; give one such as https://"),
     ],
 )
 def test_what_is_missing_is_said(run, options, message):

@@ -179,6 +179,70 @@ def test_a_request_with_a_key_is_carried_out_once(desk):
     assert desk.learn([("win cash", "spam")], key="a", digest=b"1") == first
 
 
+def read_folder(folder):
+    """The bytes of every file; of the log only its pages, and of its index only page numbers: the rest is random."""
+    content = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    log = content.pop("journal.sqlite-wal")[32:]
+    content["log"] = [log[start + 24 : start + 24 + 4096] for start in range(0, len(log), 24 + 4096)]
+    content["index of the log"] = content.pop("journal.sqlite-shm")[136:]
+    return content
+
+
+def live_with(row, folder, kind, way):
+    """Learn a row among others under a key, undo it or not, forget it, and return what is left in the folder."""
+    desk = Desk(folder)
+    desk.ask(CreateRequest("mail", "ann", kind=kind))
+    others = [(f"hello number {i}", i) if kind == "text" else ({"age": i, "town": f"t{i % 3}"}, i) for i in range(40)]
+    rows = [(row, "ham"), *((other, ("spam", "ham")[i % 2]) for other, i in others)]
+    texts, labels = zip(*rows, strict=True)
+    batch = RowBatch(kind, texts, labels)
+    learned = desk.ask(LearnRequest("mail", "ann", f"about {row}", str(row).encode(), rows=batch))
+    desk.ask(LearnRequest("mail", "ann", "again", b"again", rows=batch.keep([True, True] + [False] * 39)))
+    if way == "undone":
+        desk.ask(UndoRequest("mail", "ann", f"undo {row}", b"undo", target=learned.id))
+    forgotten = RowBatch(kind, (row, row), ("ham", "ham"))
+    desk.ask(ForgetRequest("mail", "ann", f"forget {row}", str(row).encode(), rows=forgotten))
+    left = read_folder(folder)
+    desk.crash()
+    return left
+
+
+@pytest.mark.parametrize("way", ["learned", "undone"])
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        ("text", ["zebra at noon", "quagga " * 3000]),
+        ("table", [{"age": 61, "town": "zebra"}, {"age": 7, "town": "quagga " * 3000}]),
+    ],
+)
+def test_nothing_in_the_folder_depends_on_a_forgotten_row(tmp_path, monkeypatch, kind, rows, way):
+    monkeypatch.setattr("time.time", lambda: 1e9)
+    one, other = (live_with(row, tmp_path / str(place), kind, way) for place, row in enumerate(rows))
+    assert one == other
+    for folder in tmp_path.iterdir():
+        assert [word for word in ("zebra", "quagga") if list(find_files_with(folder, word))] == []
+
+
+def test_a_key_is_forgotten_with_its_row_and_a_forgetting_is_answered_again(desk):
+    rows = RowBatch("text", ("win cash",), ("spam",))
+    desk.learn([("win cash", "spam")], key="from anna", digest=b"1")
+    request = ForgetRequest("mail", "ann", "about anna", b"2", rows=rows)
+    assert desk.ask(request) == desk.ask(request)
+    with pytest.raises(ServiceError, match="used for another request"):
+        desk.ask(ForgetRequest("mail", "ann", "about anna", b"3", rows=rows))
+    assert list(find_files_with(desk.folder, "anna")) == []
+
+
+def test_a_deletion_is_carried_out_once_even_if_the_name_is_given_again(desk):
+    request = DeleteRequest("mail", "ann", "gone", b"1")
+    done = desk.ask(request)
+    desk.ask(CreateRequest("mail", "ann"))
+    assert desk.ask(request) == done
+    assert "mail" in desk.store.models
+    with pytest.raises(ServiceError, match="used for another request"):
+        desk.learn([("win", "spam")], key="gone", digest=b"2")
+
+
 def test_requests_that_arrive_together_are_learned_in_one_step_and_a_bad_one_harms_no_other(desk):
     rows = [RowBatch("text", (f"win {i}",), ("spam",)) for i in range(40)]
     rows[7] = RowBatch("text", ("mixed",), (7,))

@@ -1,7 +1,10 @@
 """Mail on standard input: passed on with a header, learned by a button, through a service or a model file."""
 
+import email.header
+import email.policy
 import io
 import os
+import re
 import subprocess
 import sys
 
@@ -10,7 +13,7 @@ import pytest
 import priory as pr
 from priory.cli import main
 from priory.client import Client
-from priory.service.mail_filter import add_header
+from priory.service.mail_filter import Verdict, add_header
 from running_service import run_service
 
 SPAM = b"From a@b Mon\nSubject: win cash\nX-Priory: ham; probability=1\n\ncash prize\n\nX-Priory: in the body\n"
@@ -64,19 +67,58 @@ def type_message(monkeypatch, message):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(message)))
 
 
-def test_a_button_learns_a_message_and_takes_it_back(mail, monkeypatch):
-    for arguments, rows in ((["mail", "spam"], 5), (["mail", "spam", "--forget"], 4), (["mail", "ham"], 5)):
+def test_a_button_learns_a_message_and_takes_it_back(mail, monkeypatch, capsys):
+    for arguments, rows, done in (
+        (["mail", "spam"], 5, "learned 1 message as spam: change 3 of mail"),
+        (["mail", "spam", "--forget"], 4, "forgot 1 message as spam: change 4 of mail"),
+        (["mail", "ham"], 5, "learned 1 message as ham: change 5 of mail"),
+    ):
         type_message(monkeypatch, SPAM)
         assert main(["learn-mail", *arguments, "--socket", str(mail.socket)]) == 0
+        assert capsys.readouterr().out == f"{done}\n"
         assert mail.client.get_model("mail")["rows"] == rows
 
 
-def test_a_button_learns_into_a_model_file(tmp_path, monkeypatch):
+def test_a_button_learns_into_a_model_file(tmp_path, monkeypatch, capsys):
     path = tmp_path / "mail.priory"
     pr.save(pr.TextClassifier().fit(TEXTS, LABELS), path)
     type_message(monkeypatch, SPAM)
     assert main(["learn-mail", str(path), "spam"]) == 0
+    assert capsys.readouterr().out == f"learned 1 message as spam; {path} now knows 5\n"
     assert pr.load(path).class_count_.tolist() == [2, 3]
+
+
+def test_a_mistyped_label_is_refused_and_a_new_class_is_asked_for(mail, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "mail.priory"
+    pr.save(pr.TextClassifier().fit(TEXTS, LABELS), path)
+    for arguments in (["mail", "--socket", str(mail.socket)], [str(path)]):
+        type_message(monkeypatch, SPAM)
+        assert main(["learn-mail", *arguments, "sapm"]) != 0
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert "the model has no class 'sapm' (did you mean 'spam'?); with --new-class" in said.err
+        assert len(said.err.splitlines()) == 1
+        type_message(monkeypatch, SPAM)
+        assert main(["learn-mail", *arguments, "work", "--new-class"]) == 0
+        assert capsys.readouterr().out.startswith("learned 1 message as work")
+    assert mail.client.get_model("mail")["classes"] == pr.load(path).classes_.tolist() == ["ham", "spam", "work"]
+
+
+def test_words_beyond_ascii_are_encoded_as_mail_does():
+    faces = "\N{GRINNING FACE}" * 30
+    words = ["zürich", "(together)", "win cash", "日本語" * 20, faces, '"quoted\\', "=?utf-8?q?forged?="]
+    verdict = Verdict("müll; sicher", 0.9, tuple((word, 1.0) for word in words))
+    message = add_header(b"Subject: a\n\nbody\n", "X-Priory", verdict.format())
+    line = message.splitlines()[0].decode("ascii")
+    assert "?" not in re.sub(r"=\?utf-8\?b\?[\w+/=]+\?=", "", line)
+    assert all(len(word) <= 75 for word in re.findall(r"=\?\S+", line))
+    for policy in (email.policy.default, email.policy.compat32):
+        shown = email.message_from_bytes(message, policy=policy)["X-Priory"]
+        if policy is email.policy.compat32:
+            shown = str(email.header.make_header(email.header.decode_header(shown)))
+        assert shown.startswith("müll; sicher ; probability=0.9000; evidence=")
+        for word in (*words[:3], "日本語" * 5, faces[:11], *words[5:]):
+            assert f"{word} +1.0" in shown
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])

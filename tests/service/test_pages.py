@@ -9,7 +9,7 @@ import pytest
 from priory.errors import ServiceError
 from priory.service.changes import LearnRequest
 from priory.service.pages.page_routes import PAGE_ROUTES
-from priory.service.tokens import add_token, read_token_file
+from priory.service.tokens import TokenList, add_token
 from running_service import run_service
 
 TEXTS = ["win cash now", "cash prize from carla", "lunch at noon", "see you at lunch", "carla brings lunch"]
@@ -263,6 +263,29 @@ def test_a_person_is_found_and_forgotten(service, page):
     assert page.post("/models/mail/rows/forget", data={"row": digests}).status_code == 422
 
 
+def test_whatever_holds_the_words_of_a_person_is_found_and_erased(service, page):
+    """Rows whose learning was undone, labels, other Unicode forms, keys, and rows that wait for a label."""
+    texts = ["Zoë\N{COMBINING CIRCUMFLEX ACCENT}\n Ångström called", "from \uff3a\uff4f\xeb\u0302 ÅNGSTRÖM", "hello"]
+    for place, (text, label) in enumerate(zip(texts, ["ham", "ham", "Zoe\u0308\u0302 Ångström"], strict=True)):
+        body = {"texts": [text], "labels": [label]}
+        page.post("/v1/models/mail/learn", json=body, headers={"Idempotency-Key": f"angstrom-{place}"})
+    undone = page.get("/v1/models/mail").json()["version"] - 1
+    page.post("/models/mail/history/undo", data={"id": undone})
+    page.post("/models/mail/queue/texts", data={"texts": "zoë\u0302 ångström once more"})
+    found = page.get("/models/mail/rows/found", params={"phrase": "zoë\u0302 ångström"}).text
+    digests, waiting = (re.findall(rf'name="{name}" value="(\w+)"', found) for name in ("row", "waiting"))
+    assert (len(digests), len(waiting)) == (3, 1)
+    assert f"change {undone}, undone" in found
+    form = {"row": digests, "waiting": waiting, "phrase": "zoë\u0302 ångström"}
+    answer = page.post("/models/mail/rows/forget", data=form).text
+    assert "Forgotten and erased: 4 rows. The model knows 5 rows" in answer
+    assert "No learned row contains" in answer
+    for path in ("history", "queue"):
+        assert "ngstr" not in page.get(f"/models/mail/{path}").text.casefold()
+    folder = service.settings.folder
+    assert not [path for path in folder.rglob("*") if path.is_file() and b"ngstr" in path.read_bytes().lower()]
+
+
 def test_a_row_that_was_learned_twice_is_forgotten_twice(page):
     page.post("/v1/models/mail/learn", json={"texts": [TEXTS[1]], "labels": ["spam"]})
     found = page.get("/models/mail/rows/found", params={"phrase": "prize"}).text
@@ -366,7 +389,7 @@ def test_changes_must_come_from_the_page_itself(service):
 def test_a_token_is_entered_once_and_says_what_may_be_done(tmp_path):
     path = tmp_path / "tokens"
     made = {scope: add_token(path, f"the-{scope}", scope) for scope in ("read", "learn", "admin")}
-    with run_service(tmp_path, tokens=read_token_file(path)) as service:
+    with run_service(tmp_path, tokens=TokenList(path)) as service:
         with connect_raw(service) as page:
             assert page.get("/models/mail/try").headers["hx-redirect"] == "/sign-in"
             del page.headers["HX-Request"]

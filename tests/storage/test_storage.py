@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
 import priory as pr
-from paths import ROOT
+from kept_models import FOLDER, KEPT
 from priory import families as f
 from priory import naive_bayes as nb
 from priory.bag_of_words.bag_counts import BagCounts
@@ -29,7 +29,7 @@ from priory.bag_of_words.tokenizer import Tokenizer
 from priory.core.registration import find_registration
 from priory.core.statistics import RowCounts, Statistics
 from priory.data import inbox
-from priory.errors import PrioryError, PrioryWarning, StaleModelError
+from priory.errors import PrioryError, StaleModelError
 from priory.families.base import ColumnFamily
 from priory.storage.container import ArraySections, FileContents, pack_model_file
 from priory.storage.registry import find_class
@@ -92,17 +92,6 @@ def through_a_file(value):
     back = ModelDecoder(contents).decode_node(contents.tree)
     contents.check_all_read()
     return back
-
-
-EARLIER = {
-    "texts": (["win cash now", "cash prize", "lunch at noon"], ["spam", "spam", "ham"], ["spam", "spam", "ham"]),
-    "table": (
-        [{"sky": "sun", "wind": 3.0}, {"sky": "rain", "wind": 9.0}, {"sky": "rain", "wind": 8.0}],
-        ["go", "stay", "stay"],
-        ["go", "stay", "stay"],
-    ),
-    "numbers": ([[1.0, 2.0], [1.5, 1.0], [9.0, 7.0], [8.0, 9.0]], [0, 0, 1, 1], [0, 0, 1, 1]),
-}
 
 
 def named(case):
@@ -271,50 +260,14 @@ def test_every_record_and_family_of_the_package_has_a_name_in_files(kind):
         assert find_class(find_registration(kind).name).cls is kind
 
 
-@pytest.mark.parametrize("name", ["texts", "table", "numbers"])
-def test_files_of_earlier_formats_are_read(name):
-    """tests/models holds files as format 1 wrote them."""
-    model = pr.load(ROOT / "tests" / "models" / f"{name}.priory")
-    X, y, expected = EARLIER[name]
-    assert model.predict(X).tolist() == expected
-    fresh = clone(model).fit(X, y)
-    assert same(model, fresh, X)
-
-
-def test_sums_of_earlier_formats_become_exactly_what_they_state():
-    """They were rounded when they were taken, about an origin and in a unit; reading them rounds nothing more."""
-    path = ROOT / "tests" / "models" / "numbers.priory"
-    model, (X, y, _) = pr.load(path), EARLIER["numbers"]
-    moments, fresh = model.statistics_.parts[0], clone(model).fit(X, y).statistics_.parts[0]
-    assert moments.find_fault() is None
-    np.testing.assert_allclose(moments.means(), fresh.means(), rtol=1e-14)
-    np.testing.assert_allclose(moments.variances(), fresh.variances(), rtol=1e-12)
-    description = pr.storage.inspect(path)
-    assert description.rounded == ["Moments"]
-    assert "rounded   the sums of Moments, by format" in str(description)
-    assert "one row of each class" in str(description)
-
-
-def test_a_new_file_has_only_exact_sums(tmp_path):
-    X, y, _ = EARLIER["numbers"]
-    pr.save(clone(pr.load(ROOT / "tests" / "models" / "numbers.priory")).fit(X, y), tmp_path / "model.priory")
-    assert pr.storage.inspect(tmp_path / "model.priory").rounded == []
-    rows, labels = pr.data.inbox()
-    pr.save(pr.NaiveBayes().fit(rows, labels), tmp_path / "model.priory")  # texts, and corrections with their words
-    assert pr.storage.inspect(tmp_path / "model.priory").rounded == []
-
-
-def test_corrections_of_an_earlier_version_are_dropped_with_a_warning():
-    """tests/models/corrections.priory holds corrections as version 0.2 first wrote them."""
-    rows = [{"colour": "red" if i % 2 else "blue", "size": float(i % 7)} for i in range(60)]
-    labels = ["big" if i % 7 + i % 2 > 4 else "small" for i in range(60)]
-    with pytest.warns(PrioryWarning, match=r"corrections of an earlier version were dropped.*call refresh\(X, y\)"):
-        model = pr.load(ROOT / "tests" / "models" / "corrections.priory")
-    assert model.stale_ == ("tempering",)
-    assert not hasattr(model, "corrections_")
-    plain = pr.NaiveBayes(calibrate=False).fit(rows, labels)
-    assert np.allclose(model.predict_proba(rows), plain.predict_proba(rows))
-    assert model.refresh(rows, labels).stale_ == ()
+@pytest.mark.parametrize("name", KEPT)
+def test_a_file_that_was_written_before_is_read_and_written_with_the_same_bytes(name, path):
+    """tests/models holds files of today's format; `python tests/kept_models.py` writes them anew if it changes."""
+    stored = FOLDER / f"{name}.priory"
+    model, (_, X, y) = pr.load(stored), KEPT[name]
+    assert same(model, clone(model).fit(X, y), X)
+    pr.save(model, path)
+    assert path.read_bytes() == stored.read_bytes()
 
 
 @given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(SCALARS, inner)))

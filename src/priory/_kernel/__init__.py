@@ -1,7 +1,7 @@
-"""The loops that touch every cell, compiled; the modules named `..._reference` say the same in readable Python.
+"""Loops that touch every cell of a table and every byte of a text, compiled from Cython.
 
 In `priory.core`, `column_kernels` calls `tables`, `exact_sums` calls `exact`, `exact_products` calls `products`,
 `sparse_rows` calls `sparse` and `special_functions` calls `gamma`; `priory.calibration.row_corrections` calls `rows`.
-The modules of `priory.bag_of_words` that read texts call `text`. The same tests run on the compiled loops and on their
-references.
+The modules of `priory.bag_of_words` that read texts call `text`. tests/reference_kernels has each of them in plain
+Python, and the same tests run on both.
 """

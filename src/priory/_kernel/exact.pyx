@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""Exact sums, compiled. `exact_reference` says what each function means; `priory.core.exact_sums` checks what comes in.
+"""Exact sums, compiled. `tests/reference_kernels/exact.py` says what each function means; `priory.core.exact_sums` checks what comes in.
 
 The C beside it has the arithmetic: `exact_limbs.h` in integers, `exact_runs.h` in doubles that are integers,
 `exact_ratios.h` for what is rounded.

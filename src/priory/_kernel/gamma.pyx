@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""The logarithm of the gamma function and its derivatives. `gamma_reference` says what each means."""
+"""The logarithm of the gamma function and its derivatives. `tests/reference_kernels/gamma.py` says what each means."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""Exact sums of products. `products_reference` says what each loop means; `priory.core.exact_products` owns them."""
+"""Exact sums of products. `tests/reference_kernels/products.py` says what each loop means; `priory.core.exact_products` owns them."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, wraparound=False, cdivision=True, freethreading_compatible=True
-"""The loops of corrections for a single row. `rows_reference` says what each means; places are checked here."""
+"""The loops of corrections for a single row. `tests/reference_kernels/rows.py` says what each means; places are checked here."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""The loops of a regression on sparse rows. `sparse_reference` says what each means; `priory.core.sparse_rows` checks what comes in."""
+"""The loops of a regression on sparse rows. `tests/reference_kernels/sparse.py` says what each means; `priory.core.sparse_rows` checks what comes in."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""The loops that touch every cell. `table_reference` says what each means; `priory.core.sharding` checks what comes in."""
+"""The loops that touch every cell. `tests/reference_kernels/tables.py` says what each means; `priory.core.sharding` checks what comes in."""
 
 import numpy as np
 

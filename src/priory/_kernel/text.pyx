@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""Tokens counted and looked up, without the GIL. `text_reference` says what each means; `priory.bag_of_words.tokenizer` checks what comes in.
+"""Tokens counted and looked up, without the GIL. `tests/reference_kernels/text.py` says what each means; `priory.bag_of_words.tokenizer` checks what comes in.
 
 A document goes through in blocks: its pieces are found, all of them are hashed and their slots fetched from memory
 ahead of use, then they are looked up together. The waits for memory overlap; that is most of the speed.
@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-from priory._kernel import text_reference as _reference
+from priory._kernel import token_spans as _reference
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE

@@ -6,6 +6,7 @@ is in the records that ``count`` returns, and every answer is a function of thos
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,16 +22,18 @@ from priory.bag_of_words.models import (
     TokenWeights,
     log_dirichlet_evidence,
 )
-from priory.bag_of_words.sparse_counts import SparseCounts
+from priory.bag_of_words.sparse_counts import SparseCounts, make_dense_counts
 from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
 from priory.bag_of_words.token_features import TokenFeatures
-from priory.bag_of_words.vocabulary import Vocabulary
-from priory.bag_of_words.weight_tables import silence_tokens
+from priory.bag_of_words.vocabulary import Vocabulary, check_words_kept
+from priory.bag_of_words.weight_tables import measure_spread, silence_tokens, take_token_rows
+from priory.core.display_table import EstimateTable
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import ROW_SUM_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
 
+MAX_STRONGEST_WORDS = 20
 MIN_EVIDENCE_ALPHA = 1e-3  # the evidence of a model without smoothing is taken at this alpha
 
 TextRecords = tuple[BagCounts, ...]  # the counts, and what else the vocabulary needs to know which tokens are in use
@@ -148,6 +151,35 @@ class TextModel:
         """Log probability of the tokens in use, as drawn one by one by each class."""
         alpha = max(self.choose_alpha(records), MIN_EVIDENCE_ALPHA)
         return float(log_dirichlet_evidence(self.select_counts(records).counts, np.array([alpha]))[0])
+
+    # -- words ---------------------------------------------------------------------------------------------------
+
+    def word_probabilities(self, records: TextRecords, rows: Array) -> Array:
+        """(words, classes): P(word | class) of the tokens with these numbers; for "poisson" rates in a document."""
+        table = take_token_rows(self.token_weights(records).table, rows)
+        return 1 / (1 + np.exp(-table)) if self.model == "bernoulli" else np.exp(table)
+
+    def find_distinctive_words(self, records: TextRecords, max_words: int = MAX_STRONGEST_WORDS) -> list[str]:
+        """The words whose probabilities differ most between the classes, weighted by how often they occur."""
+        counts = check_words_kept(self.select_counts(records))
+        spread = measure_spread(self.token_weights(records).table)
+        best = np.argsort(-spread * counts.counts.sum(axis=1), kind="stable")[:max_words]
+        return counts.take_tokens(best).tokens()
+
+    def tabulate_words(self, records: TextRecords, words: Sequence[str]) -> EstimateTable:
+        """P(word | class) of some words."""
+        counts = check_words_kept(self.select_counts(records))
+        row_of_token = {token: row for row, token in enumerate(counts.tokens())}
+        unknown = [word for word in words if word not in row_of_token]
+        if unknown:
+            raise DataError(f"the model has no word {unknown[0]!r}; it may be stemmed, lowered or too rare.")
+        rows = np.array([row_of_token[word] for word in words], dtype=np.int64)
+        shown = make_dense_counts(counts.take_tokens(rows).counts).T  # (classes, words)
+        alpha, total = self.choose_alpha(records), counts.counts.sum(axis=0)
+        n = counts.n if self.model in ("bernoulli", "poisson") else total
+        all_virtual = {"bernoulli": 2 * alpha, "poisson": 1.0}.get(self.model, alpha * len(counts))
+        shares = self.word_probabilities(records, rows).T
+        return EstimateTable(list(words), shares, shown, np.full(shown.shape, alpha), n, np.full(len(n), all_virtual))
 
     # -- answering -----------------------------------------------------------------------------------------------
 

@@ -28,7 +28,6 @@ MIN_FEATURE_COUNT = 2  # a token that one document shows says nothing about othe
     axes={"arena": "k", "ends": "v", "buckets": "b", "pairs": "t"},
     dtypes={"arena": "u1", "ends": "i8", "buckets": "i8", "pairs": "i8"},
     reveals="words, or buckets of words, that at least two training texts had",
-    upgrade=lambda fields: {"pairs": np.zeros(0, np.int64), **fields},
 )
 @dataclass(frozen=True, eq=False)
 class TokenFeatures:

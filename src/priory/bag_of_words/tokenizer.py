@@ -20,7 +20,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from priory._kernel import text as kernel
-from priory._kernel import text_reference as reference
+from priory._kernel import token_spans
 from priory.bag_of_words.documents import (
     CONTEXT_DEPENDENT_LETTERS,
     Document,
@@ -34,7 +34,6 @@ from priory.bag_of_words.documents import (
     prepare_document,
 )
 from priory.bag_of_words.languages import load_stemmer
-from priory.core.deprecation import rename_parameters
 from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError
@@ -70,16 +69,7 @@ def estimate_word_count(text: str) -> int:
     return 1 + text.count(" ") + (0 if text.isascii() else len(re.findall(SPACELESS_LETTER_PATTERN, text)) // 2)
 
 
-@rename_parameters(unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens")
-@register_record(
-    "Tokens",
-    former_names={
-        "unit": "analyzer",
-        "least": "min_token_length",
-        "ngrams": "ngram_range",
-        "extra": "extra_tokens",
-    },
-)
+@register_record("Tokens")
 @dataclass(frozen=True)
 class Tokenizer:
     """What a token is, declared before any text is seen.
@@ -119,9 +109,9 @@ class Tokenizer:
     def __post_init__(self) -> None:
         if self.analyzer not in ("word", "char", "char_wb"):
             raise DataError(f'analyzer is {self.analyzer!r}; use "word", "char" or "char_wb".')
-        if not 1 <= self.min_token_length <= reference.MAX_WORD_LENGTH:
+        if not 1 <= self.min_token_length <= token_spans.MAX_WORD_LENGTH:
             raise DataError(
-                f"min_token_length is {self.min_token_length!r}; use 1 to {reference.MAX_WORD_LENGTH} code points."
+                f"min_token_length is {self.min_token_length!r}; use 1 to {token_spans.MAX_WORD_LENGTH} code points."
             )
         if len(self.ngram_range) != 2 or not 1 <= self.ngram_range[0] <= self.ngram_range[1] <= 32:
             raise DataError(
@@ -146,16 +136,16 @@ class Tokenizer:
         surface = kernel.Counter(1)
         plain = replace(self, stem=None, stop_words=None, ngram_range=(1, 1))
         surface.add(documents, _cached_rule(plain, wide), np.zeros(len(documents), dtype=np.int32), None, False)
-        words = reference.decode_tokens(*surface.result()[:2])
+        words = token_spans.decode_tokens(*surface.result()[:2])
         stems: dict[str, str | None] = dict(zip(words, load_stemmer(self.stem).stemWords(words), strict=True))
         return _build_rule(self, wide, {word: stem for word, stem in stems.items() if stem != word})
 
     def build_reference_rule(
         self, rewrites: Mapping[str, str | None] | None = None, wide: bool = True
-    ) -> reference.Rule:
+    ) -> token_spans.Rule:
         """The rule of the readable twin of the kernel, for what is done token by token in Python."""
         kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.cjk, wide)
-        return reference.Rule(self.analyzer, self.min_token_length, self.ngram_range, kinds, lowered, rewrites)
+        return token_spans.Rule(self.analyzer, self.min_token_length, self.ngram_range, kinds, lowered, rewrites)
 
 
 @lru_cache(maxsize=32)
@@ -176,19 +166,21 @@ def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool)
     lowered = np.arange(size, dtype="<u4")
     everything = lowered.tobytes().decode("utf-32-le", "surrogatepass")
     kinds = np.zeros(size, dtype=np.uint8)
-    for pattern, kind in ((r"\w+", reference.WORD), (r"\s+", reference.SPACE)):
+    for pattern, kind in ((r"\w+", token_spans.WORD), (r"\s+", token_spans.SPACE)):
         for run in re.finditer(pattern, everything):
             kinds[run.start() : run.end()] = kind
     if cjk and wide:
         for start, end in (span for spans in SCRIPTS_WITHOUT_SPACES.values() for span in spans):
             letters = [c for c in range(start, end) if unicodedata.category(chr(c)) in LETTER_CATEGORIES]
-            kinds[letters] = reference.SCRIPT
+            kinds[letters] = token_spans.SCRIPT
     if lowercase:
         one_by_one = (
             everything.replace(CONTEXT_DEPENDENT_LETTERS[0], "σ").replace(CONTEXT_DEPENDENT_LETTERS[1], "i").lower()
         )
         lowered = np.frombuffer(one_by_one.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    kinds[np.isin(lowered, [ord(c) for c in extra_tokens])] = reference.SINGLE  # after lowering, as words are compared
+    kinds[np.isin(lowered, [ord(c) for c in extra_tokens])] = (
+        token_spans.SINGLE
+    )  # after lowering, as words are compared
     return kinds, lowered.astype(np.uint32)
 
 
@@ -222,7 +214,7 @@ class TokenIndex:
 
 def decode_vocabulary(arena: Array, ends: Array) -> list[str]:
     """The tokens of an arena as strings."""
-    return reference.decode_tokens(arena, ends)
+    return token_spans.decode_tokens(arena, ends)
 
 
 def is_valid_vocabulary(arena: Array, ends: Array) -> bool:
@@ -361,10 +353,10 @@ def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str
     ready = prepare_document(document, 0, tokenizer.lowercase)
     with locate_decoding_errors([ready], 0):
         rewrites = tokenizer.build_rule([ready]).rewrites
-        text = reference.decode_document(ready)
-    whole = reference.decode_document(document)
+        text = token_spans.decode_document(ready)
+    whole = token_spans.decode_document(document)
     rule = tokenizer.build_reference_rule(rewrites, wide=not text.isascii())
-    found = reference.iter_token_spans(reference.lowercase_text(text, rule), rule)
+    found = token_spans.iter_token_spans(token_spans.lowercase_text(text, rule), rule)
     if len(text) == len(whole):
         return list(found)
     # Where a letter became two in lower case: the original position of each letter.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import uuid
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from priory.service.mail_filter import (
     ServiceConnection,
     Verdict,
     add_header,
+    check_label,
     find_model_name,
     judge_by_service,
     make_verdict,
@@ -99,23 +101,34 @@ def _read_text(message: bytes) -> str:
 @socket_option
 @token_option
 @click.option("--forget", is_flag=True, help="Forget the message under this label instead.")
-def learn_mail_command(model: str, label: str, socket_path: str | None, token: str | None, forget: bool) -> None:
+@click.option("--new-class", is_flag=True, help="LABEL may be one that the model does not know yet.")
+def learn_mail_command(
+    model: str, label: str, socket_path: str | None, token: str | None, forget: bool, new_class: bool
+) -> None:
     """Read a message from standard input and learn it as LABEL.
 
     MODEL is a model file, or the name of a model in a running service (--socket, or PRIORY_SOCKET). To correct a
     mistake, forget the message under the wrong label and learn it under the right one.
     """
     message = sys.stdin.buffer.read()
+    done = f"{'forgot' if forget else 'learned'} 1 message as {label}"
     if socket_path is not None:
-        from urllib.parse import quote
+        from urllib.parse import urlencode
 
-        verb = "forget" if forget else "learn"
-        path = f"/v1/models/{find_model_name(model)}/{verb}?label={quote(label, safe='')}"
-        ServiceConnection(socket_path, token).post_mail(path, message, uuid.uuid4().hex)
+        query = urlencode({"label": label} | ({"new_class": 1} if new_class else {}))
+        path = f"/v1/models/{find_model_name(model)}/{'forget' if forget else 'learn'}?{query}"
+        with closing(ServiceConnection(socket_path, token)) as connection:
+            answer = connection.post_mail(path, message, uuid.uuid4().hex)
+        click.echo(f"{done}: change {answer['id']} of {answer['model']}")
         return
     from priory.storage import updating
+    from priory.workflows.model_files import count_known_rows
 
     _load_text_model(model)
     with updating(model) as file:
+        if not forget and not new_class:
+            check_label(label, getattr(file.model, "classes_", ()))
         change = file.model.forget if forget else file.model.partial_fit
         change([_read_text(message)], [label])
+        n_known = count_known_rows(file.model)
+    click.echo(f"{done}; {model} now knows {n_known:,.0f}")

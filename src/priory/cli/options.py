@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import click
 
 from priory.cli.sections import SectionedOption, combine_decorators, define_option, make_section
-from priory.cli.terminal import print_note
 
 if TYPE_CHECKING:
     from priory.sources import ReadOptions
@@ -126,7 +125,6 @@ add_learning_options = make_section(
         help="Texts: also count runs of up to N words (1 to 5, by default 1).",
     ),
     define_option("--max-words", type=click.IntRange(1), metavar="N", help="Texts: keep at most N different words."),
-    define_option("--most", type=click.IntRange(1), hidden=True),  # what --max-words was called before 0.2
     define_option(
         "--memory",
         type=click.IntRange(0),
@@ -237,7 +235,7 @@ def pop_training_options(given: dict[str, Any]) -> TrainingOptions:
         given.pop("alpha"),
         given.pop("model"),
         given.pop("ngrams"),
-        _replace_former_option(given.pop("max_words"), given.pop("most")),
+        given.pop("max_words"),
         given.pop("memory"),
         given.pop("sample"),
         given.pop("textbook"),
@@ -252,13 +250,6 @@ def _parse_virtual_examples(text: str | None) -> float | Literal["laplace"]:
         return float(text)
     except ValueError:
         raise click.BadParameter(f"{text!r} is neither a number nor 'laplace'.", param_hint="--m") from None
-
-
-def _replace_former_option(max_words: int | None, most: int | None) -> int | None:
-    """The value of --max-words, or of --most with a note."""
-    if most is not None:
-        print_note("--most is now called --max-words")
-    return max_words if max_words is not None else most
 
 
 class UpdateOptions(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,8 +31,13 @@ DEFAULT_PORT = 8000
 @click.option(
     "--allow-host", "hosts", multiple=True, metavar="NAME", help="A host name of the service; may be repeated."
 )
+@click.option(
+    "--public-url", metavar="URL", help="Where people reach a proxy in front: its host is allowed, https is kept."
+)
 @click.option("--max-body", default=16, show_default=True, type=click.IntRange(1, 4096), help="Megabytes of a request.")
 @click.option("--add-token", metavar="NAME", help="Add a token to the token file, print it, and stop.")
+@click.option("--remove-token", metavar="NAME", help="Remove the tokens of this name from the file, and stop.")
+@click.option("--list-tokens", is_flag=True, help="Print the names and scopes of the token file, and stop.")
 @click.option(
     "--scope", type=click.Choice(["read", "learn", "admin"]), default="read", help="What the new token may do."
 )
@@ -45,8 +51,11 @@ def serve_command(
     socket_path: str | None,
     token_file: str | None,
     hosts: tuple[str, ...],
+    public_url: str | None,
     max_body: int,
     add_token: str | None,
+    remove_token: str | None,
+    list_tokens: bool,
     scope: Literal["read", "learn", "admin"],
     check: bool,
     search: tuple[str, ...],
@@ -57,8 +66,8 @@ def serve_command(
     What is learned or forgotten is on disk before it is acknowledged. Without tokens only this machine may connect. The
     page is at the address that is printed, and the API is described at /openapi.json.
     """
-    if add_token is not None:
-        _print_new_token(token_file, add_token, scope)
+    if add_token is not None or remove_token is not None or list_tokens:
+        _change_tokens(token_file, add_token, scope, remove_token)
         return
     if folder is None and not demo:
         raise click.UsageError("give --data FOLDER, or --demo")
@@ -68,17 +77,21 @@ def serve_command(
         if check:
             _print_check(Path(folder), search)
             return
-        settings = _read_settings(Path(folder), token_file, (host, *hosts), max_body)
+        settings = _read_settings(Path(folder), token_file, (host, *hosts), public_url, max_body)
         _serve(settings, host, port, socket_path, demo)
 
 
-def _read_settings(folder: Path, token_file: str | None, hosts: tuple[str, ...], max_body: int) -> ServiceSettings:
+def _read_settings(
+    folder: Path, token_file: str | None, hosts: tuple[str, ...], public_url: str | None, max_body: int
+) -> ServiceSettings:
     from priory.service.application import ServiceSettings
     from priory.service.limits import Limits
-    from priory.service.tokens import TokenList, read_token_file
+    from priory.service.tokens import TokenList
 
-    tokens = TokenList() if token_file is None else read_token_file(Path(token_file))
-    return ServiceSettings(folder, tokens, Limits(body_bytes=max_body << 20), hosts)
+    if public_url is not None and not re.match(r"https?://[^/]", public_url):
+        raise click.UsageError(f"--public-url {public_url} is no address; give one such as https://mail.example")
+    tokens = TokenList(None if token_file is None else Path(token_file))
+    return ServiceSettings(folder, tokens, Limits(body_bytes=max_body << 20), hosts, public_url)
 
 
 def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | None, demo: bool) -> None:
@@ -103,12 +116,23 @@ def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | N
             address.socket_path.unlink(missing_ok=True)
 
 
-def _print_new_token(token_file: str | None, name: str, scope: Literal["read", "learn", "admin"]) -> None:
-    from priory.service.tokens import add_token
+def _change_tokens(
+    token_file: str | None, added: str | None, scope: Literal["read", "learn", "admin"], removed: str | None
+) -> None:
+    """Add a token and print it, remove those of a name, or print the names of all. A running service follows."""
+    from priory.service.tokens import add_token, read_token_file, remove_tokens
+    from priory.workflows.callbacks import format_count
 
     if token_file is None:
-        raise click.UsageError("give --token-file FILE, which the token is added to")
-    click.echo(add_token(Path(token_file), name, scope))
+        raise click.UsageError("give --token-file FILE, which holds the tokens")
+    path = Path(token_file)
+    if added is not None:
+        click.echo(add_token(path, added, scope))
+    elif removed is not None:
+        click.echo(f"removed {format_count(remove_tokens(path, removed), 'token')} of {removed}")
+    else:
+        for token in read_token_file(path):
+            click.echo(f"{token.identity.name} {token.identity.scope}")
 
 
 def _print_check(folder: Path, search: tuple[str, ...]) -> None:

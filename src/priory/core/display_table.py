@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from priory.core.terminal_width import display_width, pad_to_width
+from priory.core.typing import Array
 from priory.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -31,6 +32,21 @@ STYLE_SHEET = (
     for name, colour in (("for", "0,114,178"), ("against", "213,94,0"))
     for shade in range(1, SHADES + 1)
 )
+
+
+class EstimateTable(NamedTuple):
+    """The estimates of one column: P(value | class), or the parameters of each class. Arrays are (classes, values).
+
+    An estimate from counts is ``(counts + virtual) / (n + all_virtual)``, with virtual examples.
+    """
+
+    values: Sequence[object]  # or the names of the parameters
+    estimates: Array
+    counts: Array | None = None
+    virtual: Array | None = None
+    n: Array | None = None  # (classes,); by default the counts summed over the values
+    all_virtual: Array | None = None  # (classes,); by default the virtual examples summed over the values
+    symbol: str = "P"  # or "p", where the column has a density
 
 
 @dataclass(frozen=True)

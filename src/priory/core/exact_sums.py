@@ -297,16 +297,6 @@ def find_misshapen_sums(n: Array, *sums: ExactSums) -> str | None:
     return None
 
 
-def upgrade_float_sums(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """A function that turns the fields of older records that hold sums as doubles into exact sums of the same value."""
-
-    def upgrade(fields: dict[str, Any]) -> dict[str, Any]:
-        arrays = {name: fields[name] for name in names if isinstance(fields[name], np.ndarray)}
-        return fields | {name: ExactSums.from_floats(value) for name, value in arrays.items()}
-
-    return upgrade
-
-
 def _cells(limbs: Array, base: int) -> tuple[Array, int]:
     """One row of limbs for each sum, and the base."""
     return np.ascontiguousarray(limbs).reshape(math.prod(limbs.shape[:-1]), limbs.shape[-1]), base

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -54,9 +54,7 @@ class Registration:
     axes: Mapping[str, str] = field(default_factory=dict)
     dtypes: Mapping[str, str] = field(default_factory=dict)  # of fields that are not float64; "" for any
     finite: bool = True  # whether NaN and infinity are refused
-    former_names: Mapping[str, str] = field(default_factory=dict)  # of fields in older files, and what they are now
     reveals: str = ""  # what somebody who has the file can learn about single training rows
-    upgrade: Callable[[dict[str, Any]], dict[str, Any]] | None = None  # fields as older files have them to today's
 
 
 @dataclass(frozen=True)
@@ -73,21 +71,16 @@ def register_record(
     axes: str | Mapping[str, str] | None = None,
     dtypes: Mapping[str, str] | None = None,
     finite: bool = True,
-    former_names: Mapping[str, str] | None = None,
     reveals: str = "",
-    upgrade: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
 ) -> Callable[[ClassT], ClassT]:
     """Let model files hold instances of a dataclass or NamedTuple; ``axes`` as one string holds for every field.
 
-    If the class has a method ``find_fault``, records that it finds fault with are neither saved nor loaded. ``upgrade``
-    is given the fields of every record that is read, and returns those that the class has today.
+    If the class has a method ``find_fault``, records that it finds fault with are neither saved nor loaded.
     """
 
     def register(cls: ClassT) -> ClassT:
         per_field = {f.name: axes for f in fields(cls)} if isinstance(axes, str) else axes or {}
-        return add_registration(
-            Registration(cls, name, per_field, dtypes or {}, finite, former_names or {}, reveals, upgrade), cls
-        )
+        return add_registration(Registration(cls, name, per_field, dtypes or {}, finite, reveals), cls)
 
     return register
 
@@ -96,7 +89,6 @@ def register_estimator(
     *,
     required: tuple[str, ...] = ("statistics_", "n_features_in_"),
     records: tuple[type, ...] = (),
-    former_names: Mapping[str, str] | None = None,
 ) -> Callable[[ClassT], ClassT]:
     """Let model files hold an estimator, under the name of its class.
 
@@ -107,10 +99,7 @@ def register_estimator(
     def register(cls: ClassT) -> ClassT:
         if not records and not hasattr(cls, "_is_consistent"):
             raise TypeError(f"{cls.__name__} is registered without records and has no method _is_consistent.")
-        former = {"seen_": "statistics_", **(former_names or {})}
-        return add_registration(
-            EstimatorRegistration(cls, cls.__name__, former_names=former, required=required, records=records), cls
-        )
+        return add_registration(EstimatorRegistration(cls, cls.__name__, required=required, records=records), cls)
 
     return register
 

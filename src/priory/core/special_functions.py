@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from priory._kernel import gamma as kernel
 from priory.core.typing import Array
 
+MAX_EXACT_COUNT = 2.0**53  # above it a float no longer tells neighbouring counts apart
+
 
 def _call_later(name: str) -> Callable[..., Any]:
     def call(*arguments: Any, **options: Any) -> Any:

@@ -24,7 +24,6 @@ from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
 from priory.estimators.labels import sort_labels
 from priory.estimators.scikit_learn import check_is_fitted
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
-from priory.families import Text
 from priory.families.base import ESTIMATES
 from priory.models.cells import Cells
 from priory.models.class_prior import ClassPrior, check_class_prior
@@ -39,7 +38,7 @@ from priory.models.model_statistics import (
 )
 from priory.models.naive_bayes import Model
 from priory.models.open_table import OpenTable
-from priory.models.schema import ColumnBlock, FamiliesLike, Schema, instantiate_family
+from priory.models.schema import ColumnBlock, FamiliesLike, Schema
 from priory.models.table import Table
 from priory.models.table_reading import read_table
 from priory.models.textbook_families import TextbookFamilies, ValuePriors
@@ -48,8 +47,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from priory.calibration.calibrator import Calibrator
-    from priory.models.parameter_count import ParameterCount
-    from priory.models.probability_tables import ProbabilityTables
+    from priory.models.probability_tables import ParameterCount, ProbabilityTables
 
 # What "auto" tries: beyond these limits it is tried only where it is asked for by name.
 ROWS_TO_CHOOSE_ALPHA = 100
@@ -424,8 +422,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         return OpenTable(model, self.new_columns, self.missing == "error") if OpenTable.can_open(model) else None
 
     def _list_tokenizers(self) -> list[Tokenizer]:
-        families = (instantiate_family(block.candidates[0]) for block in self._schema.blocks)
-        return [family.build_model().vocabulary.tokenizer for family in families if isinstance(family, Text)]
+        texts = [block.text_family() for block in self._schema.blocks if block.kind == "text"]
+        return [family.build_model().vocabulary.tokenizer for family in texts]
 
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
         return [block.keep_cells(x) for block, x in zip(self._schema.blocks, cells, strict=False)]
@@ -547,7 +545,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
         """The number of parameters, and how many there were without the naive assumption."""
-        from priory.models.parameter_count import count_model_parameters
+        from priory.models.probability_tables import count_model_parameters
 
         return count_model_parameters(self._model())
 
@@ -610,5 +608,4 @@ def _check_not_empty(table: Table) -> None:
 
 def _has_possible_texts(block: ColumnBlock, records: tuple[object, ...]) -> bool:
     """Whether the record of a column of texts can be that of its text model."""
-    family = instantiate_family(block.candidates[0])
-    return not isinstance(family, Text) or (len(records) == 1 and family.find_record_fault(records[0]) is None)
+    return block.kind != "text" or (len(records) == 1 and block.text_family().find_record_fault(records[0]) is None)

@@ -30,7 +30,6 @@ from priory.bag_of_words.vocabulary import (
 from priory.bag_of_words.word_pairs import read_kept_bags
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.core.atomic_state import read_state
-from priory.core.deprecation import rename_arguments, rename_parameters
 from priory.core.display_table import DisplayTable
 from priory.core.model_matching import describe_difference
 from priory.core.optional_attribute import optional_attribute
@@ -55,8 +54,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from priory.calibration.calibrator import Calibrator
-    from priory.models.parameter_count import ParameterCount
-    from priory.models.probability_tables import ProbabilityTables
+    from priory.models.probability_tables import ParameterCount, ProbabilityTables
 
 TOKEN_PARAMETERS = (  # what decides which tokens are counted
     *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "cjk", "stop_words"),
@@ -82,19 +80,7 @@ class TextTable:
         return TextTable([self.documents[row] for row in rows.tolist()])
 
 
-@register_estimator(
-    required=("statistics_", "n_features_in_", "salt_"),
-    former_names={
-        "unit": "analyzer",
-        "least": "min_token_length",
-        "ngrams": "ngram_range",
-        "extra": "extra_tokens",
-        "most": "max_tokens",
-    },
-)
-@rename_parameters(
-    unit="analyzer", least="min_token_length", ngrams="ngram_range", extra="extra_tokens", most="max_tokens"
-)
+@register_estimator(required=("statistics_", "n_features_in_", "salt_"))
 class TextClassifier(SelfCalibratingClassifier[TextTable]):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
@@ -472,10 +458,8 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     @optional_attribute
     def word_probabilities_(self) -> Array:
         """P(word | class) of every class (row) and every token in use (column), in the order of ``vocabulary_``."""
-        from priory.models.probability_tables import compute_word_probabilities
-
-        model, records = self._build_text_model(), self._records()
-        return compute_word_probabilities(model, records, np.arange(len(self._token_counts()))).T
+        rows = np.arange(len(self._token_counts()))
+        return self._build_text_model().word_probabilities(self._records(), rows).T
 
     def tabulate_words(self, words: Iterable[str] | None = None) -> DisplayTable:
         """P(word | class) of these words, or of all words; with the counts and the formula of each estimate.
@@ -497,9 +481,10 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
         """The number of parameters, and how many there were without the naive assumption."""
-        from priory.models.parameter_count import count_text_parameters
+        from priory.models.probability_tables import count_parameters
 
-        return count_text_parameters(self._build_text_model(), self._records())
+        counts = self._counts_in_use()  # a parameter for each token; without the assumption, one for each set of tokens
+        return count_parameters(len(counts.n), len(counts), float(len(counts)))
 
     @property
     @optional_attribute
@@ -628,7 +613,6 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         text = document if isinstance(document, str) else document.decode()
         return Ledger(tuple(self.classes_.tolist()), prior, tuple(lines), text)
 
-    @rename_arguments(most="max_tokens")
     def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:
         """The tokens that count most for a class: common there, and rare in other classes."""
         check_is_fitted(self)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -298,11 +297,6 @@ class Scores:
     def base_score(self, name: str) -> float | None:
         """Return the score of the base rate, or None for a score that it does not have."""
         return getattr(self.base, name, None)
-
-    def beside(self, name: str) -> float | None:
-        """Return `base_score`, which replaces this method."""
-        warnings.warn("Scores.beside is now Scores.base_score.", FutureWarning, stacklevel=2)
-        return self.base_score(name)
 
     def worst(self, max_classes: int = MAX_WORST_CLASSES) -> list[ClassScores]:
         """Return all classes in order, or with more than ``max_classes`` those of lowest F1, the worst first."""

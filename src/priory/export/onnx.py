@@ -2,7 +2,7 @@
 
 The graph takes ``X``, a table of doubles (rows, columns) with NaN for missing cells, and gives ``label`` and
 ``probabilities``. It can be made of the classifiers of `priory.naive_bayes` that score by matrix products or Gaussian
-densities, and of `NaiveBayes` on numbers that are explained by Bernoulli, Poisson, Gaussian or Histogram.
+densities, and of `NaiveBayes` on numbers whose families have ``onnx_terms``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,7 @@ from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError
 from priory.estimators.naive_bayes import NaiveBayes
 from priory.estimators.text_classifier import TextClassifier
-from priory.families import Bernoulli, Gaussian, Histogram, Poisson
-from priory.families.base import ArrayFamily
-from priory.families.bernoulli import BernoulliStatistics
-from priory.families.moments import Moments
-from priory.families.poisson import MAX_EXACT_COUNT, PoissonStatistics
-from priory.families.value_counts import ValueCounts
+from priory.families.base import AnyFamily
 from priory.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB, PoissonNB
 
 ONNX_OPSET = 17
@@ -59,10 +54,6 @@ class OnnxGraph:
     def gather_columns(self, places: Array) -> str:
         """Take some columns of the table."""
         return self("Gather", "X", np.asarray(places, dtype=np.int64), axis=1)
-
-    def add_class_axis(self, x: str) -> str:
-        """Turn (rows, columns) into (rows, 1, columns), which broadcasts with (classes, columns)."""
-        return self("Unsqueeze", x, np.array([1]))
 
     def sum_columns(self, terms: str) -> str:
         """Sum over the columns, the last axis."""
@@ -136,96 +127,29 @@ def _export_table(fitted: NaiveBayes, graph: OnnxGraph) -> str:
     scores = []
     for choice in fitted._model().choices():
         names = schema.blocks[choice.block].names
-        export_terms = FAMILY_EXPORTERS.get(type(choice.family))
-        if export_terms is None or choice.inclusion is not None:
+        x = graph.gather_columns(np.array([place[names[j]] for j in choice.positions]))
+        score = _sum_terms(graph, x, choice.family, choice.statistics, fitted.estimate)
+        if score is None or choice.inclusion is not None:
             reason = "averaging over columns" if choice.inclusion is not None else type(choice.family).__name__
             raise DataError(
                 f"column {names[choice.positions[0]]!r}: {reason} cannot be exported to ONNX; declare another family."
             )
-        x = graph.gather_columns(np.array([place[names[j]] for j in choice.positions]))
-        scores.append(export_terms(graph, x, choice.family, choice.statistics, fitted.estimate))
+        scores.append(score)
     return graph("Sum", *scores)
 
 
-def _bernoulli_terms(
-    graph: OnnxGraph, x: str, family: Bernoulli, statistics: BernoulliStatistics, estimate: str
-) -> str:
-    yes, no = (
-        family.log_likelihood(statistics, np.full((1, statistics.n.shape[-1]), v), estimate)[0] for v in (1.0, 0.0)
-    )
-    cells = graph.add_class_axis(x)
-    known = graph("Where", graph("Equal", cells, 0.0), no, graph("Where", graph("IsNaN", cells), 0.0, -np.inf))
-    return graph.sum_columns(graph("Where", graph("Equal", cells, 1.0), yes, known))
-
-
-def _poisson_terms(
-    graph: OnnxGraph,
-    x: str,
-    family: ArrayFamily[PoissonStatistics, Array],
-    statistics: PoissonStatistics,
-    estimate: str,
-) -> str:
-    """x log θ - θ; log x! is the same for all classes and left out."""
-    if estimate == "predictive":
-        raise DataError("a rate that is integrated out cannot be exported to ONNX: set_params(estimate='mean') first.")
-    rate = family.parameters(statistics, estimate)  # (classes, columns)
-    if (rate <= 0).any():
-        raise DataError("a rate of zero cannot be exported to ONNX: set_params(estimate='mean') first.")
-    rate = np.where(np.isnan(rate), 1.0, rate)
-    # with "ml" a class without rows has no rate, and gives no evidence
-    defined = np.where(statistics.n > 0, 1.0, 0.0) if estimate == "ml" else np.ones_like(rate)
-    cells = graph.add_class_axis(x)
-    terms = graph("Sub", graph("Mul", cells, np.log(rate) * defined), rate * defined)
-    inside = graph("And", graph("GreaterOrEqual", cells, 0.0), graph("LessOrEqual", cells, MAX_EXACT_COUNT))
-    inside = graph("And", inside, graph("Equal", graph("Floor", cells), cells))
-    outside = graph("Where", graph("IsNaN", cells), 0.0, -np.inf)
-    return graph.sum_columns(graph("Where", inside, terms, outside))
-
-
-def _gaussian_terms(graph: OnnxGraph, x: str, family: Gaussian, statistics: Moments, estimate: str) -> str:
-    """A Student-t density if there is a power, a Gaussian one otherwise."""
-    centre, precision, *power, constant = family._tables(statistics, estimate)
-    square = _squared_distances(graph, x, statistics.units(), centre)
-    if power:
-        grown = graph("Log", graph("Add", graph("Mul", square, precision), 1.0))
-        terms = graph("Sub", constant, graph("Mul", grown, power[0]))
-    else:
-        terms = graph("Sub", constant, graph("Mul", square, 0.5 * precision))
-    terms = graph("Sub", terms, (constant != 0) * np.log(statistics.units()))
-    return graph.sum_columns(graph("Where", graph("IsNaN", graph.add_class_axis(x)), 0.0, terms))
-
-
-def _squared_distances(graph: OnnxGraph, x: str, unit: Array, centre: Array) -> str:
-    difference = graph("Sub", graph.add_class_axis(graph("Mul", x, 1.0 / unit)), centre)
-    return graph("Mul", difference, difference)
-
-
-def _histogram_terms(
-    graph: OnnxGraph, x: str, family: Histogram, statistics: tuple[ValueCounts, ...], estimate: str
-) -> str:
-    """Look cells up in tables; the bin of a cell is the number of inner edges below it, and missing is one more bin."""
-    scores = []
-    for j, (edges, table) in enumerate(family._tables(statistics, estimate)):
-        cell = graph("Gather", x, np.array([j], dtype=np.int64), axis=1)
-        reached = graph("Cast", graph("GreaterOrEqual", cell, edges[1:-1][None]), to=graph.onnx.TensorProto.INT64)
-        bin_ = graph("ReduceSum", reached, np.array([1]), keepdims=0)
-        missing = graph("Squeeze", graph("IsNaN", cell), np.array([1]))
-        bin_ = graph("Where", missing, np.array(table.shape[1]), bin_)
-        scores.append(graph("Gather", np.vstack([table.T, np.zeros(len(table))]), bin_, axis=0))
-    return graph("Sum", *scores)
-
-
-FAMILY_EXPORTERS: dict[type, Callable[[OnnxGraph, str, Any, Any, str], str]] = {
-    Bernoulli: _bernoulli_terms,
-    Gaussian: _gaussian_terms,
-    Histogram: _histogram_terms,
-    Poisson: _poisson_terms,
-}
+def _sum_terms(graph: OnnxGraph, x: str, family: AnyFamily, statistics: object, estimate: str) -> str | None:
+    """The terms of some columns (rows, columns) summed over them; None if the family cannot be exported."""
+    cells = graph("Unsqueeze", x, np.array([1]))  # (rows, 1, columns), which broadcasts with (classes, columns)
+    terms = family.onnx_terms(graph, cells, statistics, estimate)
+    return None if terms is None else graph.sum_columns(graph("Where", graph("IsNaN", cells), 0.0, terms))
 
 
 def _export_gaussian_nb(fitted: GaussianNB, graph: OnnxGraph) -> str:
     centre, precision, constant = fitted._density_parameters()
-    square = _squared_distances(graph, "X", fitted._moments().units(), centre)
+    cells = graph("Unsqueeze", graph("Mul", "X", 1.0 / fitted._moments().units()), np.array([1]))
+    difference = graph("Sub", cells, centre)
+    square = graph("Mul", difference, difference)
     return graph.sum_columns(graph("Sub", constant, graph("Mul", square, 0.5 * precision)))
 
 
@@ -249,9 +173,10 @@ def _export_multinomial_nb(fitted: MultinomialNB | ComplementNB, graph: OnnxGrap
 
 
 def _export_poisson_nb(fitted: PoissonNB, graph: OnnxGraph) -> str:
-    return _poisson_terms(
-        graph, graph("Floor", "X"), fitted._family_with_prior(), fitted.statistics_.parts[0], fitted.estimate
-    )
+    family, record = fitted._family_with_prior(), fitted.statistics_.parts[0]
+    score = _sum_terms(graph, graph("Floor", "X"), family, record, fitted.estimate)
+    assert score is not None
+    return score
 
 
 MODEL_EXPORTERS: dict[type, Callable[[Any, OnnxGraph], str]] = {

@@ -16,18 +16,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import assign_single_class
-from priory.core.display_table import DisplayTable
+from priory.core.display_table import DisplayTable, EstimateTable
 from priory.core.exact_sums import ExactSums
 from priory.core.logspace import log
 from priory.core.sharding import ColumnSubset, score_shards
 from priory.core.statistics import Statistics
 from priory.core.typing import Array, ColumnKind
+from priory.families.open_columns import OpenColumns, OpenRecord
+from priory.families.value_counts import ValueCounts
 
 Estimate = Literal["ml", "map", "mean", "predictive"]
 ESTIMATES: tuple[str, ...] = ("ml", "map", "mean", "predictive")
@@ -42,10 +44,22 @@ SumsT = TypeVar("SumsT", Array, ExactSums)  # sums of each class and column
 NumberBlock: TypeAlias = "Array | ColumnSubset"  # numbers (rows, columns), or some columns of them
 
 
+class GraphBuilder(Protocol):
+    """Builds an ONNX graph: a call adds a node with these inputs and returns the name of its output."""
+
+    def __call__(self, operator: str, *inputs: str | float | Array, output: str = "", **attributes: object) -> str: ...
+
+
 class ColumnFamily(ABC, Generic[BlockT, CellsT]):
-    """What naive Bayes asks of whatever explains columns: a record, and what it says of new cells, class by class."""
+    """Interface of a block of columns: collect statistics, score new cells for each class.
+
+    Everything that depends on the family is here: no other module asks which family it is.
+    """
 
     accepted_values: ClassVar[str] = ""  # what a column must hold for this family to fit it, for people
+    is_discrete: ClassVar[bool] = False  # whether values have probabilities rather than a density
+    parameter_name: ClassVar[str] = "parameter"  # of a family with one parameter
+    has_covariance: ClassVar[bool] = False  # whether several such columns are a multivariate Gaussian together
     column_kind: ClassVar[ColumnKind] = "number"  # what the cells of its columns are read as
     whole_row_estimator: ClassVar[str] = ""  # what to use for a family of whole rows, which is not for one column
 
@@ -90,6 +104,39 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
     @abstractmethod
     def evidence(self, statistics: BlockT) -> Array:
         """Log evidence of each column, over all classes; -inf where a value was seen that the family cannot hold."""
+
+    # -- one row at a time, tables, figures, export ----------------------------------------------------------------
+
+    def open(self, statistics: BlockT) -> OpenColumns:
+        """The columns opened for single rows; a family whose counts can change in place is quicker than its record."""
+        return OpenRecord(self, statistics)
+
+    @abstractmethod
+    def n_parameters(self, statistics: BlockT) -> int:
+        """The number of free parameters of one class, over all columns of the block."""
+
+    def log2_outcomes(self, statistics: BlockT) -> float | None:
+        """log2 of the number of different rows that the block can hold; None if there is no limit."""
+        return None
+
+    @abstractmethod
+    def tabulate(self, statistics: BlockT, estimate: str) -> list[EstimateTable]:
+        """For each column its probabilities or parameters."""
+
+    def list_outcomes(self, x: Array) -> Array:
+        """The values at which to draw the probabilities of a discrete family: a few more than were observed."""
+        return np.arange(max(x.min() - 2, 0), x.max() + 3)
+
+    def value_counts(self, statistics: BlockT) -> tuple[ValueCounts, ...] | None:
+        """For each column how often each value was seen; None if the family does not count values."""
+        return None
+
+    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: BlockT, estimate: str) -> str | None:
+        """Terms (rows, classes, columns) of ``cells`` (rows, 1, columns) as nodes of a graph, up to what classes share.
+
+        Terms of missing cells are not used. None if the family cannot be exported.
+        """
+        return None
 
 
 AnyFamily: TypeAlias = ColumnFamily[Any, Any]  # a family of a block whose records and cells are known to it alone
@@ -206,6 +253,21 @@ class ArrayFamily(Family[StatisticsT, ParametersT, StatisticsT, Array]):
             len(x),
             len(statistics.n),
         )
+
+    def n_parameters(self, statistics: StatisticsT) -> int:
+        """The number of parameters of the likelihood, for each column."""
+        return statistics.n.shape[-1] * len(self._name_parameters(statistics, "ml"))
+
+    def tabulate(self, statistics: StatisticsT, estimate: str) -> list[EstimateTable]:
+        named = self._name_parameters(statistics, "mean" if estimate == "predictive" else estimate)
+        values = np.stack([np.asarray(value, dtype=float) for value in named.values()], axis=-1)
+        symbol = "P" if self.is_discrete else "p"
+        return [EstimateTable(list(named), values[:, j], symbol=symbol) for j in range(values.shape[1])]
+
+    def _name_parameters(self, statistics: StatisticsT, estimate: str) -> dict[str, Array]:
+        """The parameters (classes, columns) by name: the fields of a named tuple, or a single array."""
+        found = self.parameters(statistics, estimate)
+        return found._asdict() if hasattr(found, "_asdict") else {self.parameter_name: np.asarray(found)}
 
     def evidence(self, statistics: StatisticsT) -> Array:
         outside: Array | None = getattr(statistics, "outside", None)

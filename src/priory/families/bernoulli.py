@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import score_by_lookup, sum_by_class
+from priory.core.display_table import EstimateTable
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
 from priory.core.special_functions import betaln
 from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.families import dirichlet
-from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.open_columns import OpenBooleans, OpenColumns
 from priory.families.registry import register_family
 
 
@@ -74,6 +76,7 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     b: float | Array = 1.0
 
     accepted_values: ClassVar[str] = "only 0 and 1"
+    is_discrete: ClassVar[bool] = True
 
     @classmethod
     def accepts(cls, values: Array) -> Array:
@@ -161,6 +164,31 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
         return _score_cases(
             x, self.averaged_log_likelihood(statistics, pooled, _make_case_rows(x), estimate, inclusion)
         )
+
+    def open(self, statistics: BernoulliStatistics) -> OpenColumns:
+        is_proper = np.all(np.asarray(self.a) > 0) and np.all(np.asarray(self.b) > 0)
+        return OpenBooleans(self, statistics) if is_proper else super().open(statistics)
+
+    def log2_outcomes(self, statistics: BernoulliStatistics) -> float:
+        return float(statistics.successes.shape[-1])
+
+    def list_outcomes(self, x: Array) -> Array:
+        return np.arange(2.0)
+
+    def tabulate(self, statistics: BernoulliStatistics, estimate: str) -> list[EstimateTable]:
+        """P(1 | class) and P(0 | class)."""
+        belief = self.posterior(statistics)
+        # (classes, columns, 2) each: of 1, and of 0
+        counts = np.stack([statistics.successes, statistics.n - statistics.successes], axis=-1)
+        virtual = np.stack([np.asarray(belief.a), np.asarray(belief.b)], axis=-1) - counts
+        p = np.asarray(self.parameters(statistics, "mean" if estimate == "predictive" else estimate))
+        shares = np.stack([p, 1 - p], axis=-1)
+        return [EstimateTable([1, 0], shares[:, j], counts[:, j], virtual[:, j]) for j in range(p.shape[1])]
+
+    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: BernoulliStatistics, estimate: str) -> str:
+        no, yes, _ = self.log_likelihood(statistics, _make_case_rows(statistics.successes), estimate)
+        other = graph("Where", graph("Equal", cells, 0.0), no, -np.inf)
+        return graph("Where", graph("Equal", cells, 1.0), yes, other)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return rng.beta(self.a, self.b, size=(size, *np.shape(self.a)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
-from priory.core.exact_sums import ExactSums, find_misshapen_sums, upgrade_float_sums
+from priory.core.exact_sums import ExactSums, find_misshapen_sums
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
 from priory.core.special_functions import betaln, gammaln
@@ -21,9 +21,7 @@ from priory.families.bernoulli import Bernoulli
 from priory.families.registry import register_family
 
 
-@register_record(
-    "Successes", axes={"n": "cd", "successes": "cd", "outside": "cd"}, upgrade=upgrade_float_sums("log_ways")
-)
+@register_record("Successes", axes={"n": "cd", "successes": "cd", "outside": "cd"})
 @dataclass(frozen=True, eq=False)
 class BinomialStatistics(Statistics):
     """The number of rows, the successes in them, the sum of log C(trials, x), and values that are not such counts."""
@@ -73,6 +71,8 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
     b: float | Array = 1.0
 
     accepted_values: ClassVar[str] = "whole numbers from 0 to the declared number of trials"
+    is_discrete: ClassVar[bool] = True
+    parameter_name: ClassVar[str] = "probability"
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
@@ -132,6 +132,12 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
 
     def log_base(self, statistics: BinomialStatistics) -> Array:
         return statistics.log_ways.to_floats()
+
+    def log2_outcomes(self, statistics: BinomialStatistics) -> float:
+        return float(statistics.n.shape[-1] * np.log2(self.trials + 1))
+
+    def list_outcomes(self, x: Array) -> Array:
+        return np.arange(self.trials + 1.0)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return self._belief().draw(rng, size)

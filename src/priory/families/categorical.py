@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
+from priory.core.display_table import EstimateTable
 from priory.core.logspace import log
+from priory.core.statistics import find_members
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import Family, GroupedRows, nan_where_zero
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, leave_out_labels
+from priory.families.open_columns import OpenColumns, OpenLabels
 from priory.families.registry import register_family
 from priory.families.value_counts import CategoricalCells, ValueCounts, take_shown_values
 
@@ -70,6 +73,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     m: float | None = None
 
     accepted_values: ClassVar[str] = "labels"
+    is_discrete: ClassVar[bool] = True
     column_kind: ClassVar[ColumnKind] = "label"
 
     @classmethod
@@ -234,6 +238,32 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     def evidence(self, statistics: tuple[ValueCounts, ...]) -> Array:
         return np.array([self.take_column(j).log_evidence(tally).sum() for j, tally in enumerate(statistics)])
+
+    def open(self, statistics: tuple[ValueCounts, ...]) -> OpenColumns:
+        is_plain = self.values is None and self.m is None and np.all(np.asarray(self.alpha) > 0)
+        return OpenLabels(self, statistics) if is_plain else super().open(statistics)
+
+    def n_parameters(self, statistics: tuple[ValueCounts, ...]) -> int:
+        return sum(len(self._add_declared_values(tally).values) - 1 for tally in statistics)
+
+    def log2_outcomes(self, statistics: tuple[ValueCounts, ...]) -> float:
+        return float(sum(np.log2(max(len(self._add_declared_values(tally).values), 1)) for tally in statistics))
+
+    def value_counts(self, statistics: tuple[ValueCounts, ...]) -> tuple[ValueCounts, ...]:
+        return statistics
+
+    def tabulate(self, statistics: tuple[ValueCounts, ...], estimate: str) -> list[EstimateTable]:
+        kind = "mean" if estimate == "predictive" else estimate
+        return [self.take_column(j)._tabulate_column(tally, kind) for j, tally in enumerate(statistics)]
+
+    def _tabulate_column(self, statistics: ValueCounts, estimate: str) -> EstimateTable:
+        full = self._add_declared_values(statistics)
+        values, shares = self.parameters(statistics, estimate)
+        if estimate == "ml":  # the declared values that were never seen are left out
+            counts = full.counts[:, find_members(full.values, np.asarray(values))]
+            return EstimateTable(list(values), shares, counts, np.zeros_like(counts))
+        virtual = np.broadcast_to(self._virtual_examples(full.values), full.counts.shape)
+        return EstimateTable(list(values), shares, full.counts, virtual)
 
     @staticmethod
     def leave_one_out(

@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
-from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums, upgrade_float_sums
+from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import log_sum_exp
 from priory.core.registration import register_record
 from priory.core.special_functions import gammaln, psi, psi_prime
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
+from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, MIN_VARIATION, find_common_steps
+from priory.families.open_columns import OpenColumns, OpenGammas
 from priory.families.registry import register_family
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # sums of anything beyond would overflow
+MIN_EXCESS = MIN_VARIATION**2  # of the log mean over the mean log
 LOG_SHAPE_SD = 2.0  # of log k: the shape is believed to lie within a factor e^2 of 1
 
 
@@ -37,7 +40,7 @@ class GammaSums(NamedTuple):
     log_total: Array
 
 
-@register_record("Positives", axes={"n": "cd", "outside": "cd"}, upgrade=upgrade_float_sums("total", "log_total"))
+@register_record("Positives", axes={"n": "cd", "outside": "cd"})
 @dataclass(frozen=True, eq=False)
 class GammaStatistics(Statistics):
     """The number of rows, their sum, the sum of their logarithms, and the number of values that are not positive."""
@@ -57,6 +60,44 @@ class GammaStatistics(Statistics):
         """The sums as doubles."""
         return self.derive("sums", lambda s: GammaSums(s.n, s.total.to_floats(), s.log_total.to_floats()))
 
+    def find_steps(self) -> Array:
+        """The coarsest of 1, 0.1, 0.01, ... that all values of a column can be multiples of, or zero: (columns,)."""
+        return self.derive("steps", lambda s: find_common_steps([(s.sums().total, s.sums().total)]))
+
+    def find_varying(self) -> Array:
+        """Whether the sums can tell the values of a column apart: (columns,)."""
+        return self.derive("varying", lambda s: _log_mean_excess(s.pool_classes().sums())[0] > MIN_EXCESS)
+
+    def find_means(self) -> Array:
+        """The mean of each column, over all classes: (columns,)."""
+        pooled = self.pool_classes()
+        return compute_means(pooled.n, pooled.total)[0]
+
+    def find_largest_log_shapes(self) -> Array:
+        """The logarithm of the largest shape that each class may have: (classes, columns).
+
+        The square of the coefficient of variation is about ``1 / shape``. In a class of ``n`` rows it is at least
+        ``1 / (n + 1)²`` of what it is in all classes, or the share of the variance that a Gaussian class has at least.
+        """
+        return self.derive("largest shapes", lambda s: s._find_largest_log_shapes())
+
+    def _find_largest_log_shapes(self) -> Array:
+        pooled, classes = self.pool_classes(), np.maximum((self.n > 0).sum(axis=0), 1)
+        spread, total = (1 / _approximate_ml_shape(_log_mean_excess(s.sums())) for s in (self, pooled))
+        rows = np.maximum(pooled.n[0] - classes + 1, 1.0)
+        within = (np.nansum(self.n * spread, axis=0) + total[0] / classes**2) / rows
+        share = np.maximum(MIN_CLASS_VARIANCE_SHARE, 1 / (self.n + 1) ** 2)
+        return np.nan_to_num(-np.log(share * within), nan=np.inf)
+
+    def blur_sums(self) -> GammaSums:
+        """The sums, expected of values that are known to within a step.
+
+        What is averaged over the step is log x: it falls short of the log of the mean by a 24th of the step's square.
+        """
+        n, total, log_total = self.sums()
+        steps = self.find_steps() if self.n.ndim == 2 else 0.0
+        return GammaSums(n, total, log_total - n * np.nan_to_num(steps * nan_where_zero(n) / total) ** 2 / 24)
+
 
 class GammaParameters(NamedTuple):
     """The parameters of a Gamma distribution."""
@@ -72,7 +113,8 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     """Positive numbers: ``x ~ Gamma(k, θ)`` with ``θ ~ Gamma(a, b)``; conjugate for a known shape ``k``.
 
     Where ``shape`` is None, ``log k ~ N(0, 2²)``, the rate is believed to be about ``k a / b`` (``b / a`` is a guess of
-    the mean, whatever the shape), and the shape is integrated out by quadrature about its most probable value.
+    the mean, whatever the shape), and the shape is integrated out by quadrature about its most probable value. The
+    shapes of classes are bounded: no class varies less than the resolution of the column allows.
 
     Parameters
     ----------
@@ -130,8 +172,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     @classmethod
     def empirical_prior(cls, statistics: GammaStatistics) -> Self:
         """Worth one event, on the scale of the mean of all rows."""
-        pooled = statistics.pool_classes()
-        return cls(None, 1.0, np.nan_to_num(compute_means(pooled.n, pooled.total)[0], nan=1.0))
+        return cls(None, 1.0, np.nan_to_num(statistics.find_means(), nan=1.0))
 
     # -- the shape -----------------------------------------------------------------------------------------------
 
@@ -142,8 +183,8 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         drawn = (k - 1) * statistics.log_total - statistics.n * gammaln(k)
         return np.asarray(drawn + gammaln(after) - gammaln(a) + a * np.log(b) - after * np.log(b + statistics.total))
 
-    def _find_shape_mode(self, statistics: GammaSums) -> tuple[Array, Array]:
-        """Where the log posterior of ``s = log k`` peaks, and the width of the peak: Newton, damped."""
+    def _find_shape_mode(self, statistics: GammaSums, largest: Array) -> tuple[Array, Array]:
+        """Where the log density of ``s = log k`` peaks up to ``largest``, and the width of the peak: Newton, damped."""
         a, n = np.asarray(self.a), statistics.n
         total, ease = statistics.total / self.b, 1 / LOG_SHAPE_SD**2
         s = np.minimum(
@@ -157,17 +198,19 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
             second = n * (1 / k - psi_prime(k) + n * psi_prime(after) - 2 * share) + after * share**2
             bend = np.maximum(ease, ease - k * first - k**2 * second)
             step = np.clip((k * first - s * ease) / bend, -1.0, 1.0)
-            s = np.clip(s + step, -12.0, 25.0)
+            moved = np.clip(s + step, -12.0, np.minimum(largest, 25.0))
+            step, s = moved - s, moved
             if np.max(np.abs(step), initial=0.0) < 1e-10:
                 break
         return s, 1 / np.sqrt(bend)
 
     def _integrate_shape(self, statistics: GammaStatistics) -> tuple[Array, Array]:
         """Quadrature nodes for the shape, and the log of each one's share of the evidence: last axis."""
-        sums = statistics.sums()
-        s, width = (v[..., None] for v in self._find_shape_mode(sums))
+        sums = statistics.blur_sums()
+        largest = statistics.find_largest_log_shapes() if statistics.n.ndim == 2 else np.asarray(np.inf)
+        s, width = (v[..., None] for v in self._find_shape_mode(sums, largest))
         at, share = find_shape_nodes()
-        nodes = s + width * at
+        nodes = np.minimum(s + width * at, largest[..., None])
         prior = -0.5 * (nodes / LOG_SHAPE_SD) ** 2 - np.log(LOG_SHAPE_SD * np.sqrt(2 * np.pi))
         wide = GammaSums(*(np.asarray(f)[..., None] for f in sums))
         k = np.exp(nodes)
@@ -191,7 +234,8 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
             return np.full((1,), self.shape), np.zeros(1), a, b
         seen, k, mass = self._shape_evidence
         mass = mass - log_sum_exp(mass)[..., None]
-        return k, mass, a + k * seen.n[..., None], b / k + seen.sums().total[..., None]
+        with np.errstate(over="ignore"):  # as above
+            return k, mass, a + k * seen.n[..., None], b / k + seen.sums().total[..., None]
 
     # -- estimates -----------------------------------------------------------------------------------------------
 
@@ -199,10 +243,12 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         mean = compute_means(statistics.n, statistics.total)
         if self.shape is not None:
             return GammaParameters(np.broadcast_to(self.shape, np.shape(mean)), self.shape / mean)
-        excess = _log_mean_excess(statistics.sums())
+        excess = _log_mean_excess(statistics.blur_sums())
         k = _approximate_ml_shape(excess)
         for _ in range(20):
             k = k - (np.log(k) - psi(k) - excess) / (1 / k - psi_prime(k))
+        if statistics.n.ndim == 2:
+            k = np.minimum(k, np.exp(statistics.find_largest_log_shapes()))
         return GammaParameters(k, k / mean)
 
     def mode(self) -> GammaParameters:
@@ -255,6 +301,20 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
             return log_sum_exp(self._integrate_shape(statistics)[1])
         return log_sum_exp(statistics.derive("posterior", self.posterior, self)._shape_evidence[2])
 
+    # -- classes by columns: a column whose values the sums do not tell apart gives no evidence ----------------------
+
+    def log_likelihood(self, statistics: GammaStatistics, x: Array, estimate: str) -> Array:
+        return np.where(statistics.find_varying(), super().log_likelihood(statistics, x, estimate), 0.0)
+
+    def evidence(self, statistics: GammaStatistics) -> Array:
+        return np.where(statistics.find_varying(), super().evidence(statistics), -np.inf)
+
+    def open(self, statistics: GammaStatistics) -> OpenColumns:
+        return OpenGammas(self, statistics)
+
+    def n_parameters(self, statistics: GammaStatistics) -> int:
+        return (2 if self.shape is None else 1) * statistics.n.shape[-1]
+
     def draw(self, rng: np.random.Generator, size: int) -> GammaParameters:
         k, mass, a, b = self._shape_posterior
         cells = np.broadcast_shapes(mass.shape, a.shape, b.shape)
@@ -282,7 +342,7 @@ def _keep_positive(x: Array) -> Array:
 def _log_mean_excess(statistics: GammaSums) -> Array:
     """How far the logarithm of the mean is above the mean of the logarithms."""
     n = nan_where_zero(statistics.n)
-    return np.asarray(np.maximum(np.log(statistics.total / n) - statistics.log_total / n, 1e-12))
+    return np.asarray(np.maximum(np.log(statistics.total / n) - statistics.log_total / n, MIN_EXCESS))
 
 
 def _approximate_ml_shape(excess: Array) -> Array:

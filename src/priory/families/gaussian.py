@@ -12,11 +12,11 @@ from priory.core import column_kernels
 from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.special_functions import gammaln
 from priory.core.typing import Array
-from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero
-from priory.families.moments import Moments
+from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, Moments
+from priory.families.open_columns import OpenColumns, OpenGaussians
 from priory.families.registry import register_family
 
-MIN_CLASS_VARIANCE_SHARE = 1e-4  # of the variance within classes: the least that a class has
 MAX_STEP_IN_UNITS = 1e100
 MAX_ABS_Z = 1e140  # the square of anything larger would overflow; the answer is the same
 
@@ -28,8 +28,13 @@ def _find_variance_floor(statistics: Moments) -> Array:
     all values of a column are the same there is no floor: it gives no evidence.
     """
     within = np.asarray(Gaussian.empirical_prior(statistics).scale)
-    steps = np.minimum(statistics.find_steps() / statistics.units(), MAX_STEP_IN_UNITS)
-    return np.where(within > 0, np.maximum(MIN_CLASS_VARIANCE_SHARE * within, steps**2 / 12), 0.0)
+    by_step = _find_step_variance(statistics, statistics.units())
+    return np.where(within > 0, np.maximum(MIN_CLASS_VARIANCE_SHARE * within, by_step), 0.0)
+
+
+def _find_step_variance(statistics: Moments, unit: Array) -> Array:
+    """The variance of what rounding to the step of a column takes away, in units squared."""
+    return np.asarray(np.minimum(statistics.find_steps() / unit, MAX_STEP_IN_UNITS) ** 2 / 12)
 
 
 class NormalParameters(NamedTuple):
@@ -82,6 +87,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
     unit: float | Array = 1.0  # location is in units and scale in units squared: beliefs about 1e300 stay finite
 
     accepted_values: ClassVar[str] = "numbers"
+    has_covariance: ClassVar[bool] = True
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
@@ -244,7 +250,26 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         )
         return relative + column_kernels.score_student_t(x, statistics.units(), *shared)
 
+    def open(self, statistics: Moments) -> OpenColumns:
+        return OpenGaussians(self, statistics)
+
+    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: Moments, estimate: str) -> str:
+        """A Student-t density if there is a power, a Gaussian one otherwise."""
+        centre, precision, *power, constant = self._tables(statistics, estimate)
+        difference = graph("Sub", graph("Mul", cells, 1.0 / statistics.units()), centre)
+        square = graph("Mul", difference, difference)
+        if not power:
+            return graph("Sub", constant, graph("Mul", square, 0.5 * precision))
+        grown = graph("Log", graph("Add", graph("Mul", square, precision), 1.0))
+        return graph("Sub", constant, graph("Mul", grown, power[0]))
+
     def evidence(self, statistics: Moments) -> Array:
-        """A column without spread has no density: some other family explains it."""
+        """Of values that are known to within a step: the log density is averaged over it, and so never above certainty.
+
+        A column without spread has no density: some other family explains it.
+        """
+        belief, blur = self + statistics, statistics.n * _find_step_variance(statistics, np.asarray(self.unit))
         with np.errstate(invalid="ignore"):
-            return np.nan_to_num(super().evidence(statistics), nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
+            blurred = replace(belief, scale=belief.scale + blur / 2).log_normaliser()
+            evidence = blurred - self.log_normaliser() + self.log_base(statistics)
+        return np.nan_to_num(evidence.sum(axis=0), nan=-np.inf, posinf=-np.inf, neginf=-np.inf)

@@ -7,20 +7,24 @@ exactly. The bins are a function of those counts, chosen by evidence whenever th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
+from priory.core.display_table import EstimateTable
 from priory.core.logspace import log
 from priory.core.special_functions import gammaln
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families import dirichlet
-from priory.families.base import Family, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.atom import Atom
+from priory.families.base import Family, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero
 from priory.families.histogram_leave_one_out import leave_out_bins, outer_edge
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals
+from priory.families.open_columns import OpenBins, OpenColumns
 from priory.families.registry import register_family
 from priory.families.value_counts import ValueCounts
 
@@ -107,7 +111,8 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         np.cumsum(counts, axis=1, out=content[:, 1:])
         bounds = self._possible_edges(values)
         ends, candidate = _find_candidate_cuts(content.sum(axis=0))
-        evidence = _compute_candidate_evidence(content[:, ends], bounds[ends], candidate)
+        atom = Atom.find(values, counts.sum(axis=0))
+        evidence = _compute_candidate_evidence(content[:, ends], bounds[ends], candidate, atom, self.bits)
         best = ends[candidate == dirichlet.choose_alpha_index(evidence)]
         binned = np.diff(content[:, best], axis=1)
         alpha = dirichlet.choose_alpha(binned) if self.alpha is None else float(np.asarray(self.alpha))
@@ -199,7 +204,47 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         return _score_bins(x, tables)
 
     def evidence(self, statistics: tuple[ValueCounts, ...]) -> Array:
-        return np.array([self.log_evidence(tally).sum() for tally in statistics])
+        return np.array([self.log_evidence(tally).sum() + self._measure_atom(tally) for tally in statistics])
+
+    def _measure_atom(self, statistics: ValueCounts) -> float:
+        """What a value that more than half of the rows hold adds to the log evidence of all classes."""
+        if not len(statistics.values):
+            return 0.0
+        edges, counts, _ = self.choose_bins(statistics)
+        atom = Atom.find(statistics.values, np.atleast_2d(statistics.counts).sum(axis=0))
+        return float(atom.measure_gain(np.atleast_2d(counts).sum(axis=0), _log_widths(edges), self.bits).sum())
+
+    def open(self, statistics: tuple[ValueCounts, ...]) -> OpenColumns:
+        is_proper = self.alpha is None or np.all(np.asarray(self.alpha) > 0)
+        return OpenBins(self, statistics) if is_proper else super().open(statistics)
+
+    def n_parameters(self, statistics: tuple[ValueCounts, ...]) -> int:
+        return sum(self.choose_bins(tally)[1].shape[-1] - 1 for tally in statistics)
+
+    def log2_outcomes(self, statistics: tuple[ValueCounts, ...]) -> float:
+        return float(sum(np.log2(self.choose_bins(tally)[1].shape[-1]) for tally in statistics))
+
+    def value_counts(self, statistics: tuple[ValueCounts, ...]) -> tuple[ValueCounts, ...] | None:
+        return statistics if self.bits == Histogram.bits else None
+
+    def tabulate(self, statistics: tuple[ValueCounts, ...], estimate: str) -> list[EstimateTable]:
+        """P(bin | class)."""
+        chosen = [self.parameters(tally, "mean" if estimate == "predictive" else estimate) for tally in statistics]
+        return [
+            EstimateTable([f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)], shares)
+            for edges, shares in chosen
+        ]
+
+    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: tuple[ValueCounts, ...], estimate: str) -> str:
+        """Look cells up in tables: the bin of a cell is the number of inner edges that it reaches."""
+        columns = []
+        for j, (edges, table) in enumerate(self._tables(statistics, estimate)):
+            cell = graph("Gather", cells, np.array([j]), axis=2)  # (rows, 1, 1)
+            reached = graph("CastLike", graph("GreaterOrEqual", cell, edges[1:-1]), np.array(0))  # (rows, 1, edges)
+            bins = graph("ReduceSum", reached, np.array([2]), keepdims=0)  # (rows, 1)
+            found = graph("Gather", table.T, bins, axis=0)  # (rows, 1, classes)
+            columns.append(graph("Transpose", found, perm=[0, 2, 1]))
+        return graph("Concat", *columns, axis=2)
 
     @staticmethod
     def leave_one_out(
@@ -252,13 +297,14 @@ def _find_candidate_cuts(content: Array) -> tuple[Array, Array]:
     return ends[new], candidate[new]
 
 
-def _compute_candidate_evidence(content: Array, bounds: Array, candidate: Array) -> Array:
+def _compute_candidate_evidence(content: Array, bounds: Array, candidate: Array, atom: Atom, bits: int) -> Array:
     """Log evidence of each candidate under Jeffreys' prior; ``content`` (classes, cuts) is the rows below each cut."""
     within = candidate[1:] == candidate[:-1]  # from one candidate to the next there is no bin
-    inside = np.diff(content, axis=1)[:, within]
+    inside, widths = np.diff(content, axis=1)[:, within], _log_widths(bounds)[within]
     bins = np.bincount(candidate[1:][within])
     starts = np.cumsum(bins) - bins
-    drawn = (gammaln(inside + 0.5) - gammaln(0.5)).sum(axis=0) - inside.sum(axis=0) * _log_widths(bounds)[within]
+    rows = inside.sum(axis=0)
+    drawn = (gammaln(inside + 0.5) - gammaln(0.5)).sum(axis=0) - rows * widths + atom.measure_gain(rows, widths, bits)
     rows = np.add.reduceat(inside, starts, axis=1)
     return np.asarray(np.add.reduceat(drawn, starts) + (gammaln(bins / 2) - gammaln(rows + bins / 2)).sum(axis=0))
 

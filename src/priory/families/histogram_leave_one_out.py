@@ -9,6 +9,7 @@ import numpy as np
 
 from priory.core.special_functions import gammaln
 from priory.core.typing import Array
+from priory.families.atom import Atom
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID, choose_alpha_index
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, choose_alpha_per_removal
 
@@ -75,7 +76,9 @@ def _leave_out_bins_chunk(
     widths = np.where(bin_, np.log(np.where(bin_, np.diff(edges / 2, axis=1), 1.0)) + np.log(2), 0.0)
     inside = np.where(bin_, inside, 0)
     # Log evidence of each candidate under Jeffreys' prior: summed over its bins, then its classes.
-    drawn = half[inside].sum(axis=0) - inside.sum(axis=0) * widths
+    held, atom = inside.sum(axis=0), Atom.find_per_removal(removals)
+    drawn = half[inside].sum(axis=0) - held * widths
+    drawn += atom.measure_gain(held, widths, bits)
     starts = np.flatnonzero(np.append(True, candidate[1:] != candidate[:-1]))
     drawn = np.add.reduceat(drawn, starts, axis=1)  # (removals, candidates)
     bins = np.add.reduceat(bin_, starts, axis=1, dtype=float)
@@ -84,7 +87,7 @@ def _leave_out_bins_chunk(
     if len(tally.values) - 1 == max_bins:  # few enough values only where one of them vanished
         evidence[~removals.vanished, -1] = -np.inf
     best = choose_alpha_index(evidence)
-    return _score_best_bins(removals, x, best, candidate, inside, bin_, widths, edges, alpha)
+    return _score_best_bins(removals, x, best, candidate, inside, bin_, widths, edges, alpha, atom, bits)
 
 
 def _find_equal_content_cuts(removals: RowRemovals, content: Array, quantiles: Array) -> Array:
@@ -125,6 +128,8 @@ def _score_best_bins(
     widths: Array,
     edges: Array,
     alpha: float | None,
+    atom: Atom,
+    bits: int,
 ) -> LeaveOneOutResult:
     """Evidence of the best histogram of each removal, and the terms of the bin that the removed value falls into."""
     evidence, terms = np.empty(len(x)), np.empty((len(x), len(inside)))
@@ -137,7 +142,9 @@ def _score_best_bins(
         tables = gammaln(np.arange(counts.max() + 1) + alphas[:, None]) - gammaln(alphas)[:, None]
         drawn = np.stack([table[counts].sum(axis=(0, 2)) for table in tables], axis=1)
         a, found = choose_alpha_per_removal(drawn, real.sum(axis=1), removals.class_rows[r], alphas)
-        evidence[r] = found - (counts.sum(axis=0) * wide).sum(axis=1)
+        content = counts.sum(axis=0)
+        evidence[r] = found - (content * wide).sum(axis=1)
+        evidence[r] += Atom(*(field[r] for field in atom)).measure_gain(content, wide, bits).sum(axis=1)
         # The last bin that begins at or before the value; a value below all bins falls into the first.
         reached = real & (edges[r][:, at] <= x[r, None])
         own = np.where(reached.any(axis=1), len(at) - 1 - np.argmax(reached[:, ::-1], axis=1), np.argmax(real, axis=1))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,11 +17,13 @@ from priory.errors import NotLearnedError
 MAX_STEP_DIGITS = 6  # decimal places in which the step between the values of a column is looked for
 ROUNDINGS_PER_VALUE = 4  # relative errors of a decimal fraction, its square and their sums as doubles, generously
 MAX_STEP_ROUNDING = 0.01  # of a step: where values may be rounded by more, nothing can be said about the step
+MIN_VARIATION = 1e-6  # standard deviation / mean: sums of logarithms do not tell values apart that vary less
+MIN_CLASS_VARIANCE_SHARE = 1e-4  # of the variance within classes: the least that a class has
 MAX_UNIT_EXPONENT = 1000  # units and their inverses are ordinary doubles
 SPREAD_ROUNDING_TOLERANCE = 1e-9  # of the sum of squares: less negative a spread is the rounding of weights and decay
 
 
-@register_record("Moments", axes={"n": "cd"}, upgrade=lambda fields: _expand_about_origin(fields))
+@register_record("Moments", axes={"n": "cd"})
 @dataclass(frozen=True, eq=False)
 class Moments(Statistics):
     """The number of rows, their sum and the sum of their squares, all of them exact.
@@ -92,26 +93,13 @@ class Moments(Statistics):
         return np.ldexp(1.0, self.find_exponents())
 
     def find_steps(self) -> Array:
-        """The coarsest of 1, 0.1, 0.01, ... that all values of a column can be multiples of, or zero: (columns,).
-
-        Sums of multiples of a step are multiples of it, and sums of their squares multiples of its square. A sum that
-        is too large to tell, or a smaller step, counts as none.
-        """
+        """The coarsest of 1, 0.1, 0.01, ... that all values of a column can be multiples of, or zero: (columns,)."""
         return self.derive("steps", lambda s: s._find_steps())
 
     def _find_steps(self) -> Array:
-        sums = (self.first.to_floats(), self.second.to_floats())
-        sizes = self.n * np.sqrt(sums[1] / np.where(self.n > 0, self.n, 1.0)), sums[1]  # at least sum |x|, sum x²
-        steps = np.zeros(self.n.shape[1:])
-        for digits in range(MAX_STEP_DIGITS, -1, -1):
-            fits = np.ones(self.n.shape, dtype=bool)
-            for total, size, scale in zip(sums, sizes, (10.0**digits, 100.0**digits), strict=True):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    rounding = ROUNDINGS_PER_VALUE * np.finfo(float).eps * size * scale
-                    fits &= np.abs(total * scale - np.rint(total * scale)) <= rounding
-                fits &= rounding < MAX_STEP_ROUNDING
-            steps = np.where(fits.all(axis=0), 10.0**-digits, steps)
-        return steps
+        first, second = self.first.to_floats(), self.second.to_floats()
+        size = self.n * np.sqrt(second / np.where(self.n > 0, self.n, 1.0))  # at least sum |x|
+        return find_common_steps([(first, size), (second, second)])
 
     def _find_sizes(self) -> Array:
         _, squares = self.second.to_scaled_floats()
@@ -123,18 +111,21 @@ class Moments(Statistics):
         return np.asarray(self.second.to_scaled_floats()[1] // 2)
 
 
-def _expand_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
-    """The sums of x that older records state as sums of ``z = x / unit - origin``, without rounding."""
-    if "origin" not in fields:
-        return fields
-    n, first, second, origin, unit = (fields[name] for name in ("n", "first", "second", "origin", "unit"))
-    unit = np.broadcast_to(unit, n.shape)
-    product, two = ExactSums.from_products, np.full(n.shape, 2.0)
-    return {
-        "n": n,
-        "weight": ExactSums.from_floats(n),
-        "first": product(unit, first) + product(unit, n, origin),
-        "second": product(unit, unit, second)
-        + product(unit, unit, two, origin, first)
-        + product(unit, unit, n, origin, origin),
-    }
+def find_common_steps(sums: Sequence[tuple[Array, Array]]) -> Array:
+    """The coarsest of 1, 0.1, 0.01, ... that all values of a column can be multiples of, or zero: (columns,).
+
+    ``sums`` has the sums (classes, columns) of the first, second, ... powers of the values, each with the sums of their
+    absolute values or more. Sums of multiples of a step are multiples of it, and sums of their squares multiples of its
+    square. A sum that is too large to tell, or a smaller step, counts as none.
+    """
+    steps = np.zeros(sums[0][0].shape[1:])
+    for digits in range(MAX_STEP_DIGITS, -1, -1):
+        fits = np.ones(steps.shape, dtype=bool)
+        for power, (total, size) in enumerate(sums, start=1):
+            scale = 10.0 ** (power * digits)
+            with np.errstate(over="ignore", invalid="ignore"):
+                rounding = ROUNDINGS_PER_VALUE * np.finfo(float).eps * size * scale
+                near = np.abs(total * scale - np.rint(total * scale)) <= rounding
+            fits &= (near & (rounding < MAX_STEP_ROUNDING)).all(axis=0)
+        steps = np.where(fits, 10.0**-digits, steps)
+    return steps

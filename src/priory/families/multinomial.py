@@ -70,6 +70,7 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
     weigh: Literal["tokens", "documents"] = "tokens"
 
     accepted_values: ClassVar[str] = "whole rows of counts"
+    is_discrete: ClassVar[bool] = True
     whole_row_estimator: ClassVar[str] = "priory.naive_bayes.MultinomialNB or DocumentAverageNB"
 
     def observe(
@@ -130,6 +131,9 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
     def log_evidence(self, statistics: MultinomialStatistics) -> Array:
         """Of the documents as bags: with the coefficients."""
         return dirichlet.log_evidence(np.asarray(self.alpha), statistics.tokens) + statistics.log_ways
+
+    def n_parameters(self, statistics: MultinomialStatistics) -> int:
+        return statistics.tokens.shape[-1] - 1
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return dirichlet.draw_shares(np.asarray(self.alpha, dtype=float), rng, size)

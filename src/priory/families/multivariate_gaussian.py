@@ -169,6 +169,10 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
         d = np.shape(self.location)[-1]
         return np.asarray(-statistics.n * (d / 2 * LOG_TWO_PI + np.log(np.broadcast_to(self.unit, (d,))).sum()))
 
+    def n_parameters(self, statistics: Scatter) -> int:
+        d = statistics.first.shape[-1]
+        return d + d * (d + 1) // 2
+
     def draw(self, rng: np.random.Generator, size: int) -> MultivariateNormalParameters:
         """By the Bartlett decomposition of the Wishart."""
         d = np.shape(self.location)[-1]

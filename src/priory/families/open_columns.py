@@ -7,25 +7,28 @@ copied from the record, so that a cell costs the same however many values there 
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from priory.core.column_kernels import round_number_to_bits
 from priory.core.logspace import log_sum_exp
-from priory.core.special_functions import gammaln
+from priory.core.special_functions import MAX_EXACT_COUNT, gammaln
 from priory.core.typing import Array
-from priory.families.base import AnyFamily
-from priory.families.bernoulli import Bernoulli
-from priory.families.categorical import Categorical
-from priory.families.gamma import Gamma
-from priory.families.gaussian import Gaussian
-from priory.families.histogram import Histogram
-from priory.families.moments import Moments
-from priory.families.poisson import MAX_EXACT_COUNT, Poisson
-from priory.families.value_counts import ValueCounts
+from priory.families.moments import MIN_VARIATION, Moments
+from priory.families.value_counts import CategoricalCells, ValueCounts
+
+if TYPE_CHECKING:
+    from priory.families.base import AnyFamily
+    from priory.families.bernoulli import Bernoulli
+    from priory.families.categorical import Categorical
+    from priory.families.gamma import Gamma
+    from priory.families.gaussian import Gaussian
+    from priory.families.histogram import Histogram
+    from priory.families.poisson import Poisson
 
 
 class OpenColumns(Protocol):
@@ -46,6 +49,32 @@ class ColumnTerms(NamedTuple):
 
 
 NO_TERMS = ColumnTerms([], np.zeros((0, 1)))
+
+
+class OpenRecord:
+    """Columns of any family: a row is added to its record, which then scores cells as it does in a batch."""
+
+    def __init__(self, family: AnyFamily, record: Any) -> None:
+        self.family, self.record = family, record
+        self.n_classes = len(record[0].n if isinstance(record, tuple) else record.n)
+
+    def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
+        x = self._make_row(cells)
+        part = self.family.observe(x, np.array([group], dtype=np.int32), self.n_classes)
+        combine = operator.add if rows > 0 else operator.sub
+        is_tuple = isinstance(part, tuple)  # with one record for each column
+        self.record = tuple(map(combine, self.record, part)) if is_tuple else combine(self.record, part)
+        return isinstance(x, CategoricalCells) or bool((self.family.accepts(x) | np.isnan(x)).all())
+
+    def terms(self, cells: Sequence[Any]) -> ColumnTerms | None:
+        columns = [j for j, cell in enumerate(cells) if cell is not None and cell == cell]
+        values = self.family.log_likelihood(self.record, self._make_row(cells), "predictive")[0][:, columns]
+        return ColumnTerms(columns, values.T) if np.isfinite(values).all() else None
+
+    def _make_row(self, cells: Sequence[Any]) -> Array | CategoricalCells:
+        if self.family.column_kind == "number":
+            return np.array([cells], dtype=float)
+        return CategoricalCells.of(np.array([cells], dtype=object))
 
 
 class LabelCounts:
@@ -189,12 +218,14 @@ class OpenGammas:
     def __init__(self, family: Gamma, record: Any) -> None:
         # (classes, columns, shapes) each: the shapes, their log probabilities, and the belief about the rate
         self.shape, self.mass, self.a, self.b = (family + record).shape_posterior()
+        self.varying, self.common = record.find_varying(), record.find_means()
 
     def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
         fits = True
         for column, cell in enumerate(cells):
             if cell == cell and cell > 0:
                 place = group, column
+                fits = fits and bool(self.varying[column] or abs(cell / self.common[column] - 1) < MIN_VARIATION)
                 if rows < 0:
                     self.a[place] -= self.shape[place]
                     self.b[place] -= cell
@@ -220,7 +251,8 @@ class OpenGammas:
         heavier = [
             mass + self._log_predictive(cells[j], (slice(None), j)) for j, mass in zip(columns, masses, strict=True)
         ]
-        return ColumnTerms(columns, log_sum_exp(np.stack(heavier)) - log_sum_exp(np.stack(masses)))
+        terms = log_sum_exp(np.stack(heavier)) - log_sum_exp(np.stack(masses))
+        return ColumnTerms(columns, np.where(self.varying[columns, None], terms, 0.0))
 
 
 class OpenGaussians:
@@ -258,24 +290,6 @@ class OpenGaussians:
 
     def _compute_tables(self) -> tuple[Array, ...]:
         return self.prior.student_t_tables(self.n, self.mean, self.spread, self.floor)
-
-
-def open_columns(family: AnyFamily, record: Any) -> OpenColumns | None:
-    """Columns that a family explains, opened; None for a family, or a prior, that is not computed cell by cell."""
-    match family:
-        case Categorical(values=None, m=None) if np.all(np.asarray(family.alpha) > 0):
-            return OpenLabels(family, record)
-        case Histogram() if family.alpha is None or np.all(np.asarray(family.alpha) > 0):
-            return OpenBins(family, record)
-        case Bernoulli() if np.all(np.asarray(family.a) > 0) and np.all(np.asarray(family.b) > 0):
-            return OpenBooleans(family, record)
-        case Poisson():
-            return OpenPoisson(family, record)
-        case Gaussian():
-            return OpenGaussians(family, record)
-        case Gamma():
-            return OpenGammas(family, record)
-    return None
 
 
 def _is_count(cell: float) -> bool:

@@ -9,20 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
-from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums, upgrade_float_sums
+from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
-from priory.core.special_functions import gammaln, log_factorial
+from priory.core.special_functions import MAX_EXACT_COUNT, gammaln, log_factorial
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.errors import NotLearnedError
-from priory.families.base import ArrayFamily, GroupedRows
+from priory.errors import DataError, NotLearnedError
+from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows
+from priory.families.open_columns import OpenColumns, OpenPoisson
 from priory.families.registry import register_family
 
-MAX_EXACT_COUNT = 2.0**53  # above it a float no longer tells neighbouring counts apart
+EXCESS_ROUNDING = 1e-12  # relative, of logarithms that were rounded before they were added
 
 
-@register_record("Events", axes={"n": "cd", "outside": "cd"}, upgrade=upgrade_float_sums("events", "log_factorials"))
+@register_record("Events", axes={"n": "cd", "outside": "cd"})
 @dataclass(frozen=True, eq=False)
 class PoissonStatistics(Statistics):
     """The number of rows, the events in them, the sum of log x!, and the number of values that are not counts."""
@@ -77,6 +78,8 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
     rate: float | Array = 1.0
 
     accepted_values: ClassVar[str] = "whole numbers from 0"
+    is_discrete: ClassVar[bool] = True
+    parameter_name: ClassVar[str] = "rate"
 
     @classmethod
     def accepts(cls, values: Array) -> Array:
@@ -97,9 +100,9 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
 
     @classmethod
     def empirical_prior(cls, statistics: PoissonStatistics) -> Self:
-        """Worth one row, and expecting the mean of all rows; the half event keeps an all-zero column possible."""
+        """Worth one row, and expecting the mean of all rows; half an event keeps an all-zero column possible."""
         pooled = statistics.pool_classes()
-        mean = (pooled.events.to_floats()[0] + 0.5) / (pooled.n[0] + 0.5)
+        mean = np.maximum(pooled.events.to_floats()[0], 0.5) / np.maximum(pooled.n[0], 0.5)
         return cls(mean, np.ones_like(mean))
 
     def ml(self, statistics: PoissonStatistics) -> Array:
@@ -128,6 +131,34 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
 
     def log_base(self, statistics: PoissonStatistics) -> Array:
         return -statistics.log_factorials.to_floats()
+
+    def evidence(self, statistics: PoissonStatistics) -> Array:
+        """A column of one count says nothing about a rate: some other family explains it."""
+        pooled = statistics.pool_classes()
+        mean, logs = (compute_means(pooled.n, sums)[0] for sums in (pooled.events, pooled.log_factorials))
+        excess = logs - log_factorial(np.floor(mean))  # zero for equal counts only: log x! is convex
+        varies = (mean != np.floor(mean)) | ~(excess <= EXCESS_ROUNDING * (1 + np.abs(logs)))
+        return np.where(varies, super().evidence(statistics), -np.inf)
+
+    def open(self, statistics: PoissonStatistics) -> OpenColumns:
+        return OpenPoisson(self, statistics)
+
+    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: PoissonStatistics, estimate: str) -> str:
+        """x log θ - θ; log x! is the same for all classes and left out."""
+        if estimate == "predictive":
+            raise DataError(
+                "a rate that is integrated out cannot be exported to ONNX: set_params(estimate='mean') first."
+            )
+        rate = self.parameters(statistics, estimate)  # (classes, columns)
+        if (rate <= 0).any():
+            raise DataError("a rate of zero cannot be exported to ONNX: set_params(estimate='mean') first.")
+        rate = np.where(np.isnan(rate), 1.0, rate)
+        # with "ml" a class without rows has no rate, and gives no evidence
+        defined = np.where(statistics.n > 0, 1.0, 0.0) if estimate == "ml" else np.ones_like(rate)
+        terms = graph("Sub", graph("Mul", cells, np.log(rate) * defined), rate * defined)
+        inside = graph("And", graph("GreaterOrEqual", cells, 0.0), graph("LessOrEqual", cells, MAX_EXACT_COUNT))
+        inside = graph("And", inside, graph("Equal", graph("Floor", cells), cells))
+        return graph("Where", inside, terms, -np.inf)
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return rng.gamma(self.shape, 1 / np.asarray(self.rate), size=(size, *np.shape(self.shape)))

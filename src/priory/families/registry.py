@@ -11,7 +11,7 @@ labels or texts), ``accepted_values``, and the methods ``accepts`` and ``with_al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -31,23 +31,17 @@ class FamilyRegistration(Registration):
     auto_rank: int | None = None
 
 
-def register_family(
-    declared_name: str = "", *, auto_rank: int | None = None, former_names: Mapping[str, str] | None = None
-) -> Callable[[FamilyT], FamilyT]:
+def register_family(declared_name: str = "", *, auto_rank: int | None = None) -> Callable[[FamilyT], FamilyT]:
     """Let users declare a family by name, and model files hold it under the name of its class.
 
     ``declared_name`` is what ``families={"column": name}`` and ``--type column=name`` take; it is left out for a
     family that cannot do without parameters. ``auto_rank`` makes it a candidate of "auto": of families that explain a
-    column equally well the one with the lowest rank, the simplest, is chosen. ``former_names`` are those of fields in
-    older model files, and what they are called now.
+    column equally well the one with the lowest rank, the simplest, is chosen.
     """
 
     def register(cls: FamilyT) -> FamilyT:
         return add_registration(
-            FamilyRegistration(
-                cls, cls.__name__, former_names=former_names or {}, declared_name=declared_name, auto_rank=auto_rank
-            ),
-            cls,
+            FamilyRegistration(cls, cls.__name__, declared_name=declared_name, auto_rank=auto_rank), cls
         )
 
     return register

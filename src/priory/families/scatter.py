@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,8 +16,6 @@ from priory.core.exact_products import (
     join_sums,
     list_pairs,
     move_columns,
-    stack_sums,
-    transform_products,
 )
 from priory.core.exact_sums import ExactSums, compute_variances
 from priory.core.registration import register_record
@@ -31,7 +29,6 @@ FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # of what was learned: how much the rounding 
 @register_record(
     "Scatter",
     axes={"total": "c", "first": "cd", "second": "ct"},
-    upgrade=lambda fields: _upgrade_sums_about_origin(fields),
 )
 @dataclass(frozen=True, eq=False)
 class Scatter(Statistics):
@@ -130,22 +127,6 @@ class Scatter(Statistics):
             matrix = moved.to_floats(size[left] + size[right])[index_pairs(1 + columns)]
             found[c] = matrix[1:, 1:] - np.outer(matrix[0, 1:], matrix[0, 1:]) / (matrix[0, 0] or 1.0)
         return found.reshape((*self.total.shape, columns, columns))
-
-
-def _upgrade_sums_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
-    """The exact sums of x that older records state as sums of ``z = x / unit - origin``."""
-    if "origin" not in fields:
-        return fields
-    n, first, second, origin, unit = (fields[name] for name in ("n", "first", "second", "origin", "unit"))
-    columns = len(unit)
-    index, scale = np.zeros((1 + columns, 3), dtype=np.int64), np.zeros((1 + columns, 3))
-    index[:, 0], scale[:, 0] = np.arange(1 + columns), np.concatenate([[1.0], unit])
-    classes = []
-    for c in range(len(n)):
-        sums = ExactSums.from_floats(np.concatenate([n[c : c + 1], first[c], second[c][list_pairs(columns)]]))
-        classes.append(transform_products(move_columns(sums, np.concatenate([[0.0], origin[c]])), index, scale))
-    upgraded = Scatter.from_products(stack_sums(classes), columns)
-    return {name: getattr(upgraded, name) for name in ("total", "first", "second")}
 
 
 def _is_small(sums: ExactSums, total: ExactSums) -> Array:

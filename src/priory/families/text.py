@@ -15,7 +15,7 @@ from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.vocabulary import build_vocabulary
-from priory.core.deprecation import rename_parameters
+from priory.core.display_table import EstimateTable
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
@@ -25,9 +25,8 @@ from priory.families.registry import register_family
 TextStatistics = BagCounts | OccurrencesAndPresence
 
 
-@register_family("text", auto_rank=1, former_names={"tokens": "tokenizer"})
+@register_family("text", auto_rank=1)
 @final
-@rename_parameters(tokens="tokenizer")
 @dataclass(frozen=True)
 class Text(ColumnFamily[TextStatistics, AnyDocuments]):
     """One column of texts, explained by a bag of words.
@@ -93,6 +92,7 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
     salt: int = 0
 
     accepted_values: ClassVar[str] = "texts"
+    is_discrete: ClassVar[bool] = True
     column_kind: ClassVar[ColumnKind] = "text"
 
     @classmethod
@@ -191,6 +191,19 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
     def evidence(self, statistics: TextStatistics) -> Array:
         """Log evidence of the column: of its tokens, as drawn one by one by each class."""
         return np.array([self.build_model().log_evidence(split_record(statistics))])
+
+    def n_parameters(self, statistics: TextStatistics) -> int:
+        """One for each token in use."""
+        return len(self.build_model().select_counts(split_record(statistics)))
+
+    def log2_outcomes(self, statistics: TextStatistics) -> float:
+        """Every set of tokens is an outcome."""
+        return float(self.n_parameters(statistics))
+
+    def tabulate(self, statistics: TextStatistics, estimate: str) -> list[EstimateTable]:
+        """P(word | class) of the words that distinguish the classes most."""
+        model, records = self.build_model(estimate), split_record(statistics)
+        return [model.tabulate_words(records, model.find_distinctive_words(records))]
 
 
 def _join_records(records: TextRecords) -> TextStatistics:

@@ -17,7 +17,7 @@ import numpy as np
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
-from priory.families import Histogram, Text
+from priory.families import Text
 from priory.families.base import AnyFamily
 from priory.families.text import TextStatistics
 from priory.models.cells import Cells, TextCells, take_rows
@@ -61,7 +61,7 @@ class Model:
         With many rows or classes, or texts that are not left out in closed form, a whole fold at a time is as fair, and
         faster.
         """
-        texts = [family for block in self.schema.blocks for family in block.candidates if isinstance(family, Text)]
+        texts = [block.text_family() for block in self.schema.blocks if block.kind == "text"]
         quick = all(text.leaves_out_in_closed_form(self.estimate) for text in texts)
         few = len(self.classes) <= MAX_CLASSES_TO_LEAVE_ONE_OUT and self.statistics.n.sum() <= MAX_ROWS_TO_LEAVE_ONE_OUT
         return quick and bool(few)
@@ -129,11 +129,11 @@ class Model:
         """
         choices = []
         for whole in self._derive("chosen", self._best_choices):
-            if isinstance(whole.family, Text):
-                choices.append(whole._replace(family=whole.family.with_token_averaging()))
+            block = self.schema.blocks[whole.block]
+            if block.kind == "text":
+                choices.append(whole._replace(family=block.text_family().with_token_averaging()))
                 continue
-            candidates = self.schema.blocks[whole.block].candidates
-            k = next(k for k, candidate in enumerate(candidates) if matches_candidate(whole.family, candidate))
+            k = next(k for k, candidate in enumerate(block.candidates) if matches_candidate(whole.family, candidate))
             inclusion = column_inclusion(whole.family, whole.statistics)
             sure = inclusion > 1 - INCLUSION_TOLERANCE
             maybe = ~sure & (inclusion > INCLUSION_TOLERANCE)
@@ -162,18 +162,17 @@ class Model:
         for name, tokens in self.token_inclusion().items():
             found[name] = float(1 - np.prod([1 - r for r in tokens.values()]))
         for choice in self._derive("chosen", self._best_choices):
-            if not isinstance(choice.family, Text):
-                names = self.schema.blocks[choice.block].names
+            block = self.schema.blocks[choice.block]
+            if block.kind != "text":
                 inclusion = column_inclusion(choice.family, choice.statistics)
-                found.update({names[j]: float(r) for j, r in zip(choice.positions, inclusion, strict=True)})
+                found.update({block.names[j]: float(r) for j, r in zip(choice.positions, inclusion, strict=True)})
         return found
 
     def token_inclusion(self) -> dict[str, dict[str, float]]:
         """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
         return {
-            self.schema.blocks[choice.block].names[0]: choice.family.inclusion_probability(choice.statistics)
-            for choice in self._derive("chosen", self._best_choices)
-            if isinstance(choice.family, Text) and isinstance(choice.statistics, TextStatistics)
+            self.schema.blocks[b].names[0]: family.inclusion_probability(record)
+            for family, record, b in self._list_texts()
         }
 
     # -- answers -------------------------------------------------------------------------------------------------
@@ -224,9 +223,9 @@ class Model:
     def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
         """The values of a column that were learned, and counts (classes, values); None where none were counted."""
         for candidate, record in zip(self.schema.blocks[block].candidates, self.statistics.parts[block], strict=True):
-            family = instantiate_family(candidate)
-            if isinstance(record, tuple) and getattr(family, "bits", Histogram.bits) == Histogram.bits:
-                return record[column].values, record[column].counts
+            counted = instantiate_family(candidate).value_counts(record)
+            if counted is not None:
+                return counted[column].values, counted[column].counts
         return None
 
     def choose_token_features(self) -> tuple[TokenFeatures, ...]:
@@ -244,13 +243,8 @@ class Model:
 
     def _list_texts(self) -> list[tuple[Text, TextStatistics, int]]:
         """The family, the record and the block of each column of texts."""
-        found = []
-        for b, (block, records) in enumerate(zip(self.schema.blocks, self.statistics.parts, strict=True)):
-            if block.kind == "text":
-                family = family_with_prior(block.candidates[0], records[0])
-                assert isinstance(family, Text)
-                found.append((family, records[0], b))
-        return found
+        blocks = enumerate(zip(self.schema.blocks, self.statistics.parts, strict=True))
+        return [(block.text_family(), records[0], b) for b, (block, records) in blocks if block.kind == "text"]
 
     # -- answers for rows that were learned ----------------------------------------------------------------------
 
@@ -276,8 +270,7 @@ class Model:
         blocks = zip(self.schema.blocks, self.schema.find_places(), self.statistics.parts, cells, strict=False)
         for block, places, records, x in blocks:
             if isinstance(x, TextCells):
-                family = family_with_prior(block.candidates[0], records[0])
-                assert isinstance(family, Text)
+                family = block.text_family()
                 text = family.with_token_averaging() if self.average else family
                 terms[:, :, places] = text.leave_one_out(records[0], x.data, group, self.estimate)
             else:

@@ -18,8 +18,7 @@ from priory.bag_of_words.open_counts import OpenCounts
 from priory.core.content_hash import WORD_MASK, scramble_number
 from priory.core.input_guard import name_cells
 from priory.core.typing import Array
-from priory.families import Text
-from priory.families.open_columns import OpenColumns, open_columns
+from priory.families.open_columns import OpenColumns
 from priory.families.text import split_record
 from priory.families.value_counts import CategoricalCells, encode_values
 from priory.models.cells import ZERO_HASH, Cells, LabelCells, NumberCells, TextCells, hash_bytes, hash_value
@@ -28,7 +27,7 @@ from priory.models.known_dates import split_row
 from priory.models.naive_bayes import Model
 from priory.models.open_model import OpenPrior, RowEvidence
 from priory.models.row_sample import hash_column_name
-from priory.models.schema import ColumnBlock, family_with_prior
+from priory.models.schema import ColumnBlock
 from priory.models.table import MAX_EXACT_INTEGER
 
 MAX_LABEL_HASHES = 100_000  # hashes of labels that are remembered
@@ -88,9 +87,8 @@ class OpenTable:
             if block.kind == "label" and not all(isinstance(counts.values[0], str) for counts in records[0]):
                 return False
             if block.kind == "text":
-                family = family_with_prior(block.candidates[0], records[0])
-                assert isinstance(family, Text)
-                if not OpenCounts.can_open(family.build_model(model.estimate), split_record(records[0])):
+                text = block.text_family().build_model(model.estimate)
+                if not OpenCounts.can_open(text, split_record(records[0])):
                     return False
         return bool(model.schema.blocks)
 
@@ -202,17 +200,15 @@ class OpenTable:
         self.families, self.rows_left = self._open_families(model), share * float(self.n.sum())
 
     def _open_families(self, model: Model) -> list[tuple[list[int], OpenColumns]]:
-        """The columns of each family and where their cells are; nothing if one of them cannot be opened."""
+        """The columns of each family, where their cells are; nothing if the model averages or uses a point estimate."""
         if model.estimate != "predictive" or model.average:
             return []
         starts = np.cumsum([0, *(len(block.names) for block in self.blocks)])
         opened = []
         for choice in model.choices():
-            if not isinstance(choice.family, Text):
-                columns = open_columns(choice.family, choice.statistics)
-                if columns is None:
-                    return []
-                opened.append(((starts[choice.block] + choice.positions).tolist(), columns))
+            if self.blocks[choice.block].kind != "text":
+                places = (starts[choice.block] + choice.positions).tolist()
+                opened.append((places, choice.family.open(choice.statistics)))
         return opened
 
     def log_joint(self, row: SingleRow) -> Array | None:
@@ -302,9 +298,7 @@ def _open_texts(model: Model) -> Iterator[OpenText]:
         model.schema.blocks, model.statistics.parts, model.schema.find_places(), strict=True
     ):
         if block.kind == "text":
-            family = family_with_prior(block.candidates[0], records[0])
-            assert isinstance(family, Text)
-            counts = OpenCounts(family.build_model(model.estimate), split_record(records[0]))
+            counts = OpenCounts(block.text_family().build_model(model.estimate), split_record(records[0]))
             yield OpenText(counts, records[0].n.copy(), position, int(places[0]))
         position += len(block.names)
 

@@ -1,6 +1,7 @@
 """The tables a teacher writes on the board: P(class), and for every column P(value | class) with how it is estimated.
 
-A cell reads ``(3+1)/(5+3) = 0.5``: three rows of five, with one virtual example of each of three values.
+A cell reads ``(3+1)/(5+3) = 0.5``: three rows of five, with one virtual example of each of three values. And how many
+numbers there are to estimate, with the naive assumption and without it.
 """
 
 from __future__ import annotations
@@ -8,30 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from priory.bag_of_words.sparse_counts import make_dense_counts
 from priory.bag_of_words.text_model import TextModel, TextRecords
-from priory.bag_of_words.vocabulary import check_words_kept
-from priory.bag_of_words.weight_tables import measure_spread, take_token_rows
-from priory.core.display_table import DisplayTable, format_cell, import_pandas, join_html
-from priory.core.statistics import find_members
+from priory.core.display_table import DisplayTable, EstimateTable, format_cell, import_pandas, join_html
 from priory.core.typing import Array, Label
-from priory.errors import DataError
-from priory.families import Bernoulli, Categorical, Histogram, Text
-from priory.families.base import AnyFamily, Family
-from priory.families.text import split_record
 from priory.models.naive_bayes import Model
 
 if TYPE_CHECKING:
     import pandas as pd
 
+MAX_LOG2_CELLS = 1000  # 2 to the power of it is still a float
 MAX_TABLE_CLASSES = 12  # that have a column of their own in the text; the data frame has all
 MAX_TABLE_ROWS = 60  # values of one column in the text; the data frame has all
-MAX_STRONGEST_WORDS = 20
 TITLES_OF_WORDS = {
     "poisson": "occurrences of a word in a document of the class, poisson",
     "complement": "1 / P(word | all other classes), complement",
@@ -105,9 +97,9 @@ def tabulate_model(model: Model) -> ProbabilityTables:
     titles: dict[str, str] = {}
     for choice in model.choices():
         names = [model.schema.blocks[choice.block].names[position] for position in choice.positions.tolist()]
-        symbol = "P" if isinstance(choice.family, Categorical | Bernoulli | Histogram | Text) else "p"
-        titles |= {name: f"{symbol}({name} | class), {type(choice.family).__name__}" for name in names}
-        found |= dict(zip(names, _estimate_columns(names, choice.family, choice.statistics, model), strict=True))
+        for name, table in zip(names, choice.family.tabulate(choice.statistics, model.estimate), strict=True):
+            titles[name] = f"{table.symbol}({name} | class), {type(choice.family).__name__}"
+            found[name] = _list_entries(name, table, model.classes)
     prior, estimates = tabulate_class_prior(model.classes, model.statistics.n, np.exp(model.log_prior()))
     columns = {name: _lay_out(titles[name], name, found[name], model.classes) for name in titles}
     return ProbabilityTables(prior, columns, (*estimates, *(e for name in titles for e in found[name])))
@@ -117,7 +109,7 @@ def tabulate_texts(
     text: TextModel, records: TextRecords, classes: Array, n: Array, class_prior: Array, name: str = "text"
 ) -> ProbabilityTables:
     """The tables of naive Bayes of texts, with the words that distinguish the classes most."""
-    words = find_distinctive_words(text, records)
+    words = text.find_distinctive_words(records)
     table, estimates = tabulate_words(text, records, classes, words, name)
     prior, shares = tabulate_class_prior(classes, n, class_prior)
     return ProbabilityTables(prior, {name: table}, (*shares, *estimates))
@@ -127,7 +119,7 @@ def tabulate_words(
     text: TextModel, records: TextRecords, classes: Array, words: Sequence[str], name: str = "text"
 ) -> tuple[DisplayTable, list[TableEntry]]:
     """P(word | class) of some words."""
-    estimates = _estimate_words(name, text, records, classes, words)
+    estimates = _list_entries(name, text.tabulate_words(records, words), classes)
     title = TITLES_OF_WORDS.get(text.model, f"P(word | class), {text.model}")
     return _lay_out(title, name, estimates, classes), estimates
 
@@ -143,123 +135,24 @@ def tabulate_class_prior(classes: Array, n: Array, probabilities: Array) -> tupl
     return DisplayTable("P(class)", ("class", "rows", "P"), rows[:MAX_TABLE_ROWS]), estimates
 
 
-def compute_word_probabilities(text: TextModel, records: TextRecords, rows: Array) -> Array:
-    """(words, classes): P(word | class) of the tokens with these numbers; for "poisson" their rates in a document."""
-    table = take_token_rows(text.token_weights(records).table, rows)
-    return 1 / (1 + np.exp(-table)) if text.model == "bernoulli" else np.exp(table)
-
-
-def find_distinctive_words(text: TextModel, records: TextRecords, max_words: int = MAX_STRONGEST_WORDS) -> list[str]:
-    """The words whose probabilities differ most between the classes, weighted by how often they occur."""
-    counts = check_words_kept(text.select_counts(records))
-    spread = measure_spread(text.token_weights(records).table)
-    best = np.argsort(-spread * counts.counts.sum(axis=1), kind="stable")[:max_words]
-    return counts.take_tokens(best).tokens()
-
-
 # -- the numbers -------------------------------------------------------------------------------------------------------
 
 
-def _estimate_columns(names: list[str], family: AnyFamily, record: Any, model: Model) -> Iterator[list[TableEntry]]:
-    """The entries of each of the columns that a family explains."""
-    labels, kind = model.classes.tolist(), "mean" if model.estimate == "predictive" else model.estimate
-    if isinstance(family, Text):
-        text, records = family.build_model(model.estimate), split_record(record)
-        words = find_distinctive_words(text, records)
-        yield _estimate_words(names[0], text, records, model.classes, words)
-    elif isinstance(family, Categorical):
-        for i, name in enumerate(names):
-            yield _estimate_values(name, family.take_column(i), record[i], labels, kind)
-    elif isinstance(family, Histogram):
-        for name, counts in zip(names, record, strict=True):
-            edges, shares = family.parameters(counts, kind)
-            bins = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
-            yield _make_estimates(name, bins, labels, shares)
-    elif isinstance(family, Bernoulli):
-        yield from _estimate_yes_or_no(names, family, record, labels, kind)
-    else:
-        yield from _estimate_parameters(names, family, record, labels, kind)
-
-
-def _estimate_yes_or_no(
-    names: list[str], family: Bernoulli, record: Any, labels: list[Label], kind: str
-) -> Iterator[list[TableEntry]]:
-    tally, belief = Bernoulli(0.0, 0.0).posterior(record), family.posterior(record)
-    counts = np.stack([np.asarray(tally.a), np.asarray(tally.b)], axis=-1)  # (classes, columns, 2)
-    virtual = np.stack([np.asarray(belief.a), np.asarray(belief.b)], axis=-1) - counts
-    p = np.asarray(family.parameters(record, kind))
-    shares = np.stack([p, 1 - p], axis=-1)
-    for i, name in enumerate(names):
-        yield _make_estimates(name, [1, 0], labels, shares[:, i], counts[:, i], virtual[:, i])
-
-
-def _estimate_values(name: str, family: Categorical, record: Any, labels: list[Label], kind: str) -> list[TableEntry]:
-    counted = Categorical(0.0, family.values).posterior(record)
-    belief = family.posterior(record)
-    counts = np.asarray(counted.alpha)
-    values, shares = family.parameters(record, kind)
-    virtual = np.zeros_like(counts) if kind == "ml" else np.asarray(belief.alpha) - counts
-    if kind == "ml":  # the declared values that were never seen are left out
-        kept = find_members(np.asarray(counted.values), np.asarray(values))
-        counts, virtual = counts[:, kept], virtual[:, kept]
-    return _make_estimates(name, list(values), labels, shares, counts, virtual)
-
-
-def _estimate_parameters(
-    names: list[str], family: AnyFamily, record: Any, labels: list[Label], kind: str
-) -> Iterator[list[TableEntry]]:
-    assert isinstance(family, Family)
-    parameters = family.parameters(record, kind)
-    named = parameters._asdict() if hasattr(parameters, "_asdict") else {_name_parameter(family): parameters}
-    values = np.stack([np.asarray(value, dtype=float) for value in named.values()], axis=-1)
-    for i, name in enumerate(names):
-        yield _make_estimates(name, list(named), labels, values[:, i])
-
-
-def _name_parameter(family: AnyFamily) -> str:
-    return {"Poisson": "rate", "Binomial": "probability"}.get(type(family).__name__, "parameter")
-
-
-def _estimate_words(
-    name: str, text: TextModel, records: TextRecords, classes: Array, words: Sequence[str]
-) -> list[TableEntry]:
-    counts = check_words_kept(text.select_counts(records))
-    row_of_token = {token: row for row, token in enumerate(counts.tokens())}
-    unknown = [word for word in words if word not in row_of_token]
-    if unknown:
-        raise DataError(f"the model has no word {unknown[0]!r}; it may be stemmed, lowered or too rare.")
-    rows = np.array([row_of_token[word] for word in words], dtype=np.int64)
-    own_counts = make_dense_counts(counts.take_tokens(rows).counts)  # (words, classes)
-    alpha, total = text.choose_alpha(records), counts.counts.sum(axis=0)
-    n = counts.n if text.model in ("bernoulli", "poisson") else total
-    virtual = {"bernoulli": 2 * alpha, "poisson": 1.0}.get(text.model, alpha * len(counts))
-    shares = compute_word_probabilities(text, records, rows)
-    return [
-        TableEntry(name, word, label, own, whole, p, _format_formula(own, whole, alpha, virtual, p))
-        for word, own_row, probabilities in zip(words, own_counts.tolist(), shares.tolist(), strict=True)
-        for label, own, whole, p in zip(classes.tolist(), own_row, n.tolist(), probabilities, strict=True)
-    ]
-
-
-def _make_estimates(
-    name: str,
-    values: Sequence[object],
-    labels: list[Label],
-    shares: Array,
-    counts: Array | None = None,
-    virtual: Array | None = None,
-) -> list[TableEntry]:
-    """An estimate for each value and class; arrays are (classes, values)."""
-    found = []
-    for v, value in enumerate(values):
+def _list_entries(name: str, table: EstimateTable, classes: Array) -> list[TableEntry]:
+    """An entry for each value and class."""
+    labels, found = classes.tolist(), []
+    for v, value in enumerate(table.values):
         for c, label in enumerate(labels):
-            p = float(shares[c, v])
-            if counts is None or virtual is None:
+            p = float(table.estimates[c, v])
+            if table.counts is None or table.virtual is None:
                 found.append(TableEntry(name, value, label, None, None, p, format_cell(p)))
                 continue
-            count, n = float(counts[c, v]), float(counts[c].sum())
-            formula = _format_formula(count, n, float(virtual[c, v]), float(virtual[c].sum()), p)
-            found.append(TableEntry(name, value, label, count, n, p, formula))
+            count, virtual = float(table.counts[c, v]), float(table.virtual[c, v])
+            n = float(table.counts[c].sum() if table.n is None else table.n[c])
+            all_virtual = float(table.virtual[c].sum() if table.all_virtual is None else table.all_virtual[c])
+            found.append(
+                TableEntry(name, value, label, count, n, p, _format_formula(count, n, virtual, all_virtual, p))
+            )
     return found
 
 
@@ -292,3 +185,54 @@ def _lay_out(title: str, name: str, estimates: Sequence[TableEntry], classes: Ar
     ]
     head = (format_cell(name), *(format_cell(label) for label in labels[:MAX_TABLE_CLASSES]))
     return DisplayTable(title, head, tuple(rows), ", ".join(left_out))
+
+
+# -- the number of parameters ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ParameterCount:
+    """The number of parameters of a model.
+
+    ``full`` is infinite if it is too large for a float, and None if a family has no joint distribution to speak of.
+    """
+
+    naive: int
+    full: float | None
+
+    def __str__(self) -> str:
+        full = "undefined" if self.full is None else f"{self.full:.6g}"
+        return f"{self.naive:,} naive, {full} without the naive assumption"
+
+
+def count_parameters(n_classes: int, naive: int, log2_outcomes: float | None, n_numbers: int = 0) -> ParameterCount:
+    """The parameters of a model whose columns have ``naive`` of them in each class.
+
+    One more of each class is P(class). Without the assumption, every combination of values has a probability, and
+    ``n_numbers`` Gaussian columns a mean vector and a covariance matrix in each of them.
+
+    >>> print(count_parameters(2, 6, float(np.log2(3 * 3 * 2 * 2))))  # PlayTennis
+    14 naive, 72 without the naive assumption
+    """
+    if log2_outcomes is None:
+        full = None
+    elif log2_outcomes > MAX_LOG2_CELLS:
+        full = float("inf")
+    else:
+        cells, per_cell = float(np.round(2.0**log2_outcomes)), n_numbers + n_numbers * (n_numbers + 1) / 2
+        full = n_classes * (cells - 1 + cells * per_cell + 1)
+    return ParameterCount(n_classes * (naive + 1), full)
+
+
+def count_model_parameters(model: Model) -> ParameterCount:
+    """The parameters of naive Bayes of a table."""
+    naive, log2_outcomes, n_numbers = 0, 0.0, 0
+    has_joint = True
+    for choice in model.choices():
+        naive += choice.family.n_parameters(choice.statistics)
+        if choice.family.has_covariance:
+            n_numbers += len(choice.positions)
+            continue
+        found = choice.family.log2_outcomes(choice.statistics)
+        has_joint, log2_outcomes = has_joint and found is not None, log2_outcomes + (found or 0.0)
+    return count_parameters(len(model.classes), naive, log2_outcomes if has_joint else None, n_numbers)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from priory.bag_of_words.text_model import TextModel
 from priory.bag_of_words.token_bags import TokenBags, make_empty_bags
 from priory.core.registration import register_record
 from priory.core.typing import Array, ColumnKind
@@ -96,7 +95,7 @@ class ColumnBlock:
         """Whether cells can be what ``keep_cells`` returned."""
         if self.kind == "text":
             bags = cells.data
-            return isinstance(bags, TokenBags) and self._build_text_model().vocabulary.can_read(bags)
+            return isinstance(bags, TokenBags) and self.text_family().build_model().vocabulary.can_read(bags)
         kind = LabelCells if self.kind == "label" else NumberCells
         return isinstance(cells, kind) and cells.find_missing().shape[1] == len(self.names)
 
@@ -104,12 +103,13 @@ class ColumnBlock:
         """The cells as a sample of rows keeps them: texts as bags of tokens."""
         if not isinstance(cells, TextCells):
             return cells
-        return TextCells(self._build_text_model().read_bags(cells.data))
+        return TextCells(self.text_family().build_model().read_bags(cells.data))
 
-    def _build_text_model(self) -> TextModel:
+    def text_family(self) -> Text:
+        """The family of a column of texts."""
         family = instantiate_family(self.candidates[0])
-        assert isinstance(family, Text)
-        return family.build_model()
+        assert isinstance(family, Text), f"{self.list_families()} is not a family of texts"
+        return family
 
 
 @register_record("Schema")

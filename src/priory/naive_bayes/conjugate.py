@@ -17,6 +17,7 @@ from sklearn.utils import Tags
 from priory.core.column_kernels import sum_by_class
 from priory.core.registration import register_estimator
 from priory.core.sharding import score_shards
+from priory.core.special_functions import MAX_EXACT_COUNT
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -25,7 +26,7 @@ from priory.families import Bernoulli, Gamma, Poisson
 from priory.families.base import ESTIMATES, ArrayFamily
 from priory.families.bernoulli import BernoulliStatistics
 from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE, GammaParameters, GammaStatistics
-from priory.families.poisson import MAX_EXACT_COUNT, PoissonStatistics
+from priory.families.poisson import PoissonStatistics
 from priory.models.class_prior import check_class_probabilities
 from priory.models.model_statistics import ModelStatistics
 from priory.naive_bayes.input_checks import (

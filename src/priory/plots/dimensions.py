@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from priory.errors import DataError
-from priory.models.parameter_count import count_label_parameters
+from priory.models.probability_tables import count_parameters
 from priory.plots.canvas import BLUE, RED, create_axes
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def parameter_growth(max_columns: int = 20, values: int = 2, classes: int = 2) -
     if max_columns < 1 or min(values, classes) < 2:
         raise DataError(f"{max_columns} columns, {values} values, {classes} classes: use at least 1, 2 and 2.")
     columns = np.arange(1, max_columns + 1)
-    counts = [count_label_parameters([values] * n, classes) for n in columns]
+    counts = [count_parameters(classes, n * (values - 1), n * float(np.log2(values))) for n in columns.tolist()]
     figure, axes = create_axes("columns", "parameters", f"{classes} classes, columns of {values} values")
     axes.plot(
         columns,

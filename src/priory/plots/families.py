@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.families import Bernoulli, Binomial, Categorical, Multinomial, MultivariateGaussian, Poisson, Text
+from priory.families import Bernoulli
 from priory.families.base import ArrayFamily
 from priory.hypotheses import Continuum
 from priory.plots.canvas import BLUE, INK_COLOUR, RED, create_axes
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CURVE_POINTS = 400
-NOT_OF_ONE_NUMBER = (Categorical, Multinomial, MultivariateGaussian, Text)
 
 
 def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x: ArrayLike) -> Figure:
@@ -31,7 +30,7 @@ def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x
     x : the values
     """
     kind = family if isinstance(family, type) else type(family)
-    if issubclass(kind, NOT_OF_ONE_NUMBER):
+    if kind.column_kind != "number" or kind.whole_row_estimator:
         raise DataError(f"{kind.__name__} is not a family of single numbers; use one such as Gaussian or Poisson.")
     values = np.ravel(np.asarray(x, dtype=float))
     values = values[~np.isnan(values)]
@@ -39,11 +38,11 @@ def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x
         raise DataError(f"{len(values)} value(s): give two or more to fit a family to.")
     block = (family() if isinstance(family, type) else family).observe(values[:, None], np.zeros(len(values), int), 1)
     belief = family.empirical_prior(block) if isinstance(family, type) else family
-    whole = isinstance(belief, Bernoulli | Binomial | Poisson)
+    whole = kind.is_discrete
     figure, axes = create_axes(
         "x", "probability" if whole else "density", f"{kind.__name__}, fitted to {len(values):,} values"
     )
-    grid = _list_outcomes(belief, values) if whole else _spread_values(values)
+    grid = belief.list_outcomes(values) if whole else _spread_values(values)
     styles = ("o", "x") if whole else ("-", "--")
     if whole:
         counted = np.array([(values == k).mean() for k in grid])
@@ -82,15 +81,6 @@ def likelihood_curve(space: Continuum) -> Figure:
 def _count_outcomes(space: Continuum) -> tuple[float, float]:
     tally = Bernoulli(0.0, 0.0).posterior(space.seen)
     return float(tally.a), float(tally.b)
-
-
-def _list_outcomes(belief: object, values: Array) -> Array:
-    """The whole numbers to draw at: all that are possible, or a few more than were observed."""
-    if isinstance(belief, Bernoulli):
-        return np.arange(2.0)
-    if isinstance(belief, Binomial):
-        return np.arange(belief.trials + 1.0)
-    return np.arange(max(values.min() - 2, 0), values.max() + 3)
 
 
 def _spread_values(values: Array) -> Array:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,7 +54,7 @@ class Term(NamedTuple):
         return Term(self.column, "missing")
 
 
-@register_record("Products", upgrade=lambda fields: _upgrade_sums_about_origin(fields))
+@register_record("Products")
 @dataclass(frozen=True, eq=False)
 class CrossProducts(Statistics):
     """The sums of products of all pairs of one, target and terms; `list_pairs` says in which order.
@@ -167,18 +167,6 @@ class CrossProducts(Statistics):
         """Return the exact products of the same rows with ``step`` (1 + terms,) added to every cell present."""
         flags = [(1 + value, 1 + flag) for value, flag in self.find_missing_flags()]
         return move_columns(self.products, np.concatenate([[0.0], step]), flags)
-
-
-def _upgrade_sums_about_origin(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of the exact record that sums about an origin, as older files have them, stand for."""
-    if "origin" not in fields:
-        return fields
-    n, first, second, origin, terms = (fields[name] for name in ("n", "first", "second", "origin", "terms"))
-    sums = np.concatenate([np.ravel(n), first, second[list_pairs(len(first))]])
-    old = CrossProducts(ExactSums.from_floats(sums), tuple(terms))
-    moved = CrossProducts(old.move_cells(np.asarray(origin, dtype=float)), old.terms).add_terms(())
-    upgraded = moved.drop_empty_terms()
-    return {"products": upgraded.products, "terms": upgraded.terms}
 
 
 def _find_impossible(sums: Array, sums_exponent: int, squares: Array, squares_exponent: int) -> int | None:

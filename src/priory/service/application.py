@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from starlette.types import ASGIApp
 from priory.core.typing import ReturnT
 from priory.errors import ServiceError
 from priory.service.changes import ChangeAnswer, ChangeRequest
-from priory.service.limits import Limits, RequestGuard
+from priory.service.limits import IDENTITY_KEY, Limits, RequestGuard, urlsplit_host
 from priory.service.metrics import Metrics
 from priory.service.model_store import ModelStore
 from priory.service.openapi import describe_api
@@ -42,6 +43,16 @@ class ServiceSettings:
     tokens: TokenList = field(default_factory=TokenList)
     limits: Limits = field(default_factory=Limits)
     allowed_hosts: tuple[str, ...] = ()
+    public_url: str | None = None  # where people reach the service, if that is a proxy in front of it
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether browsers reach the service through TLS."""
+        return self.public_url is not None and self.public_url.startswith("https:")
+
+    @property
+    def public_host(self) -> str | None:
+        return None if self.public_url is None else urlsplit_host(self.public_url)
 
 
 class Service:
@@ -54,7 +65,7 @@ class Service:
         self.writer = Writer(self.store, self.metrics)
         self._prediction_threads = ThreadPoolExecutor(2, "priory-predict")
         self._slow_threads = ThreadPoolExecutor(2, "priory-slow")
-        self._n_slow_calls = 0
+        self._n_slow_calls = self._n_requests = 0
         self.batcher = PredictionBatcher(self.store, self._prediction_threads, self.metrics)
         self.metrics.watch("priory_models", lambda: len(self.store.models))
         self.metrics.watch("priory_changes_waiting", self.writer.count_waiting)
@@ -71,16 +82,37 @@ class Service:
         self.store.close()
 
     def check_ready(self) -> None:
-        """Raise an error (503) if no model could answer."""
-        if not self.store.models:
-            raise ServiceError(503, "there is no model yet")
+        """Raise an error (503) if no model could answer, or if nothing can be written."""
+        if not any(model.is_fitted for model in self.store.models.values()):
+            raise ServiceError(503, "no model has learned any rows yet")
+        try:
+            self.store.probe_disk()
+        except OSError:
+            raise ServiceError(503, "the disk is full or cannot be written; predictions go on") from None
 
     def authorise(self, request: Request, scope: Scope) -> Identity:
         """Who sends a request; an error if they are unknown (401) or may not do this (403)."""
         identity = self.settings.tokens.identify(request.headers.get("authorization"))
+        return self.admit(request, identity, scope)
+
+    def admit(self, request: Request, identity: Identity, scope: Scope) -> Identity:
+        """Note who sends a request; an error (403) if they may not do this."""
         if not identity.may(scope):
             raise ServiceError(403, f"this needs a token with the scope {scope}")
+        request.scope[IDENTITY_KEY] = identity
         return identity
+
+    @asynccontextmanager
+    async def take_place(self, request: Request) -> AsyncIterator[None]:
+        """A place among the requests that are answered, taken when all of it has arrived; 503 if none is free."""
+        await request.body()
+        if self._n_requests >= self.settings.limits.n_requests:
+            raise ServiceError(503, "too many requests are under way; try again later")
+        self._n_requests += 1
+        try:
+            yield
+        finally:
+            self._n_requests -= 1
 
     async def change(self, request: ChangeRequest) -> ChangeAnswer:
         """Carry out a change; whoever hangs up does not stop it."""
@@ -109,7 +141,8 @@ def make_application(service: Service, more_routes: Iterable[BaseRoute] = ()) ->
     paths = dict.fromkeys(route.path for route in ROUTES)
     routes = [_make_route(service, path, [route for route in ROUTES if route.path == path]) for path in paths]
     router = Router([*routes, *more_routes], redirect_slashes=False)
-    return RequestGuard(router, service.settings.limits, service.settings.allowed_hosts, service.metrics)
+    settings = service.settings
+    return RequestGuard(router, settings.limits, settings.allowed_hosts, service.metrics, settings.public_host)
 
 
 def _make_route(service: Service, path: str, routes: Sequence[ApiRoute]) -> Route:
@@ -123,8 +156,12 @@ def _make_endpoint(service: Service, by_method: dict[str, ApiRoute]) -> Callable
     async def endpoint(request: Request) -> Response:
         route = by_method[request.method]
         request.scope["priory.route"] = route.path
-        identity = LOCAL_USER if route.scope is None else service.authorise(request, route.scope)
-        answer = await route.handler(Call(service, request, identity))
+        if route.scope is None:
+            answer = await route.handler(Call(service, request, LOCAL_USER))
+        else:
+            identity = service.authorise(request, route.scope)
+            async with service.take_place(request):
+                answer = await route.handler(Call(service, request, identity))
         if isinstance(answer, Response):
             return answer
         return Response(msgspec.json.encode(answer), route.status, media_type=MESSAGE_TYPE)

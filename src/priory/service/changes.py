@@ -37,6 +37,11 @@ class ChangeRequest:
     key: str | None = None
     digest: bytes = b""  # of the whole request, to recognise it by
 
+    @property
+    def names_forgotten_rows(self) -> bool:
+        """Whether the digest is that of rows which are erased, so that it may not be written to the disk."""
+        return False
+
 
 @dataclass(frozen=True)
 class LearnRequest(ChangeRequest):
@@ -49,6 +54,10 @@ class ForgetRequest(ChangeRequest):
 
     rows: RowBatch | None = None
     target: int | None = None
+
+    @property
+    def names_forgotten_rows(self) -> bool:
+        return self.rows is not None
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,10 @@ class Plan:
         event = self.event
         return ChangeAnswer(self.model.entry.name, event.operation, event.number, event.n_rows, self.model.version)
 
+    @property
+    def stored_answer(self) -> StoredAnswer:
+        return StoredAnswer(self.request.digest, msgspec.json.encode(self.answer))
+
     def write(self, journal: Journal) -> None:
         """Note the change in the journal, inside of a transaction."""
         if isinstance(self.request, CreateRequest):
@@ -99,12 +112,11 @@ class Plan:
             journal.mark_rows(self.erased)
         if isinstance(self.request, DeleteRequest):
             journal.delete_model(self.model.entry.number)
-        elif self.request.key is not None:
-            body = msgspec.json.encode(self.answer)
-            journal.add_answer(StoredAnswer(self.model.entry.number, self.request.key, self.request.digest, body))
+        if self.request.key is not None and not self.request.names_forgotten_rows:
+            journal.add_answer(self.event, self.request.key, self.stored_answer)
 
 
-def plan_learning(model: ServedModel, requests: Sequence[LearnRequest], number: int, journal: Journal) -> list[Plan]:
+def plan_learning(model: ServedModel, requests: Sequence[LearnRequest], number: int) -> list[Plan]:
     """Plans for rows that are learned in one step; events are numbered from ``number``."""
     last = number + len(requests) - 1
     after = model.learn(join_row_batches([request.rows for request in requests]), last)
@@ -113,7 +125,7 @@ def plan_learning(model: ServedModel, requests: Sequence[LearnRequest], number: 
             request,
             after,
             _make_event(request, model, number + place, "learn", request.rows, batch=number),
-            request.rows.digest_rows(journal.secret),
+            request.rows.digest_rows(),
         )
         for place, request in enumerate(requests)
     ]
@@ -126,7 +138,7 @@ def plan_change(model: ServedModel | None, request: ChangeRequest, number: int, 
     if model is None:
         raise ServiceError(404, "there is no model of this name")
     if isinstance(request, LearnRequest):
-        return plan_learning(model, [request], number, journal)[0]
+        return plan_learning(model, [request], number)[0]
     if isinstance(request, ForgetRequest):
         return _plan_forgetting(model, request, number, journal)
     if isinstance(request, UndoRequest):
@@ -156,7 +168,7 @@ def _make_event(
         batch=number if batch is None else batch,
         teacher=request.teacher,
         time=time.time(),
-        erasure="due" if operation == "forget" else "no",
+        erasure="due" if operation in ("forget", "delete") else "no",
     )
 
 
@@ -176,7 +188,7 @@ def _plan_forgetting(model: ServedModel, request: ForgetRequest, number: int, jo
     live: list[RowPlace] = []
     undone: list[RowPlace] = []
     is_known = []
-    for place, digest in enumerate(request.rows.digest_rows(journal.secret)):
+    for place, digest in enumerate(request.rows.digest_rows()):
         found = [row for row in journal.find_rows(model.entry.number, digest) if row not in live]
         newest = next((row for row in found if not row.is_undone), None)
         others = [row for row in found if row.is_undone]

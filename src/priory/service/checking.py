@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 from priory.errors import PrioryError
 from priory.service.journal import Journal
 from priory.service.model_store import ModelStore
-from priory.service.rows import decode_row_batch
+from priory.service.rows import contains_phrase, decode_row_batch
+from priory.workflows.callbacks import format_count
 
 
 @dataclass
@@ -37,8 +39,10 @@ def check_folder(folder: Path, search: Sequence[str] = ()) -> CheckResult:
     except PrioryError as error:
         result.note(str(error), True)
         return result
+    rows_with: dict[str, int] = {}
     try:
         _check_journal(store.journal, result)
+        rows_with = {text: _count_rows_with(store.journal, text) for text in search}
         for name, model in sorted(store.models.items()):
             result.note(f"{name}: {model.n_rows:,.0f} rows, version {model.version}")
     except sqlite3.Error as error:
@@ -47,8 +51,9 @@ def check_folder(folder: Path, search: Sequence[str] = ()) -> CheckResult:
         store.close()
     for text in search:
         places = sorted(str(path.relative_to(folder)) for path in find_files_with(folder, text))
-        shown = f"{text[:40]!r} occurs in {', '.join(places) or 'no file'}"
-        result.note(shown, bool(places))
+        if n_rows := rows_with.get(text, 0):  # in another spelling, or in pieces that a search of the bytes misses
+            places.append(f"{format_count(n_rows, 'row')} of the journal")
+        result.note(f"{text[:40]!r} occurs in {', '.join(places) or 'no file'}", bool(places))
     return result
 
 
@@ -57,16 +62,19 @@ def _check_journal(journal: Journal, result: CheckResult) -> None:
     result.note(f"journal: {found}", found != "ok")
     due = journal.list_models_to_erase()
     result.note(f"journal: {len(due)} models with rows that are still to be erased", bool(due))
-    tombstones, n_found = journal.list_tombstones(), 0
-    for body in journal.read_bodies():
-        n_found += sum(digest in tombstones for digest in decode_row_batch(body).digest_rows(journal.secret))
-    # a row that was learned twice and forgotten once is still there, and should be
-    result.note(f"journal: {len(tombstones):,} rows erased; {n_found:,} equal rows were learned again or are left")
+
+
+def _count_rows_with(journal: Journal, phrase: str) -> int:
+    batches = map(decode_row_batch, journal.read_bodies())
+    pairs = (pair for batch in batches for pair in zip(batch.rows, batch.labels or (), strict=True))
+    return sum(contains_phrase(row, label, phrase) for row, label in pairs)
 
 
 def find_files_with(folder: Path, text: str) -> Iterator[Path]:
-    """The files in which a text occurs, as it is or as JSON spells it."""
-    spellings = {text.encode(), json.dumps(text)[1:-1].encode(), json.dumps(text, ensure_ascii=False)[1:-1].encode()}
+    """The files in which a text occurs, in any Unicode form, as it is or as JSON spells it."""
+    forms = {text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD"))}
+    escaped = {json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in forms for is_ascii in (False, True)}
+    spellings = [spelling.encode() for spelling in forms | escaped]
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():
             content = path.read_bytes()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -16,13 +18,13 @@ from priory.errors import DataError, ServiceError
 from priory.evaluation.decisions import ABSTAIN, decide
 from priory.service.changes import (
     ChangeAnswer,
-    ChangeRequest,
     DeleteRequest,
     ForgetRequest,
     LearnRequest,
     UndoRequest,
 )
 from priory.service.journal import Event
+from priory.service.mail_filter import check_label
 from priory.service.messages import (
     MAX_EXPLAINED_ROWS,
     AuditAnswer,
@@ -43,14 +45,15 @@ from priory.service.messages import (
     StatusAnswer,
     UndoMessage,
 )
-from priory.service.request_reading import LINES_TYPE, Call
+from priory.service.request_reading import LINES_TYPE, MAIL_TYPE, MESSAGE_TYPE, Call
 from priory.service.rows import RowLabel, convert_to_input, decode_row_batch
 from priory.service.served_model import ServedModel
 
 MAX_EVENTS_PER_PAGE = 1000
+MAX_LEDGER_CELLS = 2_000_000  # words x classes of one request; a cell takes about 80 bytes
 SAFE_PAGE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"}
 
-_lines_encoder = msgspec.json.Encoder()
+_encoder = msgspec.json.Encoder()
 
 
 # -- about the service -----------------------------------------------------------------------------------------------
@@ -62,8 +65,8 @@ async def get_health(call: Call) -> StatusAnswer:
 
 
 async def get_readiness(call: Call) -> StatusAnswer:
-    """Ready: there is a model that has learned something, and the journal can be written."""
-    call.service.check_ready()
+    """Ready: there is a model that has learned something, and the disk can be written."""
+    await asyncio.to_thread(call.service.check_ready)
     return StatusAnswer("ready", len(call.service.store.models))
 
 
@@ -87,7 +90,9 @@ async def get_model(call: Call) -> ModelInfo:
 
 
 async def delete_model(call: Call) -> ChangeAnswer:
-    return await _change(call, DeleteRequest(call.name, call.identity.name))
+    """Delete a model and all its rows."""
+    request = DeleteRequest(call.name, call.identity.name, call.key, await call.hash_request())
+    return await call.service.change(request)
 
 
 async def download_model(call: Call) -> Response:
@@ -113,24 +118,28 @@ def describe_model(model: ServedModel) -> ModelInfo:
 # -- answers ---------------------------------------------------------------------------------------------------------
 
 
-async def handle_predict(call: Call) -> PredictAnswer | Response:
+async def handle_predict(call: Call) -> Response:
     """Label rows: the probability of every class, or a decision by costs."""
     message = await call.read_rows_message(PredictMessage)
-    answered = await call.service.batcher.predict(call.name, call.read_rows(message))
-    classes = answered.model.estimator.classes_
-    predictions = choose_answers(answered.probabilities, classes, message)
-    call.service.metrics.count("priory_rows_total", len(predictions), operation="predict")
-    if call.wants_lines:
-        return Response(_lines_encoder.encode_lines(predictions), media_type=LINES_TYPE)
-    return PredictAnswer(call.name, answered.model.version, predictions)
+    rows, wants_lines = call.read_rows(message), call.wants_lines
+
+    def finish(model: ServedModel, probabilities: Array) -> bytes:
+        predictions = choose_answers(probabilities, model.estimator.classes_, message)
+        if wants_lines:
+            return _encoder.encode_lines(predictions)
+        return _encoder.encode(PredictAnswer(call.name, model.version, predictions))
+
+    body = await call.service.batcher.predict(call.name, rows, finish)
+    call.service.metrics.count("priory_rows_total", len(rows), operation="predict")
+    return Response(body, media_type=LINES_TYPE if wants_lines else MESSAGE_TYPE)
 
 
 def choose_answers(probabilities: Array, classes: Array, message: PredictMessage) -> list[Prediction]:
     """For each row the class of lowest expected cost, or none, and the probabilities of the most probable classes."""
     labels = classes.tolist()
     names = [str(label) for label in labels]
-    rows = probabilities.tolist()  # a request has few cells: lists of Python are quicker than arrays
-    orders = [sorted(range(len(names)), key=row.__getitem__, reverse=True) for row in rows]
+    rows = probabilities.tolist()
+    orders = np.argsort(-probabilities, axis=1, kind="stable").tolist()
     if message.costs is None and message.reject is None and message.certainty is None:
         chosen = [labels[order[0]] for order in orders]
     else:
@@ -161,6 +170,9 @@ async def handle_explain(call: Call) -> ExplainAnswer:
     model.check_fitted()
     if len(rows) > MAX_EXPLAINED_ROWS:
         raise DataError(f"explain takes up to {MAX_EXPLAINED_ROWS} rows at a time")
+    n_words = sum(len(set(re.findall(r"\w+", str(row)))) for row in rows.rows)
+    if n_words * len(model.estimator.classes_) > MAX_LEDGER_CELLS:
+        raise ServiceError(413, "explain has a line of each word for each class, which are too many; send less text")
 
     def explain_rows() -> list[dict[str, object]]:
         ledgers = model.estimator.explain(convert_to_input(rows, model.estimator))
@@ -180,6 +192,7 @@ async def handle_evaluate(call: Call) -> EvaluateAnswer:
         scores = await _run_in_thread(call, estimator.evaluate)
         return EvaluateAnswer(call.name, model.version, int(model.n_rows), scores.to_dict())
     rows, labels = call.read_rows(message, message.labels), list(message.labels)
+    model.check_row_count(len(rows))
 
     def judge() -> Scores:
         table = convert_to_input(rows, estimator)
@@ -216,7 +229,7 @@ async def handle_report(call: Call) -> Response:
     """An HTML report about the model on labelled rows that it has not learned."""
     message, model = await call.read_rows_message(LabelledMessage), call.model
     rows = call.read_rows(message, message.labels)
-    model.check_fitted()
+    model.check_row_count(len(rows))
 
     def write() -> str:
         from priory.export.report import ReportSubject
@@ -240,19 +253,20 @@ async def get_history(call: Call) -> HistoryAnswer:
         raise ServiceError(403, "the content of the history needs the scope learn")
     store = call.service.store
 
-    def read() -> list[Event]:
+    def read() -> list[EventInfo]:
         with store.reader_lock:
-            return store.reader.read_events(model.entry.number, before, limit, newest_first=True)
+            events = store.reader.read_events(model.entry.number, before, limit, True, with_rows=with_content)
+        return [_describe_event(event) for event in events]
 
     events = await _run_in_thread(call, read)
-    last = events[-1].number if len(events) == limit and limit else None
-    return HistoryAnswer(call.name, model.version, [_describe_event(event, with_content) for event in events], last)
+    last = events[-1].id if len(events) == limit and limit else None
+    return HistoryAnswer(call.name, model.version, events, last)
 
 
-def _describe_event(event: Event, with_content: bool) -> EventInfo:
+def _describe_event(event: Event) -> EventInfo:
     content: list[object] | UnsetType = UNSET
     labels: list[RowLabel] | UnsetType = UNSET
-    if with_content and event.body is not None:
+    if event.body is not None:
         rows = decode_row_batch(event.body)
         content, labels = list(rows.rows), list(rows.labels or ())
     return EventInfo(
@@ -273,12 +287,13 @@ def _describe_event(event: Event, with_content: bool) -> EventInfo:
 
 
 async def handle_learn(call: Call) -> ChangeAnswer:
-    """Learn labelled rows; the answer comes when they are on disk."""
+    """Learn labelled rows; the answer comes when they are on disk. The label of a mail is a known one, or declared."""
     message = await call.read_rows_message(LabelledMessage)
     rows = call.read_rows(message, message.labels)
-    return await _change(
-        call, LearnRequest(call.name, call.identity.name, call.key, await call.hash_request(), rows=rows)
-    )
+    if call.content_type == MAIL_TYPE and "new_class" not in call.request.query_params:
+        check_label(str(message.labels[0]), describe_model(call.model).classes)
+    request = LearnRequest(call.name, call.identity.name, call.key, await call.hash_request(), rows=rows)
+    return await call.service.change(request)
 
 
 async def handle_forget(call: Call) -> ChangeAnswer:
@@ -288,10 +303,10 @@ async def handle_forget(call: Call) -> ChangeAnswer:
     if not isinstance(message.id, UnsetType):
         if not (message.texts is message.rows is message.labels is UNSET):
             raise DataError("give an id, or rows with their labels, not both")
-        return await _change(call, ForgetRequest(*base, target=message.id))
+        return await call.service.change(ForgetRequest(*base, target=message.id))
     if isinstance(message.labels, UnsetType):
         raise DataError("give the labels of the rows, or the id that learn answered")
-    return await _change(call, ForgetRequest(*base, rows=call.read_rows(message, message.labels)))
+    return await call.service.change(ForgetRequest(*base, rows=call.read_rows(message, message.labels)))
 
 
 async def handle_undo(call: Call) -> ChangeAnswer:
@@ -299,11 +314,6 @@ async def handle_undo(call: Call) -> ChangeAnswer:
     message = await call.read_message(UndoMessage)
     target = None if isinstance(message.id, UnsetType) else message.id
     request = UndoRequest(call.name, call.identity.name, call.key, await call.hash_request(), target=target)
-    return await _change(call, request)
-
-
-async def _change(call: Call, request: ChangeRequest) -> ChangeAnswer:
-    call.service.store.get(request.model)
     return await call.service.change(request)
 
 

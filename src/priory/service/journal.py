@@ -2,17 +2,16 @@
 
     model         the models that were created; the number of each is that of the event which created it
     event         the changes, numbered in order; `batch` is the first of the events that were applied in one step
-    learned_row   a keyed hash of each learned row, to find it by, which stays as a tombstone when the row is erased
-    answer        what was answered to a request with an idempotency key
+    learned_row   a hash of each learned row, to find it by, until the row is erased
+    answer        what was answered to a request with an idempotency key, until a row of that request is erased
 
-The write-ahead log is synchronised at every commit (``synchronous=FULL``); erased content is overwritten
-(``secure_delete``).
+The write-ahead log is synchronised at every commit (``synchronous=FULL``). Erased content is overwritten
+(``secure_delete``), and the file is then written anew (``VACUUM``), so that its layout does not depend on it either.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,12 +23,10 @@ from priory.errors import ModelFileError
 from priory.service.rows import ModelKind, decode_row_batch
 
 APPLICATION_ID = 0x5052494F  # "PRIO": the file says what it is
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_TIMEOUT_SECONDS = 30.0
-SECRET_BYTES = 32
 
 SCHEMA = """
-CREATE TABLE setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE model (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL, parameters BLOB NOT NULL,
     has_base INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0
@@ -49,8 +46,10 @@ CREATE TABLE learned_row (
 CREATE INDEX learned_row_event ON learned_row (event, position);
 CREATE INDEX learned_row_erasure ON learned_row (event) WHERE erasure = 'due';
 CREATE TABLE answer (
-    model INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY (model, key)
+    model INTEGER NOT NULL, key TEXT NOT NULL, event INTEGER NOT NULL, digest BLOB NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (model, key)
 ) WITHOUT ROWID;
+CREATE INDEX answer_event ON answer (event);
 """
 
 Operation = Literal["create", "learn", "forget", "undo", "delete"]
@@ -90,8 +89,6 @@ class Event:
 class StoredAnswer:
     """What was answered to a request with an idempotency key, and the hash of that request."""
 
-    model: int
-    key: str
     digest: bytes
     body: bytes
 
@@ -111,7 +108,6 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection = _open_database(path)
-        self.secret: bytes = self._read_secret()
 
     def close(self) -> None:
         self._connection.close()
@@ -128,10 +124,6 @@ class Journal:
                 self._connection.execute("ROLLBACK")
             raise
 
-    def _read_secret(self) -> bytes:
-        found = self._connection.execute("SELECT value FROM setting WHERE name = 'secret'").fetchone()
-        return bytes(found[0])
-
     # -- models --------------------------------------------------------------------------------------------------
 
     def add_model(self, entry: ModelEntry) -> None:
@@ -143,10 +135,11 @@ class Journal:
     def delete_model(self, number: int) -> None:
         """Mark a model as deleted, and erase all its rows."""
         self._connection.execute("UPDATE model SET deleted = 1, parameters = x'' WHERE number = ?", (number,))
-        self._connection.execute("UPDATE event SET body = NULL, erasure = 'done' WHERE model = ?", (number,))
         self._connection.execute(
-            "UPDATE learned_row SET erasure = 'done' WHERE event IN (SELECT number FROM event WHERE model = ?)",
-            (number,),
+            "UPDATE event SET body = NULL, erasure = 'done' WHERE model = ? AND operation != 'delete'", (number,)
+        )
+        self._connection.execute(
+            "DELETE FROM learned_row WHERE event IN (SELECT number FROM event WHERE model = ?)", (number,)
         )
         self._connection.execute("DELETE FROM answer WHERE model = ?", (number,))
 
@@ -190,11 +183,14 @@ class Journal:
         ).fetchone()
         return None if found is None else Event(*found)
 
-    def read_events(self, model: int, after: int = 0, limit: int = -1, newest_first: bool = False) -> list[Event]:
-        """The changes of a model after a number, or, newest first, those before it."""
+    def read_events(
+        self, model: int, after: int = 0, limit: int = -1, newest_first: bool = False, with_rows: bool = True
+    ) -> list[Event]:
+        """The changes of a model after a number, or, newest first, those before it, with their rows or without."""
+        columns = EVENT_COLUMNS if with_rows else EVENT_COLUMNS.replace("body", "NULL")
         where, order = ("number < ?", "DESC") if newest_first else ("number > ?", "ASC")
         rows = self._connection.execute(
-            f"SELECT {EVENT_COLUMNS} FROM event WHERE model = ? AND {where} ORDER BY number {order} LIMIT ?",
+            f"SELECT {columns} FROM event WHERE model = ? AND {where} ORDER BY number {order} LIMIT ?",
             (model, after, limit),
         ).fetchall()
         return [Event(*row) for row in rows]
@@ -226,35 +222,44 @@ class Journal:
         return [RowPlace(event, position, False) for (position,) in rows]
 
     def list_models_to_erase(self) -> list[int]:
-        """The numbers of the models with forgotten rows whose content is still in the journal."""
+        """The numbers of the models with forgotten rows of which something may be left in the journal."""
         return [
             model for (model,) in self._connection.execute("SELECT DISTINCT model FROM event WHERE erasure = 'due'")
         ]
 
     def erase_due_rows(self) -> None:
         """Take the rows that are due out of the events that learned them and out of those that forgot them."""
-        due = [
-            row[0] for row in self._connection.execute("SELECT DISTINCT event FROM learned_row WHERE erasure = 'due'")
-        ]
-        for event in due:
+        due = self._connection.execute("SELECT DISTINCT event FROM learned_row WHERE erasure = 'due'").fetchall()
+        for (event,) in due:
             states = self._connection.execute(
-                "SELECT erasure FROM learned_row WHERE event = ? AND erasure != 'done' ORDER BY position", (event,)
+                "SELECT erasure FROM learned_row WHERE event = ? ORDER BY position", (event,)
             ).fetchall()
             (body,) = self._connection.execute("SELECT body FROM event WHERE number = ?", (event,)).fetchone()
             rest = decode_row_batch(body).keep(state == "no" for (state,) in states)
             left = (rest.encode(), "no") if len(rest) else (None, "done")
             self._connection.execute("UPDATE event SET body = ?, erasure = ? WHERE number = ?", (*left, event))
-        self._connection.execute("UPDATE learned_row SET erasure = 'done' WHERE erasure = 'due'")
-        self._connection.execute("UPDATE event SET body = NULL, erasure = 'done' WHERE erasure = 'due'")
+            self._connection.execute(  # a key is chosen by the client, and the hash is that of the whole request
+                "DELETE FROM answer WHERE event IN "
+                "(SELECT number FROM event WHERE number = ? OR operation = 'undo' AND target = ?)",
+                (event, event),
+            )
+        self._connection.execute("DELETE FROM learned_row WHERE erasure = 'due'")
+        self._connection.execute("UPDATE event SET body = NULL WHERE erasure = 'due'")
+
+    def note_erasure(self) -> None:
+        """Note that nothing is left of the rows that were due."""
+        self._connection.execute("UPDATE event SET erasure = 'done' WHERE erasure = 'due'")
 
     def read_bodies(self) -> Iterator[bytes]:
         """The rows of all events, as they are stored."""
         for (body,) in self._connection.execute("SELECT body FROM event WHERE body IS NOT NULL"):
             yield body
 
-    def list_tombstones(self) -> set[bytes]:
-        """The hashes of all rows that were erased."""
-        return {row[0] for row in self._connection.execute("SELECT digest FROM learned_row WHERE erasure = 'done'")}
+    def rebuild(self) -> None:
+        """Write the file anew from what is left in it, so that nothing in it depends on what was erased."""
+        self.truncate_log()
+        self._connection.execute("VACUUM")
+        self.truncate_log()
 
     def truncate_log(self) -> None:
         """Write everything into the database and cut the log to nothing, so that no old page is left in it."""
@@ -268,15 +273,16 @@ class Journal:
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def find_answer(self, model: int, key: str) -> StoredAnswer | None:
+    def find_answer(self, model: str, key: str) -> StoredAnswer | None:
+        """What was answered about the model of this name; of one that was deleted only the deletion is known."""
         found = self._connection.execute(
-            "SELECT digest, body FROM answer WHERE model = ? AND key = ?", (model, key)
+            "SELECT digest, body FROM answer JOIN model ON model = number WHERE name = ? AND key = ?", (model, key)
         ).fetchone()
-        return None if found is None else StoredAnswer(model, key, *found)
+        return None if found is None else StoredAnswer(*found)
 
-    def add_answer(self, answer: StoredAnswer) -> None:
-        values = (answer.model, answer.key, answer.digest, answer.body)
-        self._connection.execute("INSERT INTO answer (model, key, digest, body) VALUES (?, ?, ?, ?)", values)
+    def add_answer(self, event: Event, key: str, answer: StoredAnswer) -> None:
+        values = (event.model, key, event.number, answer.digest, answer.body)
+        self._connection.execute("INSERT INTO answer (model, key, event, digest, body) VALUES (?, ?, ?, ?, ?)", values)
 
 
 def _open_database(path: Path) -> sqlite3.Connection:
@@ -291,7 +297,6 @@ def _open_database(path: Path) -> sqlite3.Connection:
         "secure_delete = ON",
         "trusted_schema = OFF",
         "cell_size_check = ON",
-        "temp_store = MEMORY",
     ):
         connection.execute(f"PRAGMA {pragma}")
     try:
@@ -309,7 +314,6 @@ def _create_schema(connection: sqlite3.Connection, path: Path) -> None:
     if found == 0 and not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
         for statement in filter(str.strip, SCHEMA.split(";")):
             connection.execute(statement)
-        connection.execute("INSERT INTO setting VALUES ('secret', ?)", (secrets.token_bytes(SECRET_BYTES),))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")

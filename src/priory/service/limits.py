@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from priory.service.problems import find_status, make_problem_response
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 MAX_HTTP_HEADER_BYTES = 16384
+IDENTITY_KEY = "priory.identity"  # of the scope of a request, once it is known who sends it
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SECURITY_HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -32,31 +33,49 @@ logger = logging.getLogger("priory.service")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a client may take: bytes of a body, seconds, and how many requests may be under way."""
+    """What clients may take: bytes of a body, seconds, and how many requests may be under way."""
 
     body_bytes: int = 16 << 20
     request_seconds: float = 60.0
     receive_seconds: float = 15.0  # for a whole request to arrive
-    n_requests: int = 256
-    n_connections: int = 1024
+    n_requests: int = 256  # that have arrived and are being answered
+    n_connections: int = 500  # well below the 1,024 open files that systems allow
+
+    @property
+    def all_bodies_bytes(self) -> int:
+        """How much the bodies of all requests together may have."""
+        return 16 * self.body_bytes
+
+    @property
+    def discarded_bytes(self) -> int:
+        """How much is read of a body that was refused, so that the client gets to read the answer."""
+        return 16 * self.body_bytes
 
 
 class RequestGuard:
     """Checks requests before the application sees them, and turns errors into answers."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, allowed_hosts: Iterable[str], metrics: Metrics) -> None:
-        self._app, self._limits, self._metrics = app, limits, metrics
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: Limits,
+        allowed_hosts: Iterable[str],
+        metrics: Metrics,
+        public_host: str | None = None,
+    ) -> None:
+        self._app, self._limits, self._metrics, self._public_host = app, limits, metrics, public_host
         self._allowed_hosts = LOCAL_HOSTS | {host.lower() for host in allowed_hosts}
-        self._n_requests = 0
+        if public_host is not None:
+            self._allowed_hosts |= {_read_host_name(public_host)}
+        self._n_body_bytes = 0  # of all requests that are not answered yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        exchange = _Exchange(receive, send, self._limits.body_bytes)
+        exchange = _Exchange(receive, send, self._count_body_bytes)
         start = time.perf_counter()
-        self._n_requests += 1
         try:
             self._check_request(scope)
             async with asyncio.timeout(self._limits.request_seconds):
@@ -65,7 +84,7 @@ class RequestGuard:
         except Exception as error:
             await self._answer_error(error, scope, exchange)
         finally:
-            self._n_requests -= 1
+            self._n_body_bytes -= exchange.n_body_bytes
             route = scope.get("priory.route", "other")
             self._metrics.count("priory_requests_total", route=route, status=str(exchange.status))
             self._metrics.observe("priory_request_seconds", time.perf_counter() - start, route=route)
@@ -77,13 +96,22 @@ class RequestGuard:
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if _read_host_name(host) not in self._allowed_hosts:
             raise ServiceError(421, "this host name is not served here; see --allow-host")
-        if scope["method"] not in SAFE_METHODS and _comes_from_another_site(headers, host):
+        if scope["method"] not in SAFE_METHODS and _comes_from_another_site(headers, (host, self._public_host)):
             raise ServiceError(403, "requests from pages of other sites are refused")
-        if self._n_requests > self._limits.n_requests:
-            raise ServiceError(503, "too many requests are under way; try again later")
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length[:20]) > self._limits.body_bytes:
-            raise ServiceError(413, f"a body may have {self._limits.body_bytes:,} bytes")
+            raise self._make_size_error()
+
+    def _make_size_error(self) -> ServiceError:
+        return ServiceError(413, f"a body may have {self._limits.body_bytes:,} bytes; send less at a time")
+
+    def _count_body_bytes(self, n_bytes: int, n_own: int) -> None:
+        """Count bytes that have arrived, the last of ``n_own`` of this request."""
+        self._n_body_bytes += n_bytes
+        if n_own > self._limits.body_bytes:
+            raise self._make_size_error()
+        if self._n_body_bytes > self._limits.all_bodies_bytes:
+            raise ServiceError(503, "too much is being sent at once; try again later")
 
     async def _answer_error(self, error: Exception, scope: Scope, exchange: _Exchange) -> None:
         if isinstance(error, TimeoutError) and not isinstance(error, PrioryError):
@@ -100,15 +128,15 @@ class RequestGuard:
 class _Exchange:
     """One request and its answer, while both are counted."""
 
-    def __init__(self, receive: Receive, send: Send, max_bytes: int) -> None:
-        self._receive, self._send, self._n_bytes_left, self._max_bytes = receive, send, max_bytes, max_bytes
-        self.status = 0
+    def __init__(self, receive: Receive, send: Send, count_bytes: Callable[[int, int], None]) -> None:
+        self._receive, self._send, self._count_bytes = receive, send, count_bytes
+        self.status = self.n_body_bytes = 0
 
     async def receive(self) -> Message:
         message = await self._receive()
-        self._n_bytes_left -= len(message.get("body", b""))
-        if self._n_bytes_left < 0:
-            raise ServiceError(413, f"a body may have {self._max_bytes:,} bytes")
+        n_bytes = len(message.get("body", b""))
+        self.n_body_bytes += n_bytes
+        self._count_bytes(n_bytes, self.n_body_bytes)
         return message
 
     async def send(self, message: Message) -> None:
@@ -122,10 +150,10 @@ class _Exchange:
         await self._send(message)
 
 
-def _comes_from_another_site(headers: dict[bytes, bytes], host: str) -> bool:
-    """Whether a browser says that the page which sends this was not served by this host."""
+def _comes_from_another_site(headers: dict[bytes, bytes], own_hosts: tuple[str | None, ...]) -> bool:
+    """Whether a browser says that the page which sends this was not served by one of these hosts."""
     origin = headers.get(b"origin")
-    is_foreign = origin is not None and urlsplit_host(origin.decode("latin-1")) != host
+    is_foreign = origin is not None and urlsplit_host(origin.decode("latin-1")) not in own_hosts
     return is_foreign or headers.get(b"sec-fetch-site") == b"cross-site"
 
 

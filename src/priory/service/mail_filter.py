@@ -9,11 +9,15 @@ from __future__ import annotations
 import json
 import re
 import socket
+from binascii import b2a_base64
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 DEFAULT_HEADER = "X-Priory"
 EXIT_OTHER_CLASS, EXIT_UNSURE, EXIT_TRY_AGAIN = 1, 2, 75  # 75: sysexits.h, "try again later"
 MAX_EVIDENCE_IN_HEADER = 5
+MAX_SHOWN_LENGTH = 40
+MAX_ENCODED_BYTES = 45  # which are 60 characters in base 64; with what is around them an encoded word may have 75
 SECONDS_TO_ANSWER = 20.0
 OPTION_NAMES = ("socket", "header", "exit-code", "certainty", "token")
 
@@ -26,14 +30,16 @@ class Verdict(NamedTuple):
     evidence: tuple[tuple[str, float], ...]  # words and their decibans
 
     def format(self) -> str:
-        """The value of the header: ASCII on one line, whatever the words are.
+        """The value of the header: ASCII on one line; words beyond ASCII are encoded as mail does.
 
-        >>> Verdict("spam", 0.99312, (("cash", 8.7), ("zürich", -1.2))).format()
-        'spam; probability=0.9931; evidence="cash +8.7, z?rich -1.2"'
+        >>> Verdict("spam", 0.99312, (("cash", 8.7), ("(together)", 3.1), ("zürich", -1.2))).format()
+        'spam; probability=0.9931; evidence="cash +8.7, (together) +3.1, =?utf-8?b?esO8cmljaA==?= -1.2"'
         """
-        words = ", ".join(f"{_make_safe(word)} {weight:+.1f}" for word, weight in self.evidence)
-        label = "unsure" if self.label is None else _make_safe(self.label)
-        return f'{label}; probability={self.probability:.4f}; evidence="{words}"'
+        words = ", ".join(f"{_encode_word(word)} {weight:+.1f}" for word, weight in self.evidence)
+        label = "unsure" if self.label is None else _encode_word(self.label)
+        # an encoded word has blanks around it, or mail programs show it as it is
+        value = f'{label}; probability={self.probability:.4f}; evidence="{words}"'
+        return value.replace("?=;", "?= ;").replace('"=?', '" =?')
 
     def find_exit_code(self, wanted: str | None) -> int:
         """0 if no class is asked for, or it is this one; else 1, or 2 where the model is not sure."""
@@ -42,8 +48,24 @@ class Verdict(NamedTuple):
         return EXIT_UNSURE if self.label is None else EXIT_OTHER_CLASS
 
 
-def _make_safe(word: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.@+-]", "?", word)[:40]
+def _encode_word(word: str) -> str:
+    """The beginning of a word for a header: as it is, or as an encoded word (RFC 2047) if it could be misread there."""
+    word = word[:MAX_SHOWN_LENGTH]
+    if re.fullmatch(r"[ !#-+\--:<-\[\]-~]+", word) and "=?" not in word:
+        return word
+    start = word.encode("utf-8", "replace")[:MAX_ENCODED_BYTES].decode("utf-8", "ignore")
+    return f"=?utf-8?b?{b2a_base64(start.encode(), newline=False).decode()}?="
+
+
+def check_label(label: str, classes: Iterable[object]) -> None:
+    """Raise an error for a label that is no class of the model: it is mistyped, or has to be asked for."""
+    from priory.core.name_suggestions import suggest_name
+    from priory.errors import DataError
+
+    names = [str(known) for known in classes]
+    if label not in names:
+        hint = suggest_name(label, names)
+        raise DataError(f"the model has no class {label!r}{hint}; with --new-class (new_class=1) it gets one")
 
 
 def read_quick_options(arguments: list[str]) -> tuple[str, dict[str, str]] | None:

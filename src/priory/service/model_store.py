@@ -24,6 +24,7 @@ from priory.storage.file_turns import lock_file
 
 VERSION_NOTE = "version"
 LOCK_TIMEOUT_SECONDS_AT_START = 10.0
+PROBE_BYTES = 1 << 16
 EVENTS_PER_SNAPSHOT_AT_START = 100  # so that nobody replays the same events again and again
 
 
@@ -68,6 +69,15 @@ class ModelStore:
         self._readers.close()
         self.journal.close()
         self._folder_lock.__exit__(None, None, None)
+
+    def probe_disk(self) -> None:
+        """Raise an error of the system if a little more cannot be written into the folder."""
+        path = self.scratch_folder / "probe"
+        try:
+            path.write_bytes(bytes(PROBE_BYTES))
+        finally:
+            with suppress(OSError):
+                path.unlink()
 
     def get(self, name: str) -> ServedModel:
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import accumulate
@@ -23,18 +23,15 @@ MAX_BATCH_ROWS = 4096
 MAX_WAITING_ROWS = 100_000
 
 
-@dataclass(frozen=True)
-class Answered:
-    """The probabilities of some rows, and the model that gave them."""
-
-    model: ServedModel
-    probabilities: Array  # (rows, classes)
+# Makes the answer to a request from the model and the probabilities (rows, classes), in the thread that computed them.
+Finish = Callable[[ServedModel, Array], bytes]
 
 
 @dataclass
 class _Waiting:
     rows: RowBatch
-    future: asyncio.Future[Answered]
+    finish: Finish
+    future: asyncio.Future[bytes]
     arrived: float
 
 
@@ -49,10 +46,10 @@ class _Queue:
         self._waiting.append(waiting)
         self.n_rows += len(waiting.rows)
 
-    def take_batch(self) -> list[_Waiting]:
+    def take_batch(self, max_rows: int) -> list[_Waiting]:
         """The first of those that wait: at least one, and no more rows than a batch may have."""
         totals = accumulate(len(waiting.rows) for waiting in self._waiting)
-        n_taken = max(1, sum(total <= MAX_BATCH_ROWS for total in totals))
+        n_taken = max(1, sum(total <= max_rows for total in totals))
         batch, self._waiting = self._waiting[:n_taken], self._waiting[n_taken:]
         self.n_rows -= sum(len(waiting.rows) for waiting in batch)
         return batch
@@ -66,23 +63,25 @@ class PredictionBatcher:
         self._queues: dict[str, _Queue] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
 
-    async def predict(self, name: str, rows: RowBatch) -> Answered:
+    async def predict(self, name: str, rows: RowBatch, finish: Finish) -> bytes:
+        """What ``finish`` makes of the answers to these rows."""
         model = self._store.get(name)
-        model.check_fitted()
+        model.check_row_count(len(rows))
         queue = self._queues.setdefault(name, _Queue())
         if queue.n_rows > MAX_WAITING_ROWS:
             raise ServiceError(503, "too many rows are waiting; try again later")
-        future: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
-        queue.add(_Waiting(rows, future, time.perf_counter()))
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        queue.add(_Waiting(rows, finish, future, time.perf_counter()))
         if name not in self._running:
-            self._running[name] = asyncio.create_task(self._answer_all(name, queue))
+            max_rows = min(MAX_BATCH_ROWS, model.max_rows)
+            self._running[name] = asyncio.create_task(self._answer_all(name, queue, max_rows))
         return await future
 
-    async def _answer_all(self, name: str, queue: _Queue) -> None:
+    async def _answer_all(self, name: str, queue: _Queue, max_rows: int) -> None:
         """Answer batch after batch, until nobody waits."""
         loop = asyncio.get_running_loop()
         try:
-            while batch := queue.take_batch():
+            while batch := queue.take_batch(max_rows):
                 start = time.perf_counter()
                 for waiting in batch:
                     self._metrics.observe_stage("queue", start - waiting.arrived)
@@ -95,7 +94,7 @@ class PredictionBatcher:
         finally:
             del self._running[name], self._queues[name]
 
-    def _predict_batch(self, name: str, batch: Sequence[_Waiting]) -> list[Answered | Exception]:
+    def _predict_batch(self, name: str, batch: Sequence[_Waiting]) -> list[bytes | Exception]:
         """Predict all rows together; if that fails, those of each request for itself."""
         try:
             model = self._store.get(name)
@@ -105,16 +104,22 @@ class PredictionBatcher:
             if len(batch) == 1:
                 return [error]
             return [outcome for waiting in batch for outcome in self._predict_batch(name, [waiting])]
-        outcomes: list[Answered | Exception] = []
-        start = 0
-        for waiting in batch:
-            outcomes.append(Answered(model, answers[start : start + len(waiting.rows)]))
-            start += len(waiting.rows)
-        return outcomes
+        ends = list(accumulate(len(waiting.rows) for waiting in batch))
+        return [
+            _finish(waiting, model, answers[end - len(waiting.rows) : end])
+            for waiting, end in zip(batch, ends, strict=True)
+        ]
 
 
-def _resolve(future: asyncio.Future[Answered], outcome: Answered | Exception) -> None:
-    if isinstance(outcome, Answered):
+def _finish(waiting: _Waiting, model: ServedModel, probabilities: Array) -> bytes | Exception:
+    try:
+        return waiting.finish(model, probabilities)
+    except Exception as error:
+        return error
+
+
+def _resolve(future: asyncio.Future[bytes], outcome: bytes | Exception) -> None:
+    if isinstance(outcome, bytes):
         future.set_result(outcome)
     else:
         future.set_exception(outcome)

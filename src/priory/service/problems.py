@@ -12,6 +12,7 @@ from starlette.responses import Response
 from priory.errors import (
     MissingDependencyError,
     ModelFileError,
+    ModelTooLargeError,
     NotLearnedError,
     PrioryError,
     ServiceError,
@@ -34,6 +35,8 @@ def find_status(error: Exception) -> int:
         return 409
     if isinstance(error, MissingDependencyError):
         return 501
+    if isinstance(error, ModelTooLargeError):
+        return 413
     if isinstance(error, MemoryError):
         return 507
     if isinstance(error, sqlite3.Error | OSError):  # the disk

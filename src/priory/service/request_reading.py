@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import json
 import re
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,12 +19,14 @@ from priory.service.messages import MAX_ROWS_PER_REQUEST, RowsMessage
 from priory.service.rows import Row, RowBatch, RowLabel
 from priory.service.served_model import ServedModel
 from priory.service.tokens import Identity
+from priory.sources.json_lines import check_unique_keys
 
 if TYPE_CHECKING:
     from priory.service.application import Service
 
 MODEL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_KEY_LENGTH = 255
+MAX_INLINE_BYTES = 1 << 16
 MESSAGE_TYPE, LINES_TYPE, MAIL_TYPE = "application/json", "application/x-ndjson", "message/rfc822"
 MessageT = TypeVar("MessageT", bound=msgspec.Struct)
 
@@ -71,7 +76,7 @@ class Call:
             return b""
         body, query = await self.request.body(), self.request.scope["query_string"].decode("latin-1")
         heading = f"{self.request.method} {self.request.scope['path']}?{query}\n{self.content_type}\n"
-        return hashlib.blake2b(heading.encode() + body, digest_size=32, key=self.service.store.journal.secret).digest()
+        return hashlib.blake2b(heading.encode() + body, digest_size=32).digest()
 
     def read_query_number(self, name: str, default: int, largest: int) -> int:
         """A whole number from 0 in the query of the address."""
@@ -86,40 +91,54 @@ class Call:
         """The body as JSON; an empty one is an empty object."""
         if self.content_type not in ("", MESSAGE_TYPE):
             raise ServiceError(415, f"the content type must be {MESSAGE_TYPE}")
-        return decode_message(await self.request.body() or b"{}", message_type)
+        return await self._decode(decode_message, await self.request.body() or b"{}", message_type)
+
+    async def _decode(
+        self, decode: Callable[[bytes, type[MessageT]], MessageT], body: bytes, message_type: type[MessageT]
+    ) -> MessageT:
+        """Decode a body, a large one in a thread so that others are answered meanwhile."""
+        if len(body) <= MAX_INLINE_BYTES:
+            return decode(body, message_type)
+        return await asyncio.to_thread(decode, body, message_type)
 
     async def read_rows_message(self, message_type: type[MessageT]) -> MessageT:
         """The body as JSON, as NDJSON with one row in each line, or as one mail."""
         if self.content_type == LINES_TYPE:
-            return self._read_lines(await self.request.body(), message_type)
+            return await self._decode(_decode_lines, await self.request.body(), message_type)
         if self.content_type == MAIL_TYPE:
-            from priory.sources.mail import read_mail
-
-            fields: dict[str, object] = {"texts": [read_mail(await self.request.body()).text]}
-            if "label" in self.request.query_params:
-                fields["labels"] = [self.request.query_params["label"]]
-            return convert_fields(fields, message_type)
+            return await self._decode(self._decode_mail, await self.request.body(), message_type)
         return await self.read_message(message_type)
 
-    def _read_lines(self, body: bytes, message_type: type[MessageT]) -> MessageT:
-        try:
-            lines = msgspec.json.Decoder(LineMessage).decode_lines(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise ServiceError(422, f"the body is not one JSON object in each line: {describe_fault(error)}") from None
-        if not 0 < len(lines) <= MAX_ROWS_PER_REQUEST:
-            raise DataError(f"give 1 to {MAX_ROWS_PER_REQUEST:,} lines")
-        fields: dict[str, object] = {}
-        for source, target in (("text", "texts"), ("row", "rows"), ("label", "labels")):
-            values = [getattr(line, source) for line in lines]
-            if any(value is not UNSET for value in values):
-                if UNSET in values:
-                    raise DataError(f"line {values.index(UNSET) + 1} has no {source!r}, and others have one")
-                fields[target] = values
+    def _decode_mail(self, body: bytes, message_type: type[MessageT]) -> MessageT:
+        from priory.sources.mail import read_mail
+
+        fields: dict[str, object] = {"texts": [read_mail(body).text]}
+        if "label" in self.request.query_params:
+            fields["labels"] = [self.request.query_params["label"]]
         return convert_fields(fields, message_type)
 
     def read_rows(self, message: RowsMessage, labels: list[RowLabel] | UnsetType = UNSET) -> RowBatch:
         """The rows of a message, of the kind that the model takes."""
         return read_row_batch(message, labels, self.model.entry.kind)
+
+
+def _decode_lines(body: bytes, message_type: type[MessageT]) -> MessageT:
+    try:
+        lines = msgspec.json.Decoder(LineMessage).decode_lines(body)
+        for line in body.split(b"\n"):
+            _check_keys(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise ServiceError(422, f"the body is not one JSON object in each line: {describe_fault(error)}") from None
+    if not 0 < len(lines) <= MAX_ROWS_PER_REQUEST:
+        raise DataError(f"give 1 to {MAX_ROWS_PER_REQUEST:,} lines")
+    fields: dict[str, object] = {}
+    for source, target in (("text", "texts"), ("row", "rows"), ("label", "labels")):
+        values = [getattr(line, source) for line in lines]
+        if any(value is not UNSET for value in values):
+            if UNSET in values:
+                raise DataError(f"line {values.index(UNSET) + 1} has no {source!r}, and others have one")
+            fields[target] = values
+    return convert_fields(fields, message_type)
 
 
 def read_row_batch(message: RowsMessage, labels: list[RowLabel] | UnsetType, kind: str) -> RowBatch:
@@ -136,11 +155,19 @@ def read_row_batch(message: RowsMessage, labels: list[RowLabel] | UnsetType, kin
 def decode_message(body: bytes, message_type: type[MessageT]) -> MessageT:
     """JSON as a message; an error says where it is wrong."""
     try:
-        return msgspec.json.decode(body, type=message_type)
+        message = msgspec.json.decode(body, type=message_type)
+        _check_keys(body)
+        return message
     except msgspec.ValidationError as error:
         raise ServiceError(422, f"the body is not as described: {describe_fault(error)}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ServiceError(400, f"the body is not JSON: {describe_fault(error)}") from None
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ServiceError(400, f"the body is not JSON that can be read: {describe_fault(error)}") from None
+
+
+def _check_keys(body: bytes) -> None:
+    """Raise an error for an object that has a key twice, of which msgspec would take the last."""
+    if body.strip():
+        json.loads(body, object_pairs_hook=check_unique_keys, parse_int=float)
 
 
 def convert_fields(fields: dict[str, object], message_type: type[MessageT]) -> MessageT:

@@ -50,6 +50,7 @@ class ApiRoute:
 MODEL_PATH = "/v1/models/{name}"
 ROW_ERRORS = (400, 404, 409, 413, 415, 422)
 LABEL_PARAMETER = QueryParameter("label", "string", "The label, where the body is a mail.")
+NEW_CLASS_PARAMETER = QueryParameter("new_class", "string", "If given, the label of a mail may be a new class.")
 
 ROUTES = (
     ApiRoute("GET", "/health", handlers.get_health, "Whether the process is alive", None, answer=messages.StatusAnswer),
@@ -86,7 +87,8 @@ ROUTES = (
         "Delete a model and all its rows",
         "admin",
         answer=ChangeAnswer,
-        errors=(404,),
+        errors=(404, 409),
+        takes_key=True,
     ),
     ApiRoute(
         "GET",
@@ -140,7 +142,7 @@ ROUTES = (
         other_messages=ROW_TYPES,
         answer=ChangeAnswer,
         errors=ROW_ERRORS,
-        query=(LABEL_PARAMETER,),
+        query=(LABEL_PARAMETER, NEW_CLASS_PARAMETER),
         takes_key=True,
     ),
     ApiRoute(
@@ -192,6 +194,7 @@ ROUTES = (
         f"{MODEL_PATH}/report",
         handlers.handle_report,
         "An HTML report on labelled rows",
+        "learn",  # it shows words that the model was trained on
         message=messages.LabelledMessage,
         answer_type="text/html",
         errors=ROW_ERRORS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from priory.core.name_suggestions import suggest_name
 from priory.errors import DataError
+from priory.sources.cell_parsing import parse_number
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import TableOrTextClassifier
@@ -50,11 +52,11 @@ class RowBatch:
         """The rows as JSON."""
         return msgspec.json.encode([self.kind, self.rows, self.labels])
 
-    def digest_rows(self, secret: bytes) -> list[bytes]:
-        """For each row with its label a keyed hash: equal rows have equal hashes, and a hash reveals nothing."""
+    def digest_rows(self) -> list[bytes]:
+        """For each row with its label a hash, to find it by: whoever can guess a row can check the guess."""
         labels = self.labels or [None] * len(self)
         return [
-            hashlib.blake2b(_sorted_encoder.encode([_normalise_row(row), label]), digest_size=16, key=secret).digest()
+            hashlib.blake2b(_sorted_encoder.encode([_normalise_row(row), label]), digest_size=16).digest()
             for row, label in zip(self.rows, labels, strict=True)
         ]
 
@@ -68,6 +70,23 @@ def _normalise_row(row: str | Row) -> str | Row:
         for name, cell in row.items()
         if cell is not None
     }
+
+
+def fold_text(text: str) -> str:
+    r"""A text as others that read the same: without case, in one Unicode form, with single blanks.
+
+    >>> fold_text("JOSE\u0301  \uff2e\uff4f\n1") == fold_text("jos\u00e9 no 1")
+    True
+    """
+    form = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(form.split())
+
+
+def contains_phrase(row: str | Row, label: RowLabel | None, phrase: str) -> bool:
+    """Whether a phrase occurs in the text, in a cell or in the label."""
+    cells = [row] if isinstance(row, str) else row.values()
+    folded = fold_text(phrase)
+    return any(folded in fold_text(str(cell)) for cell in (*cells, label) if cell is not None)
 
 
 def decode_row_batch(encoded: bytes) -> RowBatch:
@@ -125,10 +144,10 @@ def _read_column(rows: Sequence[Row], name: str, kind: str | None) -> pa.Array:
 def _read_number(cell: Cell, number: int, name: str) -> float | None:
     if cell is None or cell == "":
         return None
-    try:
-        return float(cell)
-    except (ValueError, OverflowError):
-        raise DataError(f"rows[{number}]: column {name!r} holds numbers, not {str(cell)[:40]!r}") from None
+    found = parse_number(cell) if isinstance(cell, str) else float(cell)
+    if found is None:
+        raise DataError(f"rows[{number}]: column {name!r} holds numbers, not {str(cell)[:40]!r}")
+    return found
 
 
 def _format_cell(cell: str | int | float | bool) -> str:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from priory.workflows.model_files import TableOrTextClassifier
 
 
+MAX_PROBABILITIES = 500_000  # in one answer
+
+
 @dataclass(frozen=True)
 class ServedModel:
     """A model as it answers now. ``version`` is the number of the last event that it has applied."""
@@ -51,6 +54,18 @@ class ServedModel:
     def check_fitted(self) -> None:
         if not self.is_fitted:
             raise ServiceError(409, "the model knows no rows yet; let it learn some first")
+
+    @property
+    def max_rows(self) -> int:
+        """How many rows may be answered at once: probabilities take memory by rows and classes."""
+        self.check_fitted()
+        return max(1, MAX_PROBABILITIES // len(self.estimator.classes_))
+
+    def check_row_count(self, n_rows: int) -> None:
+        """Raise an error (413) for more rows than may be answered at once."""
+        if n_rows > self.max_rows:
+            n_classes = len(self.estimator.classes_)
+            raise ServiceError(413, f"with {n_classes:,} classes send at most {self.max_rows:,} rows at a time")
 
 
 def make_estimator(kind: str, parameters: dict[str, Any]) -> TableOrTextClassifier:

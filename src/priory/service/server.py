@@ -83,7 +83,7 @@ def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:
     limits = service.settings.limits
     config = uvicorn.Config(
         app,
-        http=make_protocol(limits.receive_seconds),
+        http=make_protocol(limits),
         ws="none",
         lifespan="off",
         loop="asyncio",
@@ -93,7 +93,6 @@ def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:
         date_header=True,
         proxy_headers=False,
         backlog=limits.n_connections,
-        limit_concurrency=limits.n_connections,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         h11_max_incomplete_event_size=MAX_HTTP_HEADER_BYTES,

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import os
 import re
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from priory.core.name_suggestions import suggest_name
 from priory.errors import DataError, ServiceError
+from priory.storage.files import replace_file
 
 Scope = Literal["read", "learn", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "learn", "admin")  # each includes those before it
@@ -47,22 +49,39 @@ class Token:
 
 
 class TokenList:
-    """The tokens that are accepted; without any, everyone is the local user."""
+    """The tokens of a file, which is read again when it changes; without a file everyone is the local user."""
 
-    def __init__(self, tokens: Sequence[Token] = (), *, is_required: bool | None = None) -> None:
-        self.tokens = tuple(tokens)
-        self.is_required = bool(tokens) if is_required is None else is_required
+    def __init__(self, path: Path | None = None) -> None:
+        self._path, self._stamp, self._tokens = path, (0, 0, 0), list[Token]()
+        if path is not None:
+            self._read_changes()
+
+    @property
+    def is_required(self) -> bool:
+        return self._path is not None
 
     def identify(self, authorization: str | None) -> Identity:
         """Who sent a request with this header; an error (401) if nobody is known by it."""
-        if not self.is_required:
+        if self._path is None:
             return LOCAL_USER
+        try:
+            self._read_changes()
+        except (OSError, ValueError):
+            logging.getLogger("priory.service").error("the token file cannot be read")
+            raise ServiceError(503, "the tokens cannot be read; try again later") from None
         scheme, _, given = (authorization or "").partition(" ")
         digest = hash_token(given.strip())
-        found = [token for token in self.tokens if hmac.compare_digest(token.digest, digest)]
+        found = [token for token in self._tokens if hmac.compare_digest(token.digest, digest)]
         if scheme.lower() != "bearer" or not found:
             raise ServiceError(401, "give a valid token: Authorization: Bearer TOKEN")
         return found[0].identity
+
+    def _read_changes(self) -> None:
+        assert self._path is not None
+        found = self._path.stat()
+        stamp = found.st_mtime_ns, found.st_size, found.st_ino
+        if stamp != self._stamp:
+            self._tokens, self._stamp = read_token_file(self._path), stamp
 
 
 def hash_token(token: str) -> bytes:
@@ -70,7 +89,7 @@ def hash_token(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def read_token_file(path: Path) -> TokenList:
+def read_token_file(path: Path) -> list[Token]:
     """The tokens of a file; empty lines and lines that begin with # are left out."""
     tokens = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
@@ -80,7 +99,7 @@ def read_token_file(path: Path) -> TokenList:
         if found is None or found["scope"] not in SCOPES:
             raise DataError(f"{path}:{number}: is not NAME SCOPE HASH with one of the scopes {', '.join(SCOPES)}")
         tokens.append(Token(Identity(found["name"], found["scope"]), bytes.fromhex(found["digest"])))
-    return TokenList(tokens, is_required=True)
+    return tokens
 
 
 def add_token(path: Path, name: str, scope: Scope) -> str:
@@ -92,3 +111,13 @@ def add_token(path: Path, name: str, scope: Scope) -> str:
     with open(descriptor, "a", encoding="utf-8") as file:
         file.write(f"{name} {scope} {hash_token(token).hex()}\n")
     return token
+
+
+def remove_tokens(path: Path, name: str) -> int:
+    """Remove all tokens of a name from a file; the number of them."""
+    names = [token.identity.name for token in read_token_file(path)]
+    if name not in names:
+        raise DataError(f"{path}: has no token of the name {name!r}{suggest_name(name, names)}")
+    kept = [line for line in path.read_text("utf-8").splitlines(True) if line.split()[:1] != [name]]
+    replace_file(path, ["".join(kept).encode()])
+    return names.count(name)

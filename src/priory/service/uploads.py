@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 from starlette.responses import Response
 
-from priory.errors import DataError, ServiceError
+from priory.errors import DataError, PrioryError, ServiceError
 from priory.service.changes import CreateRequest
 from priory.service.handlers import describe_model
 from priory.service.journal import ModelEntry
 from priory.service.messages import CreateMessage
+from priory.service.model_store import ModelStore
+from priory.service.problems import find_status
 from priory.service.request_reading import MESSAGE_TYPE, MODEL_NAME_PATTERN, Call, decode_message
 from priory.service.rows import ModelKind
 from priory.service.served_model import ServedModel, make_estimator
@@ -63,6 +67,19 @@ def _make_response(call: Call, model: ServedModel, status: int) -> Response:
     return Response(msgspec.json.encode(describe_model(model)), status, headers, MESSAGE_TYPE)
 
 
+@contextmanager
+def write_upload(store: ModelStore, body: bytes, name: str) -> Iterator[Path]:
+    """An upload as a file that is gone after the ``with`` block; only the suffix is given, and errors say this name."""
+    with tempfile.TemporaryDirectory(dir=store.scratch_folder) as folder:
+        path = Path(folder, f"upload{Path(name).suffix.lower()}")
+        path.write_bytes(body)
+        try:
+            yield path
+        except (PrioryError, ValueError, TypeError) as error:
+            status = 422 if find_status(error) == 500 else find_status(error)
+            raise ServiceError(status, str(error).replace(str(path), name)) from None
+
+
 def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
     """The model in an uploaded file, or trained on one; the file is gone afterwards."""
     from priory.estimators.text_classifier import TextClassifier
@@ -71,18 +88,14 @@ def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
     from priory.workflows.training import train_on_rows
     from priory.workflows.training_results import TrainingOptions
 
-    with tempfile.TemporaryDirectory(dir=call.service.store.scratch_folder) as folder:
-        path = Path(folder, "upload" + SUFFIX_BY_TYPE.get(content_type, ".priory"))
-        path.write_bytes(body)
-        try:
-            if content_type == MODEL_FILE_TYPE:
-                estimator = load_classifier(path)
-            else:
-                columns = choose_columns(None, call.request.query_params.get("target"))
-                rows = open_paths(path, None, SILENT)
-                estimator = train_on_rows(rows, columns, TrainingOptions(), SILENT, judge=False).model
-        except Exception as error:
-            raise _hide_path(error, folder) from None
+    name = "upload" + SUFFIX_BY_TYPE.get(content_type, ".priory")
+    with write_upload(call.service.store, body, name) as path:
+        if content_type == MODEL_FILE_TYPE:
+            estimator = load_classifier(path)
+        else:
+            columns = choose_columns(None, call.request.query_params.get("target"))
+            rows = open_paths(path, None, SILENT)
+            estimator = train_on_rows(rows, columns, TrainingOptions(), SILENT, judge=False).model
     estimator.__dict__.pop("notes", None)
     kind: ModelKind = "text" if isinstance(estimator, TextClassifier) else "table"
     return ServedModel(ModelEntry(0, call.name, kind, _encode_parameters(estimator.get_params()), True), estimator, 0)
@@ -91,11 +104,3 @@ def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
 def _encode_parameters(parameters: dict[str, object]) -> bytes:
     """Parameters for people; values that JSON does not know are shown as text."""
     return msgspec.json.encode(parameters, enc_hook=repr, order="deterministic")
-
-
-def _hide_path(error: Exception, folder: str) -> Exception:
-    """The error without the place of the temporary file."""
-    message = str(error).replace(f"{folder}/", "")
-    if isinstance(error, ServiceError | MemoryError | OSError):
-        return error
-    return DataError(message) if message.startswith("upload") or isinstance(error, ValueError | TypeError) else error

@@ -10,6 +10,7 @@ import queue
 import sqlite3
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -28,6 +29,7 @@ from priory.service.changes import (
     plan_change,
     plan_learning,
 )
+from priory.service.journal import StoredAnswer
 from priory.service.metrics import Metrics
 from priory.service.model_store import ModelStore
 from priory.service.served_model import ServedModel
@@ -35,6 +37,7 @@ from priory.service.served_model import ServedModel
 MAX_GROUP_SIZE = 512  # requests
 MAX_GROUP_ROWS = 4096
 MAX_WAITING_REQUESTS = 4096
+MAX_KNOWN_FORGETTINGS = 10_000
 EVENTS_PER_SNAPSHOT = 2000
 
 
@@ -55,7 +58,9 @@ class Writer:
         self._store, self._metrics = store, metrics or Metrics()
         self._tickets: queue.Queue[_Ticket | None] = queue.Queue(MAX_WAITING_REQUESTS)
         self._next_number = store.journal.find_last_number() + 1
-        self._may_log_hold_erased_rows = True  # of a service that was killed while it erased
+        # answers to requests that name the rows to forget, by model and key; in memory, as their hashes would give the
+        # rows away: after a restart such a request is refused, because the rows are forgotten already
+        self._forgettings: OrderedDict[tuple[str, str], StoredAnswer] = OrderedDict()
         with suppress(OSError, sqlite3.Error):  # tried again with the next change
             self._erase_due_rows()
         self._thread = threading.Thread(target=self._run, name="priory-writer", daemon=True)
@@ -138,7 +143,6 @@ class Writer:
         for plan in plans:
             self._publish(plan)
         try:
-            self._may_log_hold_erased_rows |= any(isinstance(plan.request, DeleteRequest) for plan in plans)
             self._erase_due_rows()
         except Exception:
             for ticket in group:
@@ -150,7 +154,7 @@ class Writer:
         self, run: Sequence[_Ticket], drafts: dict[str, ServedModel], model_seconds: list[float]
     ) -> list[Plan]:
         """Plan changes and write them into the open transaction; learnings of one model are one run."""
-        tickets = [ticket for ticket in run if not self._answer_again(ticket, drafts)]
+        tickets = [ticket for ticket in run if not self._answer_again(ticket)]
         if not tickets:
             return []
         name = tickets[0].request.model
@@ -182,15 +186,15 @@ class Writer:
         requests = [ticket.request for ticket in tickets]
         learnings = [request for request in requests if isinstance(request, LearnRequest)]
         if model is not None and len(learnings) == len(requests):
-            return plan_learning(model, learnings, self._next_number, self._store.journal)
+            return plan_learning(model, learnings, self._next_number)
         return [plan_change(model, requests[0], self._next_number, self._store.journal)]
 
-    def _answer_again(self, ticket: _Ticket, drafts: dict[str, ServedModel]) -> bool:
+    def _answer_again(self, ticket: _Ticket) -> bool:
         """Whether a request with this key was carried out before: the same request gets the same answer."""
-        key, model = ticket.request.key, drafts.get(ticket.request.model)
-        if key is None or model is None:
+        key, name = ticket.request.key, ticket.request.model
+        if key is None:
             return False
-        known = self._store.journal.find_answer(model.entry.number, key)
+        known = self._forgettings.get((name, key)) or self._store.journal.find_answer(name, key)
         if known is None:
             return False
         if known.digest == ticket.request.digest:
@@ -202,6 +206,10 @@ class Writer:
     # -- afterwards ----------------------------------------------------------------------------------------------
 
     def _publish(self, plan: Plan) -> None:
+        if plan.request.names_forgotten_rows and plan.request.key is not None:
+            self._forgettings[plan.request.model, plan.request.key] = plan.stored_answer
+            if len(self._forgettings) > MAX_KNOWN_FORGETTINGS:
+                self._forgettings.popitem(last=False)
         self._metrics.count("priory_rows_total", plan.answer.rows, operation=plan.answer.operation)
         if isinstance(plan.request, DeleteRequest):
             self._store.remove(plan.model)
@@ -218,15 +226,14 @@ class Writer:
         """Erase forgotten rows: first a snapshot without them, so that no replay needs them, then their content."""
         journal = self._store.journal
         if due := set(journal.list_models_to_erase()):
-            self._may_log_hold_erased_rows = True
             for model in self._store.models.values():
                 if model.entry.number in due:
                     self._store.save_snapshot(model)
             with journal.transaction():
                 journal.erase_due_rows()
-        if self._may_log_hold_erased_rows:
-            journal.truncate_log()
-            self._may_log_hold_erased_rows = False
+            journal.rebuild()
+            with journal.transaction():
+                journal.note_erasure()
 
     def _save_late_snapshots(self, group: Sequence[_Ticket]) -> None:
         """Write the snapshots of models that have changed much, so that a start has little to replay."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 
@@ -40,6 +41,16 @@ def mask_missing_cells(column: pa.Array, missing: frozenset[str]) -> pa.Array:
 
 def looks_numeric(column: pa.Array) -> pa.BooleanArray:
     return arrow.match_pattern(arrow.trim(column), NUMBER_PATTERN)
+
+
+def parse_number(cell: str) -> float | None:
+    """The finite number that a cell holds; None if it holds none.
+
+    >>> parse_number(" 4.5e1"), parse_number("1_0"), parse_number("nan"), parse_number("1e999")
+    (45.0, None, None, None)
+    """
+    is_number = re.fullmatch(NUMBER_PATTERN, cell.strip(), re.ASCII) is not None
+    return value if is_number and math.isfinite(value := float(cell)) else None
 
 
 def looks_like_date(column: pa.Array) -> pa.BooleanArray:

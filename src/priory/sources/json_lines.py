@@ -112,7 +112,7 @@ class JSONLinesReader(FileReader):
         try:
             row = json.loads(
                 text,
-                object_pairs_hook=_check_unique_keys,
+                object_pairs_hook=check_unique_keys,
                 parse_constant=_refuse_constant,
                 parse_float=_parse_finite_float,
             )
@@ -189,7 +189,8 @@ def _measure_depth(line: bytes) -> int:
     return int(np.cumsum(opened.astype(int) - closed).max(initial=0))
 
 
-def _check_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def check_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The object with these keys, for ``json``, which would take the last of those that are given twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

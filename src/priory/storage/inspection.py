@@ -18,9 +18,6 @@ from priory.storage.manifest import Json
 from priory.storage.registry import find_class
 from priory.storage.value_decoding import ModelDecoder, check_object
 
-# of formats before 3
-ORIGIN_REVEALS = "one row of each class as it was, until rows are forgotten: the origin its sums are taken about"
-
 
 @dataclass(frozen=True)
 class StoredObject:
@@ -87,7 +84,6 @@ class Inspection:
     notes: dict[str, int]  # the bytes of each note
     sha256: str  # of the manifest, which holds the checksums of all the rest; all were compared
     signature: str | None  # its kind; only with a key can it be checked whether it is genuine
-    rounded: list[str]  # records whose sums an earlier format has rounded
     reveals: list[str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -107,7 +103,6 @@ class Inspection:
             *(f"note      {name!r} {size:,} bytes" for name, size in self.notes.items()),
             f"SHA-256   {self.sha256}; all checksums agree",
             *([f"signed    {self.signature}"] if self.signature else []),
-            *([f"rounded   the sums of {', '.join(self.rounded)}, by format {self.format}"] if self.rounded else []),
             *(f"reveals   {what}" for what in self.reveals),
         ]
         return "\n".join(lines)
@@ -120,7 +115,7 @@ def inspect_contents(path: Path, contents: FileContents) -> Inspection:
         raise ModelFileError("it does not hold a model.")
     contents.check_all_read()
     learned: dict[str, Any] = model.fields["learned"]
-    statistics = learned.get("statistics_", learned.get("seen_"))  # its name before version 0.2
+    statistics = learned.get("statistics_")
     counted = statistics.fields if isinstance(statistics, StoredObject) else {}
     classes = counted.get("classes", learned.get("classes_", np.zeros(0))).tolist()
     rows = counted["n"].tolist() if "classes" in counted else []
@@ -143,7 +138,6 @@ def inspect_contents(path: Path, contents: FileContents) -> Inspection:
         notes={name: len(part) for name, part in contents.parts.items()},
         sha256=contents.digest.hex(),
         signature=contents.signature_kind,
-        rounded=sorted({record.name for record in records if _has_rounded_sums(record)}),
         reveals=_describe_revealed(records),
     )
 
@@ -186,19 +180,10 @@ def _iterate_children(value: object) -> Iterator[object]:
         yield from value
 
 
-def _has_rounded_sums(record: StoredObject) -> bool:
-    """Whether the sums of a record are arrays of doubles, where this version keeps exact sums."""
-    found = find_class(record.name)
-    if found is None or found.upgrade is None or not issubclass(found.cls, Statistics):
-        return False
-    return not any(isinstance(value, StoredObject) for value in record.fields.values())
-
-
 def _describe_revealed(records: list[StoredObject]) -> list[str]:
     """What each class of record says that it reveals; the others hold sums, or are not known here."""
     found = {record.name: find_class(record.name) for record in records}
     revealed = [registration.reveals for registration in found.values() if registration and registration.reveals]
-    revealed += [ORIGIN_REVEALS for record in records if record.name == "Moments" and "origin" in record.fields]
     sums = sorted(name for name, registration in found.items() if registration and _holds_sums(registration))
     unknown = sorted(name for name, registration in found.items() if registration is None)
     return [

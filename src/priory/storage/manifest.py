@@ -16,7 +16,6 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 ValueT = TypeVar("ValueT", str, int, bool)
 
 FORMAT_VERSION = 3
-KNOWN_FORMATS = (1, 2, 3)
 ARRAY_DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 MAX_MANIFEST_BYTES = 16 << 20
 MAX_TREE_DEPTH = 64  # models have up to 20
@@ -95,7 +94,7 @@ def check_format(version: str, form: int, needed: int) -> None:
             f"made by priory {version} (format {max(form, needed)}); this is {priory.__version__}, which reads up to "
             f"format {FORMAT_VERSION}: upgrade priory."
         )
-    if form not in KNOWN_FORMATS or needed not in KNOWN_FORMATS or needed > form:
+    if form != FORMAT_VERSION or needed != FORMAT_VERSION:
         raise ModelFileError(
             f"it says format {form}, to be read from format {needed} on, which no version writes; "
             "get the file again from where it was saved."

@@ -30,8 +30,6 @@ REGISTERING_MODULES = (
     "priory.regression.mcmc",
     "priory.naive_bayes",
 )
-# Records of corrections as versions before 0.3 fitted them: they are read past, and the model goes on without them.
-RETIRED_RECORDS = frozenset({"Corrections", "Encoding", "Honest", "Pairs", "Scale", "Tempering", "Voice"})
 NOTES_ATTRIBUTE = "notes"  # the attribute of a model for the notes that its file holds
 
 

@@ -7,7 +7,6 @@ that is widened counts against the memory of the machine before it is allocated.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
@@ -17,14 +16,13 @@ import numpy as np
 from priory.core.registration import EstimatorRegistration, Registration
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.errors import ModelFileError, PrioryWarning
+from priory.errors import ModelFileError
 from priory.storage.container import MAX_AXIS_LENGTH, FileContents
 from priory.storage.manifest import ARRAY_DTYPES, Json
-from priory.storage.registry import RETIRED_RECORDS, find_class
+from priory.storage.registry import find_class
 from priory.storage.validation import list_fields
 from priory.storage.value_encoding import COLLECTION_TYPES
 
-RETIRED = object()  # what a record that is no longer known is read as
 STRING_BYTES = 64  # what a short string takes in memory, besides its characters
 
 
@@ -49,23 +47,18 @@ class ModelDecoder:
 
     def decode_object(self, name: str, inside: Mapping[str, Json]) -> Any:
         """The record or estimator of this name."""
-        if name in RETIRED_RECORDS:
-            for value in inside.values():
-                self.decode_node(value)  # its arrays are taken from the file, which holds them in order
-            return RETIRED
         found = _find_known_class(name)
         if not isinstance(found, EstimatorRegistration):
-            record = build_record(found, self.decode_fields(inside, found))
+            record = build_record(found, self.decode_fields(inside))
             return record.sort_content() if isinstance(record, Statistics) else record
         if set(inside) != {"parameters", "learned"}:
             raise ModelFileError(f"{name} lacks its parameters or what it learned.")
-        parts = {part: self.decode_fields(check_object(values), found) for part, values in inside.items()}
+        parts = {part: self.decode_fields(check_object(values)) for part, values in inside.items()}
         return build_estimator(found, parts["parameters"], parts["learned"])
 
-    def decode_fields(self, inside: Mapping[str, Json], declared: Registration) -> dict[str, Any]:
-        """The values of an object under the names that their fields have today."""
-        current = declared.former_names
-        return {current.get(name, name): self.decode_node(value) for name, value in inside.items()}
+    def decode_fields(self, inside: Mapping[str, Json]) -> dict[str, Any]:
+        """The values of the fields of an object."""
+        return {name: self.decode_node(value) for name, value in inside.items()}
 
     def decode_class(self, name: Json) -> object:
         """The class of records or families that is stored by its name."""
@@ -158,14 +151,9 @@ VALUE_DECODERS: dict[str, Callable[[ModelDecoder, Json], object]] = {
 
 
 def build_record(declared: Registration, values: Mapping[str, Any]) -> object:
-    """A record with these fields; fields that a later version added take their defaults."""
+    """A record with these fields; fields that are absent take their defaults."""
     cls: Any = declared.cls
     known = set(list_fields(cls))
-    if declared.upgrade is not None:
-        try:
-            values = declared.upgrade(dict(values))
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):  # whatever a hostile file may hold
-            raise ModelFileError(f"a record {declared.name} of an older version is not valid.") from None
     if is_dataclass(cls):
         needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
     else:
@@ -191,14 +179,7 @@ def build_estimator(
         if not fitted or attribute.startswith("__") or callable(getattr(cls, attribute, None)):
             raise ModelFileError(f"{declared.name} does not learn an attribute {attribute!r}.")
     vars(model).update(parameters)
-    vars(model).update({name: value for name, value in learned.items() if value is not RETIRED})
-    if any(value is RETIRED for value in learned.values()):
-        vars(model)["stale_"] = ("tempering",)
-        warnings.warn(
-            "the corrections of an earlier version were dropped from the model; call refresh(X, y) to fit them again.",
-            PrioryWarning,
-            stacklevel=2,
-        )
+    vars(model).update(learned)
     return model
 
 

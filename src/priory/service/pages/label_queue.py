@@ -11,7 +11,7 @@ import numpy as np
 from priory.core.typing import Array
 from priory.errors import DataError, ServiceError
 from priory.service.predictions import predict_rows
-from priory.service.rows import Row, RowBatch
+from priory.service.rows import Row, RowBatch, contains_phrase
 from priory.service.served_model import ServedModel
 
 MAX_QUEUE_ROWS = 5000
@@ -36,13 +36,18 @@ class LabelQueue:
     _ranked_version: int = -1  # of the model
     _ranking: dict[int, Array | None] = field(default_factory=dict)  # ids in order, with what the model answered
 
-    def add(self, rows: Iterable[str | Row]) -> int:
-        """Add rows; the number of them."""
+    def add(self, rows: Iterable[str | Row], model: ServedModel) -> int:
+        """Add rows for a model to rank; the number of them."""
         new = [QueueItem(next(self._numbers), row) for row in rows]
-        if len(self.items) + len(new) > MAX_QUEUE_ROWS:
-            raise DataError(f"the queue holds {MAX_QUEUE_ROWS:,} rows; label some of them first, or add fewer")
+        max_rows = min(MAX_QUEUE_ROWS, model.max_rows) if model.is_fitted else MAX_QUEUE_ROWS
+        if len(self.items) + len(new) > max_rows:
+            raise DataError(f"the queue holds {max_rows:,} rows; label some of them first, or add fewer")
         self.items |= {item.id: item for item in new}
         return len(new)
+
+    def search(self, phrase: str) -> list[QueueItem]:
+        """The rows in which a phrase occurs."""
+        return [item for item in self.items.values() if contains_phrase(item.row, None, phrase)]
 
     def rank(self, model: ServedModel) -> list[QueueItem]:
         """All rows, those that the model is least certain of first."""

@@ -146,17 +146,19 @@ async def _render_history(call: PageCall, template: str, done: str = "") -> Resp
     model, store = call.model, call.service.store
     before = call.read_query_number("before", LATEST_EVENT, LATEST_EVENT)
 
-    def read() -> list[Event]:
+    may_teach = call.identity.may("learn")
+
+    def read() -> list[tuple[Event, list[tuple[str, str]]]]:
         with store.reader_lock:
-            return store.reader.read_events(model.entry.number, before, EVENTS_PER_PAGE, newest_first=True)
+            events = store.reader.read_events(model.entry.number, before, EVENTS_PER_PAGE, True, with_rows=may_teach)
+        return [(event, _preview_rows(event)) for event in events]
 
     events = await call.run(read)
-    may_teach = call.identity.may("learn")
     return call.render(
         template,
         model=describe_model(model),
-        events=[(event, _preview_rows(event) if may_teach else []) for event in events],
-        before=events[-1].number if len(events) == EVENTS_PER_PAGE else math.nan,
+        events=events,
+        before=events[-1][0].number if len(events) == EVENTS_PER_PAGE else math.nan,
         has_more=len(events) == EVENTS_PER_PAGE,
         may_teach=may_teach,
         done=done,

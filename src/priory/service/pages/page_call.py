@@ -21,6 +21,7 @@ from priory.service.request_reading import Call
 from priory.service.rows import Row, RowBatch, RowLabel
 from priory.service.served_model import ServedModel
 from priory.service.tokens import Identity
+from priory.sources.cell_parsing import parse_number
 
 if TYPE_CHECKING:
     from priory.service.application import Service
@@ -145,8 +146,7 @@ def read_cell(given: str, name: str, kind: str) -> str | int | float | None:
         return None
     if kind != "number":
         return given
-    try:
-        number = float(given)
-    except ValueError:
-        raise DataError(f"column {name!r} holds numbers, not {given[:40]!r}") from None
+    number = parse_number(given)
+    if number is None:
+        raise DataError(f"column {name!r} holds numbers, not {given[:40]!r}")
     return int(number) if number.is_integer() and abs(number) < 2**53 else number

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 PageHandler = Callable[[PageCall], Awaitable[Response]]
 TOKEN_COOKIE = "priory_token"
 COOKIE_SECONDS = 30 * 24 * 3600
+MAX_SIGN_IN_BYTES = 4096
 MODEL_PAGE = "/models/{name}"
 
 
@@ -102,9 +103,9 @@ def _make_page_endpoint(
         try:
             _check_is_own_request(request)
             identity = _identify_visitor(service, request)
-            if not identity.may(route.scope):
-                raise ServiceError(403, f"this needs a token with the scope {route.scope}")
-            return await route.handler(PageCall(service, request, identity, state))
+            service.admit(request, identity, route.scope)
+            async with service.take_place(request):
+                return await route.handler(PageCall(service, request, identity, state))
         except (PrioryError, HTTPException) as error:
             return _answer_failure(service, request, identity, error)
 
@@ -158,7 +159,7 @@ def _make_sign_in_endpoint(service: Service) -> Callable[[Request], Awaitable[Re
             return make_page_response(render_template("sign_in.html", values))
         try:
             _check_is_own_request(request)
-            token = FormFields(await request.body()).get("token").strip()
+            token = (await _read_small_form(request)).get("token").strip()
             service.settings.tokens.identify(f"Bearer {token}")
         except ServiceError as error:
             message = "this token is not known" if error.status == 401 else str(error)
@@ -170,11 +171,21 @@ def _make_sign_in_endpoint(service: Service) -> Callable[[Request], Awaitable[Re
             max_age=COOKIE_SECONDS,
             httponly=True,
             samesite="strict",
-            secure=request.url.scheme == "https",
+            secure=service.settings.is_encrypted,
         )
         return response
 
     return endpoint
+
+
+async def _read_small_form(request: Request) -> FormFields:
+    """The form of a visitor who is not known yet."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_SIGN_IN_BYTES:
+            raise ServiceError(413, "this is too long for a token")
+    return FormFields(body)
 
 
 async def _sign_out(request: Request) -> Response:

@@ -109,7 +109,7 @@ async def add_queue_texts(call: PageCall) -> Response:
     lines = [line.strip() for line in form.get("texts").splitlines() if line.strip()]
     if not lines:
         raise DataError("type at least one text, each in a line of its own")
-    count = call.queue.add(lines)
+    count = call.queue.add(lines, call.model)
     return await _render_queue(call, "queue_row.html", 0, f"Added {format_count(count, 'text')}.")
 
 
@@ -119,7 +119,7 @@ async def add_queue_file(call: PageCall) -> Response:
     model.check_fitted()
     file_name = call.query.get("file", "")[:200]
     rows = await call.run(read_unlabelled_rows, call.service, model, body, file_name)
-    count = call.queue.add(rows)
+    count = call.queue.add(rows, model)
     return await _render_queue(call, "queue_row.html", 0, f"Added {format_count(count, 'row')}.")
 
 
@@ -170,28 +170,31 @@ async def _render_rows(call: PageCall, template: str, phrase: str, done: str = "
     model, store = call.model, call.service.store
     found = []
     if phrase.strip():
-        found = await call.run(search_learned_rows, store, model, phrase.strip(), MAX_FOUND_ROWS)
+        found = await call.run(search_learned_rows, store, model, phrase, MAX_FOUND_ROWS)
     return call.render(
         template,
         model=describe_model(model),
         has_base=model.entry.has_base,
         phrase=phrase,
-        found=[(row, format_row(row.row)) for row in {row.digest: row for row in found}.values()],
+        found=[(row, format_row(row.row)) for row in found],
+        waiting=[(item, format_row(item.row)) for item in (call.queue.search(phrase) if phrase.strip() else [])],
         is_cut=len(found) == MAX_FOUND_ROWS,
         done=done,
     )
 
 
 async def forget_rows(call: PageCall) -> Response:
-    """Forget the chosen rows, every time that they were learned, and erase them."""
+    """Forget the chosen rows, every time that they were learned, and erase them; drop those of the queue."""
     form, model, store = await call.read_form(), call.model, call.service.store
     found = await call.run(find_learned_rows, store, model, form.list_values("row"))
-    if not found:
-        raise DataError("choose at least one row")
     rows = join_learned_rows(model, found)
-    answer = await call.service.change(ForgetRequest(call.name, call.identity.name, rows=rows))
-    call.queue.discard_forgotten(rows.rows)
-    forgotten, left = format_count(answer.rows, "row"), format_count(call.model.n_rows, "row")
+    waiting = [item.row for item in call.queue.items.values() if str(item.id) in form.list_values("waiting")]
+    if not found and not waiting:
+        raise DataError("choose at least one row")
+    if found:
+        await call.service.change(ForgetRequest(call.name, call.identity.name, rows=rows))
+    call.queue.discard_forgotten((*rows.rows, *waiting))
+    forgotten, left = format_count(len(rows) + len(waiting), "row"), format_count(call.model.n_rows, "row")
     done = f"Forgotten and erased: {forgotten}. The model knows {left}, and answers as if it had never known more."
     return await _render_rows(call, "rows_found.html", form.get("phrase"), done)
 
@@ -200,7 +203,8 @@ async def relabel_row(call: PageCall) -> Response:
     """Correct the label of a row: forget it with the old one, learn it with the new one."""
     form, model, store = await call.read_form(), call.model, call.service.store
     label = call.read_class(form)
-    found = await call.run(find_learned_rows, store, model, form.list_values("relabel")[:1])
+    known = await call.run(find_learned_rows, store, model, form.list_values("relabel")[:1])
+    found = [row for row in known if not row.is_undone]
     if not found:
         raise ServiceError(409, "this row is not learned any more")
     old = found[0].label

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +16,7 @@ from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, 
 from priory.service.messages import MAX_ROWS_PER_REQUEST
 from priory.service.rows import ModelKind, Row, RowBatch
 from priory.service.served_model import ServedModel
+from priory.service.uploads import write_upload
 from priory.sources import FileRows, RowChunk
 from priory.sources.column_inference import infer_columns
 from priory.sources.column_types import ColumnOptions, ModelColumns, declare_column_families
@@ -80,7 +79,8 @@ def run_training_job(service: Service, job: TrainingJob, body: bytes) -> None:
     learned: list[int] = []
     is_created = False
     try:
-        with write_upload(service, body, job.file_name) as path:
+        _check_suffix(job.file_name)
+        with write_upload(service.store, body, job.file_name) as path:
             uploaded = _read_file(service, job, path)
         if job.model not in service.store.models:
             parameters = msgspec.json.encode(uploaded.parameters, order="deterministic")
@@ -119,19 +119,10 @@ def _take_back(service: Service, job: TrainingJob, learned: list[int], is_create
         job.error += f"; what was learned before that could not be taken back: {error}"
 
 
-@contextmanager
-def write_upload(service: Service, body: bytes, file_name: str) -> Iterator[Path]:
-    """An upload as a file that is gone after the ``with`` block; its name is ours, only the suffix is that given."""
+def _check_suffix(file_name: str) -> None:
     suffix = Path(file_name).suffix.lower()
     if suffix not in UPLOAD_SUFFIXES:
         raise DataError(f"files of the kind {suffix!r} cannot be read; give one of {', '.join(UPLOAD_SUFFIXES)}")
-    with tempfile.TemporaryDirectory(dir=service.store.scratch_folder) as folder:
-        path = Path(folder, f"upload{suffix}")
-        path.write_bytes(body)
-        try:
-            yield path
-        except DataError as error:
-            raise DataError(str(error).replace(str(path), file_name)) from None
 
 
 def _explain_failure(error: Exception, file_name: str) -> str:
@@ -143,7 +134,8 @@ def _explain_failure(error: Exception, file_name: str) -> str:
 
 def read_unlabelled_rows(service: Service, model: ServedModel, body: bytes, file_name: str) -> list[str | Row]:
     """The rows of a file with the columns of a model; labels in it are not read."""
-    with write_upload(service, body, file_name) as path:
+    _check_suffix(file_name)
+    with write_upload(service.store, body, file_name) as path:
         opened = open_paths(str(path), None, SILENT)
         columns = _match_columns(model, opened, ())
         chunks = opened.read_chunks(find_needed_columns(opened, columns))

@@ -1,0 +1,79 @@
+"""Journeys: how many modules what users do most has to enter, once everything is imported."""
+
+import contextlib
+import copy
+import csv
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "priory"
+CEILINGS = {"fit": 60, "predict": 30, "forget": 40, "text fit": 56, "text predict": 30, "learn one": 40, "train": 140}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measured value, its ceiling, and the places that it counts."""
+
+    name: str
+    value: float
+    ceiling: float
+    places: list[str]
+
+    def __str__(self) -> str:
+        mark = "ok   " if self.value <= self.ceiling else "above"
+        return f"{mark} {self.value:>6g}  (at most {self.ceiling:g})  {self.name}"
+
+
+def trace_modules(journey: Callable[[], object]) -> list[str]:
+    """The modules of the package that a call enters, on any thread; it runs twice, so that all is imported."""
+    journey()
+    entered = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
+            entered.add(frame.f_code.co_filename)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        journey()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return sorted(str(Path(name).relative_to(PACKAGE)) for name in entered)
+
+
+def measure_journeys() -> list[Figure]:
+    """Modules entered by fitting, answering, forgetting and learning one row, for tables and texts, and by training."""
+    import priory as pr
+    from priory.cli.entry_point import main
+    from priory.data import inbox
+
+    rows, labels = inbox()
+    table, texts = [{k: row[k] for k in ("sender", "hour", "links")} for row in rows], [row["text"] for row in rows]
+    model, words = pr.NaiveBayes().fit(table, labels), pr.TextClassifier().fit(texts, labels)
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
+        path = Path(folder, "inbox.csv")
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, ["label", *rows[0]])
+            writer.writeheader()
+            writer.writerows({"label": label, **row} for row, label in zip(rows, labels, strict=True))
+        train = ["train", str(path), "--target", "label", "-o", str(Path(folder, "model.priory")), "--force"]
+        journeys: dict[str, Callable[[], object]] = {
+            "fit": lambda: pr.NaiveBayes().fit(table, labels),
+            "predict": lambda: model.predict_proba(table),
+            "forget": lambda: copy.copy(model).forget(table[:1], labels[:1]),
+            "text fit": lambda: pr.TextClassifier().fit(texts, labels),
+            "text predict": lambda: words.predict_proba(texts),
+            "learn one": lambda: model.learn_one(table[0], labels[0]),
+            "train": lambda: main(train),
+        }
+        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            entered = {name: trace_modules(journey) for name, journey in journeys.items()}
+    return [Figure(f"modules entered by {name}", len(found), CEILINGS[name], found) for name, found in entered.items()]
