@@ -4,7 +4,7 @@ They need matplotlib: ``pip install 'priory[plots]'``.
 """
 
 from priory.plots.classifiers import class_densities, decision_regions, nomogram, word_probabilities
-from priory.plots.decisions import expected_costs
+from priory.plots.cost_lines import expected_costs
 from priory.plots.dimensions import parameter_growth
 from priory.plots.evaluation import (
     confusion_matrix,
