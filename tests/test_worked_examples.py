@@ -153,6 +153,18 @@ def test_gibbs_errs_at_most_twice_as_often_as_the_vote():
     assert gibbs <= expect["most_times_as_often"] * vote
 
 
+def test_gibbs_may_err_more_than_twice_as_often_if_hypotheses_are_not_certain():
+    example = WORKED_EXAMPLES["gibbs_of_noisy_hypotheses"]
+    expect = example["expect"]
+    space = pr.Hypotheses(
+        example["prior"], {h: {"cherry": p, "lime": 1 - p} for h, p in example["P(cherry|h)"].items()}
+    )
+    wrong = space.answers().to_frame().set_index("learner")["P(wrong)"]
+    assert wrong["Bayes-optimal vote"] == pytest.approx(expect["error_of_the_vote"])
+    assert wrong["Gibbs"] == pytest.approx(expect["error_of_gibbs"])
+    assert wrong["Gibbs"] > 2.56 * wrong["Bayes-optimal vote"]
+
+
 def test_one_step_of_the_sigmoid_unit():
     example = WORKED_EXAMPLES["sigmoid_unit"]
     unit = pr.SigmoidUnit(eta=example["eta"], steps=1, fit_intercept=False).fit(example["x"], example["d"])

@@ -34,6 +34,11 @@ WORKED_EXAMPLES = {
     "gibbs_bound": {  # of the posteriors above: the draw and the truth differ, with probability 2 * 0.4 * 0.6
         "expect": {"error_of_the_vote": 0.4, "error_of_gibbs": 0.48, "most_times_as_often": 2},
     },
+    "gibbs_of_noisy_hypotheses": {  # four bags of limes, and one with 51 % cherries: 0.8 * 0.102 + 0.2 * 0.898
+        "prior": {"limes": 0.8, "mixed": 0.2},
+        "P(cherry|h)": {"limes": 0, "mixed": 0.51},
+        "expect": {"error_of_the_vote": 0.102, "error_of_gibbs": 0.2612},
+    },
     "candy_bags": {"expect": [limes(n) for n in range(11)]},
     "mdl_equals_map": {  # the candy bags after three limes, in bits
         "expect_bits": {

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from priory import course, families, naive_bayes, plots, probability, storage, workflows
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
+    from priory.estimators.dependence import measure_dependence
     from priory.estimators.learning_curve import score_by_rows
     from priory.estimators.mdl_discretiser import MDLDiscretiser
     from priory.estimators.mdl_tree import MDLTreeClassifier
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from priory.estimators.text_classifier import TextClassifier
     from priory.evaluation.bayes_error import bayes_rate
     from priory.evaluation.decisions import ABSTAIN, decide
-    from priory.evaluation.dependence import measure_dependence
     from priory.evaluation.scores import Scores
     from priory.export.onnx import to_onnx
     from priory.export.report import report
@@ -81,7 +81,7 @@ _HOME = {
     "bayes_rate": "evaluation.bayes_error",
     "decide": "evaluation.decisions",
     "load": "storage",
-    "measure_dependence": "evaluation.dependence",
+    "measure_dependence": "estimators.dependence",
     "report": "export.report",
     "save": "storage",
     "score_by_rows": "estimators.learning_curve",

@@ -259,10 +259,21 @@ def test_the_neighbours_bracket_the_bayes_rate_of_two_normal_classes(apart):
     x = rng.normal(size=(5000, 1)) + apart * y[:, None]
     best = math.erfc(apart / 2 / math.sqrt(2)) / 2
     bounds = bayes_rate(x, y)
-    assert bounds.at_least.low <= best <= bounds.at_most.high
+    assert bounds.with_near_neighbours.low <= best <= bounds.at_most.high
     log_joint = -((x - apart * np.array([0, 1])) ** 2) / 2
     posterior = Scores.of(y, log_normalise(log_joint), [0, 1], logs=True)
-    assert posterior.bayes_rate.low - 0.005 <= best <= posterior.bayes_rate.high + 0.005
+    assert posterior.expected_error.low - 0.005 <= best <= posterior.expected_error.high + 0.005
+
+
+def test_what_is_printed_of_the_bayes_rate_is_true_among_columns_of_noise():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    x = np.column_stack([rng.normal(size=2000) + 2 * y, rng.normal(size=(2000, 49))])
+    found = bayes_rate(x, y)
+    best = math.erfc(1 / math.sqrt(2)) / 2  # 15.9 %
+    assert str(found) == f"at most {found.at_most:.1%}"
+    assert best <= found.at_most.low
+    assert found.with_near_neighbours.low > best  # so it is no bound of this table
 
 
 def test_the_bayes_rate_of_a_frame_with_labels_and_gaps():
@@ -275,7 +286,7 @@ def test_bayes_optimal_vote_of_the_lecture_has_a_bayes_rate_of_four_in_ten():
     vote = WORKED_EXAMPLES["bayes_optimal_vs_map"]["expect"]["bayes_optimal"]
     p = np.tile([vote["+"], vote["-"]], (10, 1))
     scores = Scores.of(["+"] * 4 + ["-"] * 6, p, ["+", "-"])
-    assert scores.bayes_rate.value == pytest.approx(0.4)
+    assert scores.expected_error.value == pytest.approx(0.4)
     assert scores.accuracy.value == pytest.approx(0.6)
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import priory as pr
 from priory.errors import DataError
@@ -95,6 +96,69 @@ def test_impossible_virtual_examples_are_refused(m, p, message):
     with pytest.raises(DataError) as error:
         pr.NaiveBayes.textbook(m, p)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("p", "message"),
+    [
+        (
+            {"outlook": {"sunny": 0.5, "rain": 0.5}},
+            "the value 'overcast' has no share of the virtual examples, which were declared for 'rain', 'sunny'; "
+            "give every value a share.",
+        ),
+        ({"outlok": {"sunny": 1.0}}, "p names column 'outlok', which is not in the table."),
+    ],
+)
+def test_shares_that_do_not_cover_the_values_are_refused(p, message):
+    rows, play, _ = table(WORKED_EXAMPLES["play_tennis"])
+    model = pr.NaiveBayes.textbook(m=3, p=p)
+    with pytest.raises(DataError) as error:
+        model.fit(rows, play)
+    assert str(error.value) == message
+    with pytest.raises(NotFittedError):
+        model.predict(rows)
+
+
+def test_a_value_without_a_share_is_refused_later_too_and_leaves_the_model_as_it_was():
+    rows, y = [{"sky": "sunny"}, {"sky": "rain"}] * 2, ["no", "yes"] * 2
+    model = pr.NaiveBayes.textbook(m=2, p={"sky": {"sunny": 0.5, "rain": 0.5}}).fit(rows, y)
+    before = model.predict_proba(rows)
+    for learn in (model.learn_one, lambda row, label: model.partial_fit([row], [label])):
+        with pytest.raises(DataError, match="the value 'fog' has no share"):
+            learn({"sky": "fog"}, "yes")
+    assert np.array_equal(model.predict_proba(rows), before)
+    with pytest.raises(DataError, match=r"the value 1.0 has no share of the virtual examples"):
+        pr.NaiveBayes.textbook(m=2, p={"wet": {0: 0.5, 2: 0.5}}).fit([{"wet": 0}, {"wet": 1}] * 2, y)
+
+
+# -- the smoothing of models that choose it ----------------------------------------------------------------------------
+
+
+def test_the_smoothing_of_few_rows_is_not_at_the_end_of_the_grid_and_is_said():
+    rows, play, query = table(WORKED_EXAMPLES["play_tennis"])
+    model = pr.NaiveBayes().fit(rows, play)
+    assert {report.virtual_rows for report in model.schema_.values()} <= {1.0, 2.0, 4.0}
+    assert "(3+4)/(5+12)" in str(model.tables_["outlook"])
+    assert model.predict_proba([query])[0, 0] > 0.55  # 0.795 without smoothing
+    said = "smoothed by 4 virtual rows of each value"
+    assert repr(model).endswith(said)
+    assert str(model.explain([query])).splitlines()[-1] == said
+    assert said in model.explain([query])._repr_html_()
+    assert str(model.explain([query], unit="probability")).splitlines()[-1] == said
+    assert "4 virtual rows of each value" in str(model.schema_["outlook"])
+    assert repr(pr.NaiveBayes()) == "NaiveBayes()"
+    assert "smoothed" not in repr(pr.NaiveBayes.textbook().fit(rows, play))  # it was declared
+    assert "smoothed" not in repr(pr.NaiveBayes().fit(rows * 50, play * 50))  # it does not matter
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_leave_one_out_chooses_the_smoothing_as_a_refit_does(copies):
+    rows, play, _ = table(WORKED_EXAMPLES["play_tennis"])
+    rows, play = rows * copies, play * copies
+    left_out = pr.NaiveBayes(calibrate=False).fit(rows, play).leave_one_out(rows, play)
+    for i in range(0, len(rows), 5):
+        rest = pr.NaiveBayes(calibrate=False).fit(rows[:i] + rows[i + 1 :], play[:i] + play[i + 1 :])
+        assert rest.predict_log_proba([rows[i]])[0] == pytest.approx(left_out[i], abs=1e-9)
 
 
 # -- the ledger in other units -----------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def test_a_weight_of_two_is_the_row_twice(classes, rows, seed):
 def test_every_value_lies_in_its_interval(classes, rows, seed):
     y, p, w = drawn(rows, classes, seed, weighted=True)
     scores = Scores.of(y, p, range(classes), w)
-    each = [scores.accuracy, scores.log_loss, scores.brier, scores.calibration_error, scores.bayes_rate]
+    each = [scores.accuracy, scores.log_loss, scores.brier, scores.calibration_error, scores.expected_error]
     each += [score for one in scores.per_class for score in one if isinstance(score, Interval)]
     for value, low, high in each:
         assert low <= value <= high or math.isnan(value)
@@ -246,7 +246,7 @@ def test_too_few_rows_are_said_and_not_scored(labels, message):
     assert not any(gain.low > 0 for gain in scores.gain.values())
     answer = json.loads(json.dumps(scores.to_dict(), allow_nan=False))
     assert (answer["verdict"], answer["enough_rows"]) == (message, False)
-    for name in ("accuracy", "log_loss", "brier", "calibration_error", "gain", "bayes_rate", "per_class"):
+    for name in ("accuracy", "log_loss", "brier", "calibration_error", "gain", "expected_error", "per_class"):
         assert answer[name] is None
 
 

@@ -334,7 +334,7 @@ def test_the_calibration_sentence_is_about_the_model_that_answers(texts, of_text
         f"Before corrections (the plain line) they were {plain.calibration_error.value:.1%} and "
         f"{plain.log_loss.value:.3f}."
     ) in text
-    assert f"wrong {scores.bayes_rate.value:.1%} of the time (the Bayes rate)" in text
+    assert f"expects to be wrong {scores.expected_error.value:.1%} of the time" in text
 
 
 def test_rows_that_were_held_out_are_predicted_by_the_model_as_it_is(texts):

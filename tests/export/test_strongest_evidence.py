@@ -1,6 +1,7 @@
 """The strongest evidence for each class: one source for the terminal, for JSON and for the report."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from priory import NaiveBayes, TextClassifier, report
 from priory.data import inbox
-from priory.export.strongest_evidence import MAX_EVIDENCE_DECIBANS, find_strongest_evidence
+from priory.export.strongest_evidence import find_strongest_evidence
 from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from shell import write
 
@@ -52,11 +53,11 @@ def test_a_column_is_weighed_against_all_other_classes_together():
     assert find_strongest_evidence(model, rows, np.array(labels))["a"][0].decibans == pytest.approx(expected)
 
 
-def test_what_rules_out_all_other_classes_counts_finitely():
+def test_what_rules_out_all_other_classes_is_infinite_evidence():
     rows = [{"x": "p"}, {"x": "p"}, {"x": "q"}, {"x": "q"}]
     model = NaiveBayes("categorical", estimate="ml", calibrate=False).fit(rows, list("aabb"))
     evidence = find_strongest_evidence(model, rows, np.array(list("aabb")))
-    assert evidence["a"][0].decibans == MAX_EVIDENCE_DECIBANS
+    assert evidence["a"][0].decibans == math.inf
 
 
 def test_words_are_those_of_the_model_and_a_hashed_model_has_none():

@@ -141,6 +141,15 @@ def test_gibbs_errs_at_most_twice_as_often_as_the_vote_for_any_posterior(weights
     assert 1 - (p**2).sum() <= 2 * (1 - p.max()) + 1e-12
 
 
+@given(st.lists(st.tuples(st.floats(0.01, 1), st.floats(0, 1)), min_size=2, max_size=8))
+def test_with_two_outcomes_gibbs_errs_at_most_three_times_as_often_as_the_vote(hypotheses):
+    weights, lime = np.array(hypotheses).T
+    prior = dict(enumerate((weights / weights.sum()).tolist()))
+    space = Hypotheses(prior, {h: {"lime": p, "cherry": 1 - p} for h, p in enumerate(lime.tolist())})
+    *_, (*_, vote), (*_, gibbs) = space.answers().rows
+    assert vote - 1e-12 <= gibbs <= 3 * vote + 1e-12
+
+
 @settings(max_examples=50)
 @given(st.lists(st.booleans(), max_size=20), st.floats(1, 5), st.floats(1, 5))
 def test_the_continuum_agrees_with_a_fine_grid_of_hypotheses(observations, a, b):
@@ -160,6 +169,40 @@ def test_the_posterior_of_the_continuum_is_scipys_beta():
     assert np.exp(line.log_density(theta)) == pytest.approx(stats.beta(3, 2).pdf(theta))
     assert line.bits.total == pytest.approx(math.log2(12))
     assert line.map() == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("a", "b", "best"), [(0.5, 2, 0), (1, 2, 0), (2, 1, 1), (2, 0.5, 1), (1, 0.5, 1)])
+def test_the_map_of_the_continuum_may_be_at_an_end(a, b, best):
+    assert Continuum(prior=Bernoulli(a, b)).map() == best
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "why"),
+    [
+        (1, 1, "every θ is equally probable"),
+        (0.5, 0.5, "the density is infinite at θ = 0 and at θ = 1"),
+        (0.9, 0.3, "the density is infinite at θ = 0 and at θ = 1"),
+    ],
+)
+def test_some_beliefs_about_the_continuum_have_no_single_map(a, b, why):
+    space = Continuum(prior=Bernoulli(a, b))
+    with pytest.raises(DataError) as error:
+        space.map()
+    assert str(error.value) == f"there is no single MAP: {why}; observe something, or use predict_proba()."
+    assert space.bits == (0, 0)
+    assert f"there is no single MAP: {why}" in str(space.table())
+    assert space.update(1).map() == 1
+
+
+def test_the_continuum_shows_its_belief():
+    bag = Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3)
+    low, high = bag.credible_interval(0.9)
+    assert stats.beta(8, 4).cdf([low, high]) == pytest.approx([0.05, 0.95])
+    shown = dict(bag.table().rows)
+    assert shown["97.5 % quantile"] == pytest.approx(stats.beta(8, 4).ppf(0.975))
+    assert shown["mean"] == pytest.approx(2 / 3)
+    assert repr(bag).startswith("<Continuum: θ = P(cherry) ~ Beta(8, 4) after 10 observations, mean 0.6667, 95 % from")
+    assert "Beta(8, 4)" in bag._repr_html_()
 
 
 def test_a_thousand_limes_do_not_underflow():
@@ -338,7 +381,7 @@ def test_ties_are_warned_of():
         (
             lambda: Continuum().ml(),
             DataError,
-            "no observations: every θ has the same likelihood; observe something, or use map().",
+            "no observations: every θ is equally likely; observe something, or use predict_proba().",
         ),
     ],
 )

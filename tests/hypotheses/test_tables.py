@@ -40,6 +40,7 @@ def test_one_screen_with_every_answer():
     assert frame.loc["Bayes-optimal vote", ["P(+)", "P(-)"]].tolist() == pytest.approx([0.4, 0.6])
     assert frame.loc["Bayes-optimal vote", "answer"] == "-"
     assert frame.loc["Gibbs", "P(-)"] == pytest.approx(0.6)
+    assert frame["P(wrong)"].tolist() == pytest.approx([0.4, 0.6, 0.4, 0.48])
 
 
 def test_a_space_says_what_it_is():

@@ -152,6 +152,18 @@ def test_the_nomogram_adds_up_to_predict_proba():
     assert {"sunny", "rain", "overcast", "strong"} <= {text.get_text() for text in drawn.axes[0].texts}
 
 
+def test_the_nomogram_shows_values_that_rule_a_class_out():
+    rows, play, _ = table(WORKED_EXAMPLES["play_tennis"])
+    model = pr.NaiveBayes.textbook().fit(rows, play)  # overcast days are always played on
+    for label, text in (("yes", "overcast: certain"), ("no", "overcast: impossible")):
+        axes = plots.nomogram(model, label).axes[0]
+        assert text in {shown.get_text() for shown in axes.texts}
+        assert [tick.get_text() for tick in axes.get_yticklabels()][1] == "outlook"  # it reaches farthest
+        (arrow,) = (line for line in axes.lines if line.get_marker() in ("<", ">"))
+        others = [x for line in axes.lines if line.get_marker() == "o" for x in line.get_xdata()]
+        assert (max(others) < arrow.get_xdata()[0]) if label == "yes" else (min(others) > arrow.get_xdata()[0])
+
+
 def test_a_nomogram_is_for_models_without_corrections_of_several_columns():
     rng = np.random.default_rng(0)
     label = rng.integers(0, 2, 300)
@@ -174,7 +186,7 @@ def test_dependent_columns_are_found_and_independent_ones_are_not():
     found = pr.measure_dependence({"x": x, "copy": x**3, "free": c + rng.normal(size=3000)}, c)
     assert [set(pair[:2]) for pair in found.violations()] == [{"x", "copy"}]
     assert "1 of 3 pairs" in found.verdict
-    assert plots.dependence_map(found).axes[0].get_title(loc="left").startswith("1 of 3 pairs")
+    assert plots.dependence_map(found).get_suptitle().startswith("1 of 3 pairs")
     free = {"a": c + rng.normal(size=3000), "b": 2 * c + rng.normal(size=3000)}
     assert pr.measure_dependence(free, c).verdict.startswith("None of the 1 pairs")
 

@@ -8,6 +8,7 @@ import pytest
 
 from paths import ROOT
 from priory.errors import PrioryError
+from priory.families.bernoulli import Bernoulli
 from priory.hypotheses.continuum import Continuum
 from priory.hypotheses.finite import Hypotheses
 
@@ -54,7 +55,12 @@ def test_beta_posterior_with_its_marks():
     assert np.allclose(likelihood.get_ydata(), posterior.get_ydata())  # under a uniform prior
     assert np.trapezoid(posterior.get_ydata(), posterior.get_xdata()) == pytest.approx(1, abs=1e-3)
     assert [line.get_xdata()[0] for line in (ml, maximum, mean)] == pytest.approx([0.7, 0.7, 2 / 3])
-    assert len(drawn(plots.belief(Continuum()))) == 4  # before anything was seen there is no ML
+    flat = plots.belief(Continuum())  # before anything was seen there is no ML and no MAP
+    assert [text.get_text() for text in flat.axes[0].get_legend().get_texts()] == [
+        "prior", "posterior", "mean 0.500", "no single MAP"
+    ]  # fmt: skip
+    ends = plots.belief(Continuum(prior=Bernoulli(0.5, 2)))
+    assert "MAP 0.000" in [text.get_text() for text in ends.axes[0].get_legend().get_texts()]
 
 
 def test_belief_about_a_share_against_the_number_of_observations():

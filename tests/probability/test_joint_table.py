@@ -34,6 +34,7 @@ def test_cavity_given_toothache():
 def test_toothache_and_catch_are_independent_only_given_the_cavity():
     assert not DENTIST.are_independent("toothache", "catch")
     assert DENTIST.are_independent("toothache", "catch", given=["cavity"])
+    assert DENTIST.are_independent("toothache", "catch", given="cavity")
 
 
 @st.composite

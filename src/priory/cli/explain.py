@@ -15,7 +15,7 @@ from priory.cli.options import (
     pop_read_options,
 )
 from priory.cli.sections import SectionedOption, sectioned_command
-from priory.cli.terminal import format_heading, print_item, print_json, print_lines, watch_workflow
+from priory.cli.terminal import format_heading, list_evidence, print_item, print_json, print_lines, watch_workflow
 from priory.models.ledger_formatting import EVIDENCE_UNITS
 
 if TYPE_CHECKING:
@@ -144,4 +144,4 @@ def _explain_file(model: str, path: str, label: str | None, read: ReadOptions, j
         print_lines("\n".join(align_text_columns(rows)))
     click.echo(format_heading("strongest evidence for each class, in decibans (+10 is ten to one)"))
     for name, lines in evidence.items():
-        print_item(name, [f"{word} {decibans:+.1f}" for word, decibans in lines])
+        print_item(name, list_evidence(lines))

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
@@ -68,6 +68,15 @@ def print_lines(text: str, indent: str = "  ") -> None:
     for line in text.splitlines():
         printable = f"{indent}{escape_unprintable(line)}".rstrip()
         click.echo(printable if "  " in line else wrap_text(printable, _find_line_width(), subsequent_indent=indent))
+
+
+def list_evidence(lines: Sequence[tuple[str, float]]) -> list[str]:
+    """Words or columns with their decibans.
+
+    >>> list_evidence([("outlook", math.inf), ("wind", 0.55)])
+    ['outlook +inf (rules out all others)', 'wind +0.6']
+    """
+    return [f"{name} {decibans:+.1f}{' (rules out all others)' * math.isinf(decibans)}" for name, decibans in lines]
 
 
 def print_json(answer: object) -> None:

@@ -28,6 +28,7 @@ from priory.cli.terminal import (
     escape_unprintable,
     format_command_line,
     format_heading,
+    list_evidence,
     print_item,
     print_json,
     print_lines,
@@ -149,7 +150,7 @@ def _print_summary(result: TrainingResult, model_path: str, report_path: str | N
     if result.evidence:
         click.echo(format_heading("strongest evidence for each class, in decibans (+10 is ten to one)"))
         for label, lines in list(result.evidence.items())[:MAX_CLASSES_SHOWN]:
-            print_item(label, [f"{name} {decibans:+.1f}" for name, decibans in lines])
+            print_item(label, list_evidence(lines))
     _print_findings(result.findings)
     written = f"{model_path} and {report_path}" if report_path else model_path
     click.echo(f"wrote {written}; next: priory predict {model_path} FILE")

@@ -22,8 +22,14 @@ def _call_later(name: str) -> Callable[..., Any]:
     return call
 
 
+betaincinv = _call_later("betaincinv")
+gammainc = _call_later("gammainc")
+gammainccinv = _call_later("gammainccinv")
+gammaincinv = _call_later("gammaincinv")
 multigammaln = _call_later("multigammaln")
 ndtr = _call_later("ndtr")
+ndtri = _call_later("ndtri")
+stdtrit = _call_later("stdtrit")
 
 
 def _call_kernel(function: Callable[[Array], Array], x: ArrayLike) -> Any:

@@ -258,8 +258,9 @@ class BayesOptimalClassifier(ModelSpace):
 class GibbsClassifier(ModelSpace):
     """A classifier that predicts each row with one model, drawn by its posterior probability.
 
-    If the true model is drawn from the prior, the expected error is at most twice that of the Bayes-optimal classifier.
-    With a fixed ``random_state`` every call makes the same draws.
+    If the true model is drawn from the prior and every model answers with certainty, the expected error is at most
+    twice that of the Bayes-optimal classifier; if models give probabilities of two classes, at most three times. With a
+    fixed ``random_state`` every call makes the same draws.
 
     Parameters
     ----------

@@ -3,14 +3,16 @@
     L(tree) + L(labels | tree)
 
 The labels of known rows are described by a tree and its exceptions. One bit says whether a node is a question or a
-leaf. A question names its column and one of its thresholds. A leaf is the adaptive code of its labels
-(`priory.hypotheses.description_length.label_bits`): the first label names the leaf and counts as part of the tree, and
-the others cost little until there is an exception. The description is a sum over the nodes, so the shortest of all
-prunings is found in one pass from the leaves to the root.
+leaf. A question names its column and one of its thresholds or labels. A leaf has the adaptive code of its classes
+(`priory.hypotheses.description_length.label_bits`) in two parts: the bits of the classes given the share of each in the
+leaf, its exceptions, which are none if all rows have one class; and the rest, which tells these shares, as part of the
+tree. The description is a sum over the nodes, so the shortest of all prunings is found in one pass from the leaves to
+the root.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Self, final
 
@@ -23,10 +25,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.core.input_guard import guard_input
+from priory.core.logspace import log, x_log_y
 from priory.core.sample_weight import check_sample_weight
 from priory.core.single_rows import SingleRowMethods
 from priory.core.typing import Array, MatrixLike, RandomState
-from priory.hypotheses.description_length import Bits, label_bits
+from priory.estimators.tree_questions import Question, encode_questions, list_questions, read_labels
+from priory.hypotheses.description_length import Bits, label_bits, to_bits
+from priory.models.table_reading import read_table
 
 if TYPE_CHECKING:
     from sklearn.tree._tree import Tree
@@ -39,7 +44,8 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
     """A scikit-learn decision tree, fully grown and then pruned to the shortest description.
 
     The probabilities of a leaf with n rows, n_c of them of class c, are ``(n_c + 1/k) / (n + 1)`` for k classes, in
-    agreement with the code of its labels. Missing cells are handled as in scikit-learn's tree.
+    agreement with the code of its labels. Missing cells are handled as in scikit-learn's tree. A column of labels is
+    asked whether it has one of its values.
 
     Parameters
     ----------
@@ -53,7 +59,9 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
     class_prior_ : ndarray of shape (n_classes,)
         P(class): the share of the rows of each class.
     bits_ : Bits
-        The description length: of the tree, and of its exceptions.
+        The description length: of the tree, and of its exceptions, 0 if it classifies every row.
+    questions_ : list of Question
+        What each column of numbers that ``tree_`` was grown on asks: a column of the table, or one of its labels.
     tree_ : sklearn.tree._tree.Tree
         The tree before pruning.
     nodes_ : ndarray of int
@@ -88,13 +96,24 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
         low (10 rows, 0 exceptions)                   3.5 bits
     x > 9.5
         high (10 rows, 0 exceptions)                  3.5 bits
-    tree 9.2 bits + exceptions 3.0 bits = 12.3 bits
+    tree 12.3 bits + exceptions 0.0 bits = 12.3 bits
+
+    A table with labels:
+
+    >>> days = [{"outlook": "sunny"}, {"outlook": "overcast"}, {"outlook": "rain"}] * 4
+    >>> print(MDLTreeClassifier().fit(days, ["no", "yes", "no"] * 4).to_text())
+    outlook is not overcast                           2.6 bits
+        no (8 rows, 0 exceptions)                     3.3 bits
+    outlook is overcast
+        yes (4 rows, 0 exceptions)                    2.9 bits
+    tree 8.8 bits + exceptions 0.0 bits = 8.8 bits
     """
 
     classes_: Array
     class_prior_: Array
     tree_: Tree
     bits_: Bits
+    questions_: list[Question]
     counts_: Array
     missing_: Array
     ask_bits_: Array
@@ -109,27 +128,34 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree and prune it."""
         with guard_input(X):
-            table, labels = validate_data(self, X, y, dtype=np.float32, ensure_all_finite="allow-nan")
+            table = read_labels(X)
+            questions = [] if table is None else list_questions(table)
+            cells = X if table is None else encode_questions(questions, table, range(len(table.names)))
+            x, labels = validate_data(self, cells, y, dtype=np.float32, ensure_all_finite="allow-nan")
             check_classification_targets(labels)
-        weight = check_sample_weight(sample_weight, len(table))
-        weight = np.ones(len(table)) if weight is None else weight
+        self.questions_ = questions or [Question(j) for j in range(x.shape[1])]
+        if table is not None:
+            self.n_features_in_ = len(table.names)
+            if table.has_names:
+                self.feature_names_in_ = np.array(table.names, dtype=object)
+        weight = check_sample_weight(sample_weight, len(x))
+        weight = np.ones(len(x)) if weight is None else weight
         self.classes_, codes = np.unique(labels, return_inverse=True)
         used = weight > 0
         grown = DecisionTreeClassifier(criterion="entropy", random_state=self.random_state)
-        self.tree_ = grown.fit(table[used], codes[used], sample_weight=weight[used]).tree_
+        self.tree_ = grown.fit(x[used], codes[used], sample_weight=weight[used]).tree_
         self.counts_ = np.zeros((self.tree_.node_count, len(self.classes_)))
         self.counts_[:, grown.classes_] = self.tree_.value[:, 0] * self.tree_.weighted_n_node_samples[:, None]
         self.class_prior_ = self.counts_[0] / self.counts_[0].sum()
-        self.missing_ = np.isnan(table[used]).any(axis=0)
-        self.ask_bits_ = compute_ask_bits(self.tree_, table[used])
+        self.missing_ = np.isnan(x[used]).any(axis=0)
+        self.ask_bits_ = compute_ask_bits(self.tree_, x[used], self.questions_)
         self.answer_bits_ = NODE_BITS + label_bits(self.counts_)
         self.asks_, self.leaf_ = find_shortest_pruning(self.tree_, self.ask_bits_, self.answer_bits_)
         self.nodes_ = np.unique(self.leaf_)
         leaves = self.nodes_[~self.asks_[self.nodes_]]
-        named = len(leaves) * (NODE_BITS + np.log2(len(self.classes_)))
-        self.bits_ = Bits(
-            float(self.ask_bits_[self.asks_].sum() + named), float(self.answer_bits_[leaves].sum() - named)
-        )
+        total = float(self.ask_bits_[self.asks_].sum() + self.answer_bits_[leaves].sum())
+        exceptions = float(exception_bits(self.counts_[leaves]).sum())
+        self.bits_ = Bits(total - exceptions, exceptions)
         return self
 
     def predict_proba(self, X: MatrixLike) -> Array:
@@ -148,8 +174,14 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
         """Return the leaf of each row, as a node of ``tree_``."""
         check_is_fitted(self)
         with guard_input(X):
-            table = validate_data(self, X, dtype=np.float32, ensure_all_finite="allow-nan", reset=False)
-        return np.asarray(self.leaf_[self.tree_.apply(table)])
+            if any(question.value is not None for question in self.questions_):
+                table = read_table(X)
+                table.check_finite()
+                places = table.find_columns(getattr(self, "feature_names_in_", [""] * self.n_features_in_))
+                x = encode_questions(self.questions_, table, places).astype(np.float32)
+            else:
+                x = validate_data(self, X, dtype=np.float32, ensure_all_finite="allow-nan", reset=False)
+        return np.asarray(self.leaf_[self.tree_.apply(x)])
 
     def _explain_absence(self, method: str) -> str:
         return "a tree is grown and pruned over all rows at once; call fit with all of them, or use priory.NaiveBayes."
@@ -177,18 +209,21 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
             text = f"{margin}{label} ({rows:g} rows, {rows - counts.max():g} exceptions)"
             yield f"{text:<48} {self.answer_bits_[node]:>4.1f} bits"
             return
-        low, high = self._format_sides(node, names[tree.feature[node]])
+        low, high = self._format_sides(node, names)
         yield f"{margin + low:<48} {self.ask_bits_[node]:>4.1f} bits"
         yield from self._format_lines(tree.children_left[node], depth + 1, names)
         yield margin + high
         yield from self._format_lines(tree.children_right[node], depth + 1, names)
 
-    def _format_sides(self, node: int, name: str) -> tuple[str, str]:
+    def _format_sides(self, node: int, names: Sequence[str]) -> tuple[str, str]:
         """Return the two answers to a question; missing cells are mentioned if the column had some."""
-        threshold = self.tree_.threshold[node]
+        threshold, (column, value) = self.tree_.threshold[node], self.questions_[self.tree_.feature[node]]
+        name = names[column]
         if np.isinf(threshold):
             return f"{name} present", f"{name} missing"
         low, high = f"{name} <= {threshold:g}", f"{name} > {threshold:g}"
+        if value is not None:
+            low, high = f"{name} is not {value}", f"{name} is {value}"
         if not self.missing_[self.tree_.feature[node]]:
             return low, high
         return (f"{low} or missing", high) if self.tree_.missing_go_to_left[node] else (low, f"{high} or missing")
@@ -217,15 +252,30 @@ def find_shortest_pruning(tree: Tree, ask_costs: Array, answer_costs: Array) -> 
     return asks, replacement
 
 
-def compute_ask_bits(tree: Tree, table: Array) -> Array:
-    """Return the bits of the question at each node: its kind, column and threshold, and where missing cells go.
+def compute_ask_bits(tree: Tree, x: Array, questions: Sequence[Question]) -> Array:
+    """Return the bits of the question at each node: its kind, column, threshold or label, and where missing cells go.
 
-    A column with m values has m - 1 thresholds (one more if it has missing cells), and a node with n rows can use at
-    most n - 1 of them.
+    A column with m numbers has m - 1 thresholds (one more if it has missing cells). A column with m labels has m of
+    them to ask for, but two labels are one question. A node with n rows can use at most n - 1 thresholds or labels.
     """
     feature = np.maximum(tree.feature, 0)  # it is -2 for a leaf, whose question is never used
-    known = [column[~np.isnan(column)] for column in table.T]
-    thresholds = np.array([len(np.unique(column)) - 1 for column in known])[feature]
-    missing = np.array([len(column) < len(table) for column in known])[feature]
-    choices = np.minimum(thresholds + missing, tree.weighted_n_node_samples - 1)
-    return np.asarray(NODE_BITS + np.log2(len(known)) + np.log2(np.maximum(choices, 1.0)) + missing)
+    known = [column[~np.isnan(column)] for column in x.T]
+    n_labels = Counter(question.column for question in questions if question.value is not None)
+    n_choices = [
+        len(np.unique(cells)) - 1 if value is None else n_labels[column] - (n_labels[column] == 2)
+        for cells, (column, value) in zip(known, questions, strict=True)
+    ]
+    missing = np.array([len(column) < len(x) for column in known])[feature]
+    choices = np.minimum(np.array(n_choices)[feature] + missing, tree.weighted_n_node_samples - 1)
+    n_columns = len({question.column for question in questions})
+    return np.asarray(NODE_BITS + np.log2(n_columns) + np.log2(np.maximum(choices, 1.0)) + missing)
+
+
+def exception_bits(counts: Array) -> Array:
+    """Return the bits of the labels given the share of each class, from counts (..., classes); none if one has all.
+
+    >>> exception_bits(np.array([[4.0, 0.0], [3.0, 1.0]])).round(3).tolist()
+    [0.0, 3.245]
+    """
+    shares = counts / counts.sum(axis=-1, keepdims=True)
+    return to_bits(x_log_y(counts, log(shares)).sum(axis=-1))

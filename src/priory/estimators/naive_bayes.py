@@ -61,11 +61,13 @@ class ColumnReport:
     kind: str
     family: str
     bits: dict[str, float]
+    virtual_rows: float | None = None  # of each value, by which its counts are smoothed
 
     def __str__(self) -> str:
         others = ", ".join(f"{name} {b:.2f}" for name, b in self.bits.items() if name != self.family)
         best = f" {self.bits[self.family]:.2f} bits a row" if self.family in self.bits else ""
-        return f"{self.name}: {self.family}{best}" + (f" ({others})" if others else "")
+        smoothing = f", {self.virtual_rows:g} virtual rows of each value" if self.virtual_rows else ""
+        return f"{self.name}: {self.family}{best}{smoothing}" + (f" ({others})" if others else "")
 
 
 @register_estimator(required=("statistics_", "n_features_in_", "_schema"))
@@ -531,7 +533,12 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             *(self.classes_, split.prior, terms, names, values, split.prior_name),
             unit=check_unit(unit),
             corrections=self._name_corrections(),
+            smoothing=self._model().describe_smoothing(),
         )
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        smoothing = self._model().describe_smoothing() if "statistics_" in vars(self) else ""
+        return super().__repr__(N_CHAR_MAX) + (f" smoothed by {smoothing}" if smoothing else "")
 
     @property
     @optional_attribute
@@ -560,7 +567,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             for j, name in enumerate(block.names):
                 best = argmax_evidence(np.array([evidence[j] for _, evidence in candidates]))
                 bits = {type(f).__name__: float(evidence[j]) / rows / np.log(2) for f, evidence in candidates}
-                reports[name] = ColumnReport(name, block.kind, list(bits)[int(best)], bits)
+                virtual = candidates[int(best)][0].count_virtual_rows(j)
+                reports[name] = ColumnReport(name, block.kind, list(bits)[int(best)], bits, virtual)
         return reports
 
     @property

@@ -1,4 +1,4 @@
-"""Bounds on the Bayes rate, the error of the best possible classifier, from the nearest neighbour's error."""
+"""The Bayes rate, the error of the best possible classifier: an upper bound from the nearest neighbour's error."""
 
 from __future__ import annotations
 
@@ -16,21 +16,33 @@ from priory.regression.design_matrix import as_data_frame, encode_design_columns
 
 
 class BayesRate(NamedTuple):
-    """Lower and upper bound of the error of the best possible classifier, each with its 95 % interval."""
+    """What the nearest neighbour's error says about the error of the best possible classifier, with 95 % intervals.
 
-    at_least: Interval
+    Attributes
+    ----------
+    at_most : Interval
+        The error of the nearest neighbour on rows that it has not seen. No classifier errs less than the best one, so
+        this is an upper bound of the Bayes rate.
+    with_near_neighbours : Interval
+        The smallest Bayes rate that Cover and Hart allow with this error. It is a lower bound only if every row is so
+        near to its neighbour that the classes are equally probable for both, as in the limit of many rows. In many
+        columns no row is near another, and the Bayes rate can be far below.
+    """
+
     at_most: Interval
+    with_near_neighbours: Interval
 
     def __str__(self) -> str:
-        return f"at least {self.at_least:.1%}, at most {self.at_most:.1%}"
+        return f"at most {self.at_most:.1%}"
 
 
 def bayes_rate(X: MatrixLike, y: ArrayLike) -> BayesRate:
-    """Return Cover and Hart's bounds on the Bayes rate, the error of the best possible classifier.
+    """Return an upper bound on the Bayes rate, the error of the best possible classifier, from nearest neighbours.
 
-    With many rows, the error of the nearest neighbour is at most twice the Bayes rate. Each row is predicted to have
-    the class of its nearest neighbour, with the columns scaled to unit variance. With few rows or many columns the
-    neighbours are far away, and the bounds are too high.
+    Each row is predicted to have the class of its nearest neighbour, with the columns scaled to unit variance. The
+    error of any classifier on rows that it has not seen is an upper bound. No lower bound holds for every table; that
+    of Cover and Hart, which is returned as well, holds in the limit of many rows, where a row and its neighbour are
+    alike.
 
     Parameters
     ----------
@@ -42,7 +54,7 @@ def bayes_rate(X: MatrixLike, y: ArrayLike) -> BayesRate:
     Returns
     -------
     BayesRate
-        The bounds ``at_least`` and ``at_most``, each with its interval.
+        The upper bound ``at_most``, and the limit ``with_near_neighbours``, each with its interval.
 
     References
     ----------
@@ -55,7 +67,7 @@ def bayes_rate(X: MatrixLike, y: ArrayLike) -> BayesRate:
     >>> y = rng.integers(0, 2, 4000)
     >>> x = rng.normal(size=(4000, 1)) + 2 * y[:, None]  # the Bayes rate is 15.9 %
     >>> print(bayes_rate(x, y))
-    at least 12.6% [11.8%, 13.5%], at most 22.0% [20.7%, 23.3%]
+    at most 22.0% [20.7%, 23.3%]
     """
     x, labels = _scale_columns(X), np.asarray(y)
     if len(x) != len(labels) or len(x) < 2:
@@ -65,11 +77,11 @@ def bayes_rate(X: MatrixLike, y: ArrayLike) -> BayesRate:
     neighbour = np.where(near[:, 0] == np.arange(len(x)), near[:, 1], near[:, 0])
     error = proportion_interval(float((labels[neighbour] != labels).sum()), len(x))
     k = len(np.unique(labels))
-    return BayesRate(Interval(*(_cover_hart_bound(e, k) for e in error)), error)
+    return BayesRate(error, Interval(*(_cover_hart_bound(e, k) for e in error)))
 
 
 def _cover_hart_bound(error: float, classes: int) -> float:
-    """Return the smallest Bayes rate with this nearest-neighbour error e: (1 - √(1 - e/m)) m, m = 1 - 1/classes."""
+    """Return the smallest Bayes rate if infinitely near neighbours err with e: (1 - √(1 - e/m)) m, m = 1 - 1/k."""
     largest = 1 - 1 / classes  # the error of guessing
     return largest * (1 - math.sqrt(max(0.0, 1 - error / largest))) if largest else 0.0
 

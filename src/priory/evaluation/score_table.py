@@ -84,7 +84,7 @@ def scores_to_dict(scores: Scores) -> dict[str, Any]:
         "base_rate": _to_json_value(scores.base._asdict()),
         "gain": _to_json_value(scores.gain) if enough else None,
         "verdict": scores.verdict,
-        "bayes_rate": _to_json_value(scores.bayes_rate) if enough else None,
+        "expected_error": _to_json_value(scores.expected_error) if enough else None,
         "confusion": scores.confusion.tolist() if len(scores.classes) <= MAX_CONFUSION_CLASSES else None,
         "per_class": [_to_json_value(one._asdict()) for one in scores.per_class] if enough else None,
     }

@@ -94,8 +94,8 @@ class Scores:
         Whether the model beats the base rate, in one sentence; or that there are too few rows to judge.
     has_enough_rows : bool
         Whether there are enough rows to judge a model by.
-    bayes_rate : Interval
-        The error of the best possible classifier, if the probabilities are right.
+    expected_error : Interval
+        The share of wrong answers that the probabilities predict.
     certainty : ndarray of shape (n_rows,)
         The probability of each row's answer.
     answer : ndarray of shape (n_rows,)
@@ -231,8 +231,11 @@ class Scores:
         return compute_reliability_bins(self.certainty, self.answer == self.truth, self.weight, bins)
 
     @cached_property
-    def bayes_rate(self) -> Interval:
-        """The error of the best possible classifier if the probabilities are right: the mean of ``1 - max p``."""
+    def expected_error(self) -> Interval:
+        """The share of wrong answers that the probabilities predict: the mean of ``1 - max p``.
+
+        If the probabilities are P(class | row), it is the Bayes rate. That they are calibrated is not enough.
+        """
         return self._mean_loss(1 - self.certainty)
 
     def roc(self, label: Hashable) -> Curve:

@@ -215,8 +215,8 @@ def _describe_overall(scores: Scores) -> dict[str, object]:
             | {"base": "" if scores.base_score(name) is None else f"{scores.base_score(name):{form}}"}
             for name, (title, form) in OVERALL_SCORES.items()
         ],
-        "bayes": f"If its probabilities are right, even the best possible answers are wrong "
-        f"{scores.bayes_rate.value:.1%} of the time (the Bayes rate).",
+        "expected_error": "By its own probabilities, the model expects to be wrong "
+        f"{scores.expected_error.value:.1%} of the time; it was wrong {1 - scores.accuracy.value:.1%} of the time.",
     }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from priory.errors import MissingDependencyError
 from priory.export.small_figures import draw_bar
-from priory.export.strongest_evidence import MAX_EVIDENCE_DECIBANS
+from priory.models.ledger_formatting import find_widest
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -26,7 +26,8 @@ def render_page(page: dict[str, object]) -> str:
     digest = b64encode(sha256(style.encode()).digest()).decode()
     template: Template = environment.get_template("report.html")
     contents = list_contents(page)
-    return template.render(page, contents=contents, style=mark_safe(style), style_hash=digest, draw_weight=_draw_weight)
+    tools = {"draw_weight": _draw_weight, "find_widest": find_widest}
+    return template.render(page, contents=contents, style=mark_safe(style), style_hash=digest, **tools)
 
 
 def list_contents(page: dict[str, object]) -> list[tuple[str, str, bool]]:
@@ -49,8 +50,7 @@ def list_contents(page: dict[str, object]) -> list[tuple[str, str, bool]]:
 
 def _draw_weight(weight: float, widest: float) -> Markup:
     """A bar for a line of evidence, beside its number."""
-    share = min(abs(weight), MAX_EVIDENCE_DECIBANS) / widest if widest else 0.0
-    return mark_safe(draw_bar(share, "for" if weight > 0 else "against"))
+    return mark_safe(draw_bar(abs(weight) / widest, "for" if weight > 0 else "against"))
 
 
 def mark_safe(html: str) -> Markup:

@@ -17,7 +17,6 @@ from priory.models.token_evidence import TokenEvidence
 
 MAX_EVIDENCE_PER_CLASS = 10
 MAX_ROWS_TO_EXPLAIN = 500  # the evidence of columns is averaged over this number of rows, the same number of each class
-MAX_EVIDENCE_DECIBANS = 999.0  # of a column in a row: what rules out all other classes counts as this
 
 
 @runtime_checkable
@@ -58,8 +57,8 @@ def find_strongest_evidence(model: object, X: object, labels: Array) -> dict[Lab
     """For each class the words or columns that speak most for it, the strongest first.
 
     The evidence of a word is what it says for the class against all other classes together, as learned. The evidence of
-    a column is the same on average over rows of the class: the same number for each class, evenly spaced over ``X``.
-    Models that explain nothing have none.
+    a column is the same on average over rows of the class: the same number for each class, evenly spaced over ``X``. It
+    is infinite if one of the rows has a value that rules out all other classes. Models that explain nothing have none.
     """
     if isinstance(model, TokenModel):
         if model.buckets is not None:  # a hashed model keeps no words
@@ -99,8 +98,9 @@ def _average_column_evidence(model: ExplainingModel, X: object, labels: Array) -
     for c, label in enumerate(model.classes_.tolist()):
         n_rows = len(class_rows.get(c, ()))
         if n_rows:
-            decibans = _compare_with_other_classes(terms[start : start + n_rows], c, counts).mean(axis=0)
-            found[label] = _take_strongest(names, decibans)
+            decibans = _compare_with_other_classes(terms[start : start + n_rows], c, counts)
+            with np.errstate(invalid="ignore"):  # no mean if some rows rule out the class, and others all but the class
+                found[label] = _take_strongest(names, decibans.mean(axis=0))
         start += n_rows
     return found
 
@@ -123,8 +123,7 @@ def _compare_with_other_classes(terms: Array, c: int, counts: Array) -> Array:
     weights = counts[others] if counts[others].any() else np.ones(others.sum())  # all may have been forgotten
     rivals = log_sum_exp(terms[:, :, others] + log(weights / weights.sum()))
     with np.errstate(invalid="ignore"):  # a value that no class allows says nothing
-        decibans = np.nan_to_num((terms[:, :, c] - rivals) * DECIBANS_PER_NAT, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    return np.clip(decibans, -MAX_EVIDENCE_DECIBANS, MAX_EVIDENCE_DECIBANS)
+        return np.nan_to_num((terms[:, :, c] - rivals) * DECIBANS_PER_NAT, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
 def _take_strongest(names: Sequence[str], decibans: Array) -> list[ClassEvidence]:

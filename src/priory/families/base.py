@@ -28,6 +28,7 @@ from priory.core.logspace import log
 from priory.core.sharding import ColumnSubset, score_shards
 from priory.core.statistics import Statistics
 from priory.core.typing import Array, ColumnKind
+from priory.errors import DataError
 from priory.families.open_columns import OpenColumns, OpenRecord
 from priory.families.value_counts import ValueCounts
 
@@ -63,6 +64,11 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
     column_kind: ClassVar[ColumnKind] = "number"  # what the cells of its columns are read as
     whole_row_estimator: ClassVar[str] = ""  # what to use for a family of whole rows, which is not for one column
 
+    @property
+    def accepts_new_values(self) -> bool:
+        """Whether a column may show values that were neither learned nor declared."""
+        return True
+
     @classmethod
     def accepts(cls, values: Array) -> Array:
         """Whether the family gives each number a positive probability; the answer for NaN does not matter."""
@@ -72,6 +78,10 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
     def with_alpha(cls, alpha: float) -> Self | type[Self]:
         """The family with ``alpha`` virtual examples of each value; unchanged if it does not count values."""
         return cls
+
+    def count_virtual_rows(self, column: int) -> float | None:
+        """The virtual rows of each value of a column; None if the family does not count values, or not evenly."""
+        return None
 
     @abstractmethod
     def observe(self, x: CellsT, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> BlockT:
@@ -179,11 +189,21 @@ class Family(ColumnFamily[BlockT, CellsT], Generic[StatisticsT, ParametersT, Blo
 
     @abstractmethod
     def mode(self) -> ParametersT:
-        """The most probable parameters under this belief."""
+        """The most probable parameters under this belief (NaN where no single value is the most probable)."""
 
     @abstractmethod
     def mean(self) -> ParametersT:
         """The expected parameters under this belief."""
+
+    def quantile(self, q: float) -> ParametersT:
+        """The value below which each parameter lies with probability ``q`` under this belief."""
+        raise DataError(f"{type(self).__name__} has no quantiles in closed form; use draw and np.quantile.")
+
+    def credible_interval(self, mass: float = 0.95) -> tuple[ParametersT, ParametersT]:
+        """The central interval that holds each parameter with probability ``mass``: its lower and its upper end."""
+        if not 0 < mass < 1:
+            raise DataError(f"mass is {mass!r}; give a probability above 0 and below 1.")
+        return self.quantile((1 - mass) / 2), self.quantile((1 + mass) / 2)
 
     def map(self, statistics: StatisticsT) -> ParametersT:
         """The most probable parameters after seeing the statistics."""

@@ -12,7 +12,7 @@ from priory.core.column_kernels import score_by_lookup, sum_by_class
 from priory.core.display_table import EstimateTable
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
-from priory.core.special_functions import betaln
+from priory.core.special_functions import betaincinv, betaln
 from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.families import dirichlet
@@ -86,6 +86,10 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     def with_alpha(cls, alpha: float) -> Self:
         return cls(alpha, alpha)
 
+    def count_virtual_rows(self, column: int) -> float | None:
+        a, b = (float(np.ravel(v)[column if np.size(v) > 1 else 0]) for v in (self.a, self.b))
+        return a if a == b else None
+
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> BernoulliStatistics:
@@ -127,14 +131,15 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
         return np.asarray(statistics.successes / nan_where_zero(statistics.n))
 
     def mode(self) -> Array:
+        """The most probable θ; NaN if all are equally probable, or the density is infinite at both 0 and 1."""
         a, b = np.asarray(self.a), np.asarray(self.b)
-        with np.errstate(invalid="ignore"):
-            inner = (a - 1) / (a + b - 2)
-        edge = np.where(a == b, 0.5, (a > b).astype(float))
-        return np.where((a >= 1) & (b >= 1) & (a + b > 2), inner, edge)
+        return dirichlet.mode_shares(np.stack(np.broadcast_arrays(a, b), axis=-1))[..., 0]
 
     def mean(self) -> Array:
         return np.asarray(self.a / (np.asarray(self.a) + self.b))
+
+    def quantile(self, q: float) -> Array:
+        return np.asarray(betaincinv(self.a, self.b, q))
 
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         x, p = np.asarray(x, dtype=float), np.asarray(parameters)

@@ -113,6 +113,9 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
     def mean(self) -> Array:
         return self._belief().mean()
 
+    def quantile(self, q: float) -> Array:
+        return self._belief().quantile(q)
+
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         x, p = np.asarray(x, dtype=float), np.asarray(parameters)
         inside = (x >= 0) & (x <= self.trials) & (np.floor(x) == x)

@@ -44,7 +44,8 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     ----------
     alpha : float or array of shape (columns,) or (values,)
         Virtual examples of every value. With declared ``values``, an array has one number for each of them, in that
-        order: the m-estimate with a prior share for each value. Otherwise it has one number for each column.
+        order: the m-estimate with a prior share for each value, and other values are refused. Otherwise it has one
+        number for each column.
     values : sequence, optional
         Values that count as possible before any of them is seen; by default those seen.
     m : float, optional
@@ -76,9 +77,17 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     is_discrete: ClassVar[bool] = True
     column_kind: ClassVar[ColumnKind] = "label"
 
+    @property
+    def accepts_new_values(self) -> bool:
+        return np.ndim(self.alpha) == 0  # otherwise every value has its declared share
+
     @classmethod
     def with_alpha(cls, alpha: float) -> Self:
         return cls(alpha)
+
+    def count_virtual_rows(self, column: int) -> float | None:
+        alpha = self.take_column(column).alpha
+        return float(alpha) if self.m is None and np.ndim(alpha) == 0 else None
 
     def __post_init__(self) -> None:
         if self.values is None:
@@ -108,6 +117,8 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
             ValueCounts.of(values, c if group is not None else c[0])
             for values, c in zip(coded.values, counts, strict=True)
         )
+        for tally in tallies if self.values is not None else ():
+            self._virtual_examples(tally.values)  # an error if some value has none
         if not isinstance(x, CategoricalCells) and np.ndim(x) == 1:
             return tallies[0]  # type: ignore[return-value]  # a column by itself has a record by itself
         return tallies
@@ -120,14 +131,20 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         return empty + statistics
 
     def _virtual_examples(self, values: Array) -> Array:
-        """(values,): the virtual examples of each value; one that was not declared has as few as any declared."""
+        """(values,): the virtual examples of each value; an error for one that was not declared if each has its own."""
         if self.m is not None:
             return np.full(len(values), self.m / max(len(values), 1))
         if np.ndim(self.alpha) == 0:
             return np.full(len(values), float(self.alpha))
         alpha = np.asarray(self.alpha, dtype=float)
-        declared = ValueCounts(np.asarray(self.values), alpha[None])
-        return np.append(alpha, alpha.min())[declared.find_positions(values)]
+        places = ValueCounts(np.asarray(self.values), alpha[None]).find_positions(values)
+        if undeclared := values[places == len(alpha)].tolist():
+            listed = ", ".join(map(repr, np.asarray(self.values).tolist()))
+            raise DataError(
+                f"the value {undeclared[0]!r} has no share of the virtual examples, which were declared for {listed}; "
+                "give every value a share."
+            )
+        return alpha[places]
 
     def posterior(self, statistics: ValueCounts) -> Self:
         full = self._add_declared_values(statistics)
@@ -148,6 +165,9 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     def mean(self) -> ValueProbabilities:
         return ValueProbabilities(np.asarray(self.values), dirichlet.mean_shares(np.asarray(self.alpha)))
+
+    def quantile(self, q: float) -> ValueProbabilities:
+        return ValueProbabilities(np.asarray(self.values), dirichlet.quantile_shares(np.asarray(self.alpha), q))
 
     def log_density(self, x: ArrayLike, parameters: ValueProbabilities) -> Array:
         """Log probability of labels; -inf for a label that is not among the values."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from priory.core.special_functions import gammaln
+from priory.core.special_functions import betaincinv, gammaln
 from priory.core.typing import Array
+from priory.families.base import nan_where_zero
 
 
 def mean_shares(alpha: Array) -> Array:
@@ -18,10 +19,21 @@ def mean_shares(alpha: Array) -> Array:
 
 
 def mode_shares(alpha: Array) -> Array:
-    """Where the density peaks; the mean, where it has no single peak."""
+    """Where the density peaks; NaN where it has no single peak: it is flat, or infinite in several corners.
+
+    >>> mode_shares(np.array([[3.0, 2.0], [1.0, 0.5], [1.0, 1.0], [0.5, 0.5]])).round(3).tolist()
+    [[0.667, 0.333], [1.0, 0.0], [nan, nan], [nan, nan]]
+    """
     above = np.maximum(alpha - 1, 0.0)
+    corner = alpha >= (1.0 if alpha.shape[-1] > 1 else 0.0)  # a single value has the whole share
+    corner = np.where(corner.sum(axis=-1, keepdims=True) == 1, corner, np.nan)
     total = above.sum(axis=-1, keepdims=True)
-    return np.where(total > 0, above / np.where(total > 0, total, 1.0), mean_shares(alpha))
+    return np.where(total > 0, above / nan_where_zero(total), corner)
+
+
+def quantile_shares(alpha: Array, q: float) -> Array:
+    """The value below which each share lies with probability ``q``: a share by itself has a Beta distribution."""
+    return np.asarray(betaincinv(alpha, alpha.sum(axis=-1, keepdims=True) - alpha, q))
 
 
 def log_normaliser(alpha: Array) -> Array:
@@ -40,11 +52,19 @@ def log_evidence(alpha: Array, counts: Array) -> Array:
 DIRICHLET_ALPHA_GRID = 2.0 ** np.arange(-6, 4)
 
 
+def log_alpha_prior(alpha: Array) -> Array:
+    """Log prior of the number of virtual examples, up to a constant: two, give or take a factor of four.
+
+    It decides where few rows leave the evidence flat, and its maximum at an end of the grid.
+    """
+    return np.asarray(-0.5 * ((np.log2(alpha) - 1) / 2) ** 2)
+
+
 def choose_alpha(counts: Array) -> float:
-    """The symmetric prior (virtual examples of each value) under which the counts of all classes are most probable.
+    """The symmetric prior (virtual examples of each value) that is most probable given the counts of all classes.
 
     >>> choose_alpha(np.array([[40.0, 0.0, 0.0], [0.0, 40.0, 0.0]]))  # classes agree with themselves
-    0.015625
+    0.125
     >>> choose_alpha(np.array([[40.0, 41.0, 39.0], [40.0, 40.0, 40.0]]))  # every value likely everywhere
     8.0
     """
@@ -55,7 +75,7 @@ def choose_alpha(counts: Array) -> float:
     drawn = (gammaln(some + DIRICHLET_ALPHA_GRID[:, None]) - gammaln(DIRICHLET_ALPHA_GRID)[:, None]).sum(axis=1)
     mass = DIRICHLET_ALPHA_GRID[:, None] * values
     evidence = drawn + (gammaln(mass) - gammaln(mass + rows)).sum(axis=1)
-    return float(DIRICHLET_ALPHA_GRID[choose_alpha_index(evidence)])
+    return float(DIRICHLET_ALPHA_GRID[choose_alpha_index(evidence + log_alpha_prior(DIRICHLET_ALPHA_GRID))])
 
 
 def choose_alpha_index(evidence: Array) -> Array:

@@ -13,7 +13,7 @@ from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import log_sum_exp
 from priory.core.registration import register_record
-from priory.core.special_functions import gammaln, psi, psi_prime
+from priory.core.special_functions import gammainc, gammaincinv, gammaln, ndtri, psi, psi_prime
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
@@ -266,6 +266,22 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         k, mass, a, b = self._shape_posterior
         p = np.exp(mass)
         return GammaParameters((p * k).sum(axis=-1), (p * a / b).sum(axis=-1))
+
+    def quantile(self, q: float) -> GammaParameters:
+        """Of the shape between the nodes of its quadrature, and of the rate, a mixture of Gammas, by bisection."""
+        k, mass, a, b = self.shape_posterior()
+        p = np.exp(mass)
+        # log k is nearly normal: interpolated against the normal quantile of the probability below each node
+        below = ndtri(np.cumsum(p, axis=-1) - p / 2)
+        flat = zip(below.reshape(-1, k.shape[-1]), np.log(k).reshape(-1, k.shape[-1]), strict=True)
+        shape = np.exp([np.interp(ndtri(q), at, node) for at, node in flat]).reshape(k.shape[:-1])
+        each = gammaincinv(a, q) / b
+        low, high = np.log(each.min(axis=-1)), np.log(each.max(axis=-1))  # the quantile is between those of the parts
+        for _ in range(60):
+            middle = (low + high) / 2
+            is_above = (p * gammainc(a, b * np.exp(middle)[..., None])).sum(axis=-1) > q
+            low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
+        return GammaParameters(shape, np.exp(high))
 
     def shape_posterior(self) -> tuple[Array, Array, Array, Array]:
         """Shapes (last axis), their log probabilities, and the belief ``a``, ``b`` about the rate for each."""

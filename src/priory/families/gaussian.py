@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
 from priory.core.logspace import LOG_TWO_PI, log
-from priory.core.special_functions import gammaln
+from priory.core.special_functions import gammainccinv, gammaln, stdtrit
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, Moments
@@ -138,6 +138,12 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
 
     def mean(self) -> NormalParameters:
         return self._normal(np.where(np.asarray(self.shape) > 1, np.asarray(self.shape) - 1, np.nan))
+
+    def quantile(self, q: float) -> NormalParameters:
+        """Of the mean, which has a Student-t distribution, and of the variance, which is inverse-gamma distributed."""
+        shape, scale, unit = (np.asarray(v, dtype=float) for v in (self.shape, self.scale, self.unit))
+        mean = self.location + stdtrit(2 * shape, q) * np.sqrt(scale / (shape * self.strength))
+        return NormalParameters(np.asarray(mean * unit), np.asarray(scale * unit**2 / gammainccinv(shape, q)))
 
     def _normal(self, shape: Array) -> NormalParameters:
         unit = np.asarray(self.unit)

@@ -145,6 +145,9 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     def mean(self) -> BinProbabilities:
         return BinProbabilities(np.asarray(self.edges), dirichlet.mean_shares(np.asarray(self.alpha)))
 
+    def quantile(self, q: float) -> BinProbabilities:
+        return BinProbabilities(np.asarray(self.edges), dirichlet.quantile_shares(np.asarray(self.alpha), q))
+
     def log_density(self, x: ArrayLike, parameters: BinProbabilities) -> Array:
         density = log(parameters.probabilities) - _log_widths(parameters.edges)
         return density[..., _find_bin(np.asarray(x, dtype=float), parameters.edges)]

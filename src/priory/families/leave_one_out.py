@@ -13,7 +13,7 @@ import numpy as np
 
 from priory.core.special_functions import gammaln
 from priory.core.typing import Array
-from priory.families.dirichlet import DIRICHLET_ALPHA_GRID, choose_alpha_index
+from priory.families.dirichlet import DIRICHLET_ALPHA_GRID, choose_alpha_index, log_alpha_prior
 from priory.families.value_counts import ValueCounts
 
 
@@ -51,7 +51,7 @@ class RowRemovals:
 
 
 def choose_alpha_per_removal(drawn: Array, values: Array, rows: Array, alphas: Array) -> tuple[Array, Array]:
-    """For each removal the best alpha and its evidence.
+    """For each removal the most probable alpha and its evidence.
 
     ``drawn`` (removals, alphas) is the part of the evidence that the counts decide; ``values`` (removals,) is the
     number of values left, ``rows`` (removals, classes) the rows left.
@@ -59,7 +59,7 @@ def choose_alpha_per_removal(drawn: Array, values: Array, rows: Array, alphas: A
     # (removals, alphas), then (removals, alphas, classes) summed over the classes
     mass = values[:, None] * alphas
     evidence = drawn + (gammaln(mass)[:, :, None] - gammaln(mass[:, :, None] + rows[:, None, :])).sum(axis=2)
-    best = choose_alpha_index(evidence)
+    best = choose_alpha_index(evidence + log_alpha_prior(alphas))
     return alphas[best], evidence[np.arange(len(best)), best]
 
 

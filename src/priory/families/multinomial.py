@@ -113,6 +113,9 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
     def mean(self) -> Array:
         return dirichlet.mean_shares(np.asarray(self.alpha))
 
+    def quantile(self, q: float) -> Array:
+        return dirichlet.quantile_shares(np.asarray(self.alpha), q)
+
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         """Of whole documents (…, tokens), with the coefficient."""
         x = np.asarray(x, dtype=float)

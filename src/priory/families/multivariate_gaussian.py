@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from priory.core.exact_products import sum_products_by_class, sum_products_of_rows
 from priory.core.logspace import LOG_TWO_PI
-from priory.core.special_functions import gammaln, multigammaln
+from priory.core.special_functions import gammainccinv, gammaln, multigammaln, stdtrit
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import ArrayFamily, nan_where_zero
@@ -140,6 +140,16 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
     def mean(self) -> MultivariateNormalParameters:
         left = np.asarray(self.degrees) - np.shape(self.location)[-1] - 1
         return self._normal(np.where(left > 0, left, np.nan))
+
+    def quantile(self, q: float) -> MultivariateNormalParameters:
+        """Of each mean (Student-t) and each variance (inverse-gamma); those of covariances are unknown, NaN."""
+        unit = np.broadcast_to(self.unit, np.shape(self.location)[-1:])
+        spread = np.diagonal(np.asarray(self.scale), axis1=-2, axis2=-1)  # (..., columns)
+        freedom = (np.asarray(self.degrees) - len(unit) + 1)[..., None]
+        deviation = np.sqrt(spread / (freedom * np.asarray(self.strength)[..., None]))
+        variance = spread / 2 / gammainccinv(freedom / 2, q) * unit**2
+        covariance = np.where(np.eye(len(unit), dtype=bool), variance[..., None], np.nan)
+        return MultivariateNormalParameters((self.location + stdtrit(freedom, q) * deviation) * unit, covariance)
 
     def log_density(self, x: ArrayLike, parameters: MultivariateNormalParameters) -> Array:
         """Of whole rows (…, columns)."""

@@ -12,7 +12,7 @@ from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import log, x_log_y
 from priory.core.registration import register_record
-from priory.core.special_functions import MAX_EXACT_COUNT, gammaln, log_factorial
+from priory.core.special_functions import MAX_EXACT_COUNT, gammaincinv, gammaln, log_factorial
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
@@ -113,6 +113,9 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
 
     def mean(self) -> Array:
         return np.asarray(np.asarray(self.shape) / self.rate)
+
+    def quantile(self, q: float) -> Array:
+        return np.asarray(gammaincinv(self.shape, q) / np.asarray(self.rate))
 
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         x, theta = np.asarray(x, dtype=float), np.asarray(parameters)

@@ -8,12 +8,14 @@ from typing import Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.core.display_table import DisplayTable
 from priory.core.logspace import log, x_log_y
 from priory.core.typing import Array, Seed
 from priory.errors import DataError
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
 from priory.hypotheses.base import HypothesisSpace
 from priory.hypotheses.description_length import Bits, to_bits
+from priory.hypotheses.tables import describe_belief, tabulate_belief
 
 
 @final
@@ -58,6 +60,8 @@ class Continuum(HypothesisSpace[float]):
     (0.7, 0.7, 0.6667)
     >>> round(bag.evidence, 8)  # 7! 3! / 11!
     0.00075758
+    >>> bag
+    <Continuum: θ = P(cherry) ~ Beta(8, 4) after 10 observations, mean 0.6667, 95 % from 0.3903 to 0.8907>
     """
 
     seen: BernoulliStatistics
@@ -88,12 +92,48 @@ class Continuum(HypothesisSpace[float]):
     def ml(self) -> float:
         """Return the maximum-likelihood θ: the observed proportion of the first outcome."""
         if self.seen.n == 0:
-            raise DataError("no observations: every θ has the same likelihood; observe something, or use map().")
+            raise DataError("no observations: every θ is equally likely; observe something, or use predict_proba().")
         return float(self.prior.ml(self.seen))
 
     def map(self) -> float:
-        """Return the most probable θ given the observations."""
+        """Return the most probable θ given the observations; it may be 0 or 1. An error if there is no single one."""
+        if self.map_fault:
+            raise DataError(f"there is no single MAP: {self.map_fault}; observe something, or use predict_proba().")
         return float(self.posterior.mode())
+
+    @property
+    def map_fault(self) -> str:
+        """Why no single θ is the most probable one; empty if one is."""
+        belief = self.posterior
+        if not np.isnan(belief.mode()):
+            return ""
+        is_flat = belief.a == 1 and belief.b == 1
+        return "every θ is equally probable" if is_flat else "the density is infinite at θ = 0 and at θ = 1"
+
+    def credible_interval(self, mass: float = 0.95) -> tuple[float, float]:
+        """Return the central interval in which θ lies with probability ``mass``, given the observations."""
+        low, high = self.posterior.credible_interval(mass)
+        return float(low), float(high)
+
+    def table(self) -> DisplayTable:
+        """Return what is believed of θ: the ML and MAP values, the mean, and the central 95 %.
+
+        >>> print(Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3).table())
+        θ = P(cherry) after 10 observations: Beta(8, 4)
+        estimate              θ
+        ML                  0.7
+        MAP                 0.7
+        mean             0.6667
+        2.5 % quantile   0.3903
+        97.5 % quantile  0.8907
+        """
+        return tabulate_belief(self)
+
+    def __repr__(self) -> str:
+        return describe_belief(self)
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     def log_density(self, theta: ArrayLike) -> Array:
         """Return the log posterior density at θ."""
@@ -113,7 +153,8 @@ class Continuum(HypothesisSpace[float]):
     def bits(self) -> Bits:
         """The extra bits for not knowing θ, and the bits of the data given the MAP value of θ; -log2 P(D) in all."""
         successes, failures = self.seen.successes, self.seen.n - self.seen.successes
-        data = float(to_bits(x_log_y(successes, log(self.map())) + x_log_y(failures, log(1 - self.map()))))
+        theta = self.posterior.mode()  # NaN before anything was observed under some priors; nothing has 0 bits
+        data = float(to_bits(x_log_y(successes, log(theta)) + x_log_y(failures, log(1 - theta))))
         return Bits(self.evidence_bits - data, data)
 
     def draw(self, random_state: Seed = None) -> float:

@@ -186,16 +186,16 @@ class Hypotheses(HypothesisSpace[NameT]):
         return tabulate_steps(self, observations)
 
     def answers(self, given: object = None) -> DisplayTable:
-        """Return what each learner answers: the ML and MAP hypotheses, the Bayes-optimal vote, and Gibbs.
+        """Return what each learner answers, and how often it errs: ML, MAP, the Bayes-optimal vote, and Gibbs.
 
         >>> label = {"h1": {"+": 1, "-": 0}, "h2": {"-": 1, "+": 0}, "h3": {"-": 1, "+": 0}}
         >>> print(Hypotheses({"h1": 0.4, "h2": 0.3, "h3": 0.3}, label).answers())
         what comes next, after 0 observations
-        learner                 P(+)    P(-)  answer
-        ML: h1 or h2 or h3    0.3333  0.6667  -
-        MAP: h1                    1       0  +
-        Bayes-optimal vote       0.4     0.6  -
-        Gibbs                    0.4     0.6  -
+        learner               P(+)    P(-)  answer  P(wrong)
+        ML: h1 or h2 or h3  0.3333  0.6667  -            0.4
+        MAP: h1                  1       0  +            0.6
+        Bayes-optimal vote     0.4     0.6  -            0.4
+        Gibbs                  0.4     0.6  -           0.48
         """
         return summarise_answers(self, given)
 

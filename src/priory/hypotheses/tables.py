@@ -1,4 +1,4 @@
-"""A hypothesis space on the board: prior × likelihood = joint, P(D), posterior; and what every learner answers."""
+"""A hypothesis space on the board: prior × likelihood = joint, P(D), posterior, and what every learner answers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from priory.core.display_table import DisplayTable, format_cell
 from priory.hypotheses.base import find_best_names, join_names
 
 if TYPE_CHECKING:
+    from priory.hypotheses.continuum import Continuum
     from priory.hypotheses.finite import Hypotheses
 
 MAX_HYPOTHESES_SHOWN = 60
@@ -42,22 +43,30 @@ def tabulate_steps(space: Hypotheses[Any], observations: Sequence[object]) -> Di
 
 
 def summarise_answers(space: Hypotheses[Any], given: object = None) -> DisplayTable:
-    """What each learner answers: the ML and the MAP hypothesis, the vote of all, and one drawn at random (Gibbs)."""
+    """What each learner answers: the ML and the MAP hypothesis, the vote of all, and one drawn at random (Gibbs).
+
+    The last column is how often each errs, if the truth is as probable as the vote of all hypotheses makes it.
+    """
     outcomes, votes = list(space.likelihood.outcomes), space.votes(given)  # (outcomes, hypotheses)
     posterior = np.array(list(space.posterior.values()))
-    rows: list[tuple[object, ...]] = []
+    truth = votes @ posterior  # (outcomes,)
+    learners = {}
     for name, tied in (("ML", space.ml_set()), ("MAP", space.map_set())):
-        mean = votes[:, [space.names.index(pick) for pick in tied]].mean(axis=1)
-        rows.append((f"{name}: {_join_tied(tied)}", *mean.tolist()))
-    rows.append(("Bayes-optimal vote", *(votes @ posterior).tolist()))
+        learners[f"{name}: {_join_tied(tied)}"] = votes[:, [space.names.index(pick) for pick in tied]].mean(axis=1)
+    learners["Bayes-optimal vote"] = truth
+    rows: list[tuple[object, ...]] = []
+    for name, p in learners.items():
+        best = find_best_names(outcomes, p)
+        right = np.mean([truth[outcomes.index(outcome)] for outcome in best])
+        rows.append((name, *p.tolist(), " or ".join(map(format_cell, best)), float(1 - right)))
     # Gibbs answers with the most probable outcome of the hypothesis that it draws
-    best = votes >= votes.max(axis=0)
-    rows.append(("Gibbs", *((best / best.sum(axis=0)) @ posterior).tolist()))
-    answers = [_format_answer(outcomes, np.array(row[1:], dtype=float)) for row in rows]
-    answered = tuple((row[0], *row[1:], answer) for row, answer in zip(rows, answers, strict=True))
-    columns = ("learner", *(f"P({format_cell(outcome)})" for outcome in outcomes), "answer")
+    best_of_each = votes >= votes.max(axis=0)
+    drawn = (best_of_each / best_of_each.sum(axis=0)) @ posterior
+    likeliest = " or ".join(map(format_cell, find_best_names(outcomes, drawn)))
+    rows.append(("Gibbs", *drawn.tolist(), likeliest, float(1 - drawn @ truth)))
+    columns = ("learner", *(f"P({format_cell(outcome)})" for outcome in outcomes), "answer", "P(wrong)")
     title = "what comes next" if given is None else f"the label of {format_cell(given)}"
-    return DisplayTable(f"{title}, after {_count(space.seen.n, 'observation')}", columns, answered)
+    return DisplayTable(f"{title}, after {_count(space.seen.n, 'observation')}", columns, tuple(rows))
 
 
 def describe_space(space: Hypotheses[Any]) -> str:
@@ -71,13 +80,38 @@ def describe_space(space: Hypotheses[Any]) -> str:
     )
 
 
+def tabulate_belief(space: Continuum) -> DisplayTable:
+    """The ML and MAP values of θ, its mean, and the ends of its central 95 %; empty where there is no such value."""
+    low, high = space.credible_interval()
+    rows = (
+        ("ML", space.ml() if space.seen.n > 0 else None),
+        ("MAP", None if space.map_fault else space.map()),
+        ("mean", float(space.posterior.mean())),
+        ("2.5 % quantile", low),
+        ("97.5 % quantile", high),
+    )
+    title = f"θ = P({format_cell(space.outcomes[0])}) after {_count(space.seen.n, 'observation')}: {_name_beta(space)}"
+    note = f"there is no single MAP: {space.map_fault}" if space.map_fault else ""
+    return DisplayTable(title, ("estimate", "θ"), rows, note)
+
+
+def describe_belief(space: Continuum) -> str:
+    """The belief in one line."""
+    low, high = space.credible_interval()
+    return (
+        f"<Continuum: θ = P({format_cell(space.outcomes[0])}) ~ {_name_beta(space)} after "
+        f"{_count(space.seen.n, 'observation')}, mean {float(space.posterior.mean()):.4g}, "
+        f"95 % from {low:.4g} to {high:.4g}>"
+    )
+
+
+def _name_beta(space: Continuum) -> str:
+    return f"Beta({float(space.posterior.a):g}, {float(space.posterior.b):g})"
+
+
 def _join_tied(names: Sequence[Hashable]) -> str:
     """The best hypotheses; several if they tie."""
     return " or ".join(map(format_cell, names)) if len(names) <= 3 else f"{len(names)} that tie"
-
-
-def _format_answer(outcomes: Sequence[Hashable], p: np.ndarray[Any, Any]) -> str:
-    return " or ".join(format_cell(outcome) for outcome in find_best_names(outcomes, p))
 
 
 def _count(n: object, noun: str) -> str:

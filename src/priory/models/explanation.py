@@ -55,6 +55,7 @@ class Ledger:
     text: str | None = None
     unit: str = "decibans"  # what it is shown in: decibans, nats, bits, or as probabilities and factors
     corrections: tuple[str, ...] = ()  # of the model, by which it is not naive Bayes alone
+    smoothing: str = ""  # the virtual rows that the model has added to those learned, if they count beside these
 
     def entries(self) -> tuple[LedgerLine, ...]:
         """The prior and all lines."""
@@ -161,6 +162,7 @@ class Ledgers(Sequence[Ledger]):
         prior_name: str = "prior",
         unit: str = "decibans",
         corrections: tuple[str, ...] = (),
+        smoothing: str = "",
     ) -> Ledgers:
         """One ledger a row; ``terms`` is (rows, classes, columns), ``cells`` the values shown."""
         prior = LedgerLine(prior_name, "", tuple(log_prior.tolist()))
@@ -175,6 +177,7 @@ class Ledgers(Sequence[Ledger]):
                     ),
                     unit=unit,
                     corrections=corrections,
+                    smoothing=smoothing,
                 )
                 for row, values in zip(terms, cells, strict=True)
             ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ def format_ledger(ledger: Ledger) -> str:
     symbol = UNIT_SYMBOLS[ledger.unit]
     name = max(display_width(row[0]) for row in rows[:MAX_LEDGER_LINES])
     value = max(display_width(row[1]) for row in rows[:MAX_LEDGER_LINES])
-    widest = max((abs(w) for *_, w in rows if math.isfinite(w)), default=0.0) or 1.0
+    widest = find_widest(w for *_, w in rows)
     lines = [
         f"{pad_to_width(n, name)}  {pad_to_width(v, value)}  {w:+8.1f} {symbol}  {_format_bar(w, widest)}".rstrip()
         for n, v, w in rows[:MAX_LEDGER_LINES]
@@ -40,7 +40,7 @@ def format_ledger(ledger: Ledger) -> str:
         lines.append(f"{f'and {len(rows) - MAX_LEDGER_LINES} more':<{name + value + 2}}  {rest:+8.1f} {symbol}")
     total = ledger.log_odds() * UNITS_PER_NAT[ledger.unit]
     foot = f"{'total':<{name}}  {'':<{value}}  {total:+8.1f} {symbol}  p {format_winner_probability(ledger)}"
-    return "\n".join([title, *lines, foot])
+    return "\n".join([title, *lines, foot, *_note_smoothing(ledger)])
 
 
 def format_ledger_html(ledger: Ledger) -> str:
@@ -73,7 +73,7 @@ def tabulate_probabilities(ledger: Ledger) -> DisplayTable:
     answer = ("P(class | row)", *(posterior[c] for c in shown), None)
     first = "p" if len(ledger.classes) == len(shown) else "p of the likeliest"
     columns = (first, *(format_cell(ledger.classes[c]) for c in shown), "odds ×")
-    return DisplayTable(title, columns, (*rows, answer))
+    return DisplayTable(title, columns, (*rows, answer), "".join(_note_smoothing(ledger)))
 
 
 def format_value(value: object) -> str:
@@ -93,6 +93,15 @@ def format_winner_probability(ledger: Ledger) -> str:
     if math.isnan(p):
         return "undefined"
     return "> 0.9999" if p > 0.9999 and len(ledger.classes) > 1 else f"= {p:.4f}"
+
+
+def find_widest(weights: Iterable[float]) -> float:
+    """The largest finite weight, by which the bars of all are scaled; 1 if there is none.
+
+    >>> find_widest([3.0, -4.0, math.inf])
+    4.0
+    """
+    return max((abs(weight) for weight in weights if math.isfinite(weight)), default=0.0) or 1.0
 
 
 def mark_text(text: str, weight_of_span: Mapping[tuple[int, int], float], max_characters: int | None) -> str:
@@ -134,7 +143,12 @@ def _tabulate_weights(ledger: Ledger) -> DisplayTable:
         f"{title}, p {format_winner_probability(ledger)}",
         ("evidence", "value", ledger.unit),
         tuple((n, v, f"{w:+.1f}") for n, v, w in cells),
+        "".join(_note_smoothing(ledger)),
     )
+
+
+def _note_smoothing(ledger: Ledger) -> list[str]:
+    return [f"smoothed by {ledger.smoothing}"] if ledger.smoothing else []
 
 
 def _format_condition(name: str, value: object) -> str:

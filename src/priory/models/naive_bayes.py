@@ -19,6 +19,7 @@ from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 from priory.families import Text
 from priory.families.base import AnyFamily
+from priory.families.dirichlet import DIRICHLET_ALPHA_GRID
 from priory.families.text import TextStatistics
 from priory.models.cells import Cells, TextCells, take_rows
 from priory.models.class_prior import log_class_prior
@@ -31,6 +32,7 @@ from priory.models.records import find_filled, take_columns
 from priory.models.schema import Schema, family_with_prior, instantiate_family, matches_candidate
 
 MAX_ROWS_TO_LEAVE_ONE_OUT, MAX_CLASSES_TO_LEAVE_ONE_OUT = 50_000, 64
+MIN_SMOOTHING_SHARE = 0.05  # virtual rows of a value, beside the rows of the smallest class: fewer are not mentioned
 LEAVE_ONE_OUT_CHUNK_CELLS = 1 << 20  # terms computed at a time: a few hundred megabytes
 
 
@@ -116,6 +118,23 @@ class Model:
                 if len(positions):
                     choices.append(self._make_choice(b, k, positions))
         return choices
+
+    def describe_smoothing(self) -> str:
+        """How many virtual rows of each value the record has chosen, if they count beside its rows; empty otherwise."""
+        n = self.statistics.n
+        least = MIN_SMOOTHING_SHARE * n[n > 0].min(initial=np.inf)
+        if self.estimate == "ml" or least > DIRICHLET_ALPHA_GRID.max():
+            return ""
+        found = [
+            choice.family.count_virtual_rows(j) or 0.0
+            for choice in self.choices()
+            if isinstance(self.schema.blocks[choice.block].candidates[0], type)  # otherwise they were declared
+            for j in range(len(choice.positions))
+        ]
+        if max(found, default=0.0) < least:
+            return ""
+        numbers = sorted({min(filter(None, found)), max(found)})
+        return f"{' to '.join(f'{number:g}' for number in numbers)} virtual rows of each value"
 
     def _make_choice(self, b: int, k: int, positions: Array) -> FamilyChoice:
         """Some columns of block ``b``, explained by its candidate ``k``."""

@@ -27,7 +27,7 @@ from priory.models.known_dates import split_row
 from priory.models.naive_bayes import Model
 from priory.models.open_model import OpenPrior, RowEvidence
 from priory.models.row_sample import hash_column_name
-from priory.models.schema import ColumnBlock
+from priory.models.schema import ColumnBlock, instantiate_family
 from priory.models.table import MAX_EXACT_INTEGER
 
 MAX_LABEL_HASHES = 100_000  # hashes of labels that are remembered
@@ -82,8 +82,13 @@ class OpenTable:
 
     @staticmethod
     def can_open(model: Model) -> bool:
-        """Whether a row costs no more than what it is: all labels are strings, and texts are counted by words."""
+        """Whether a row costs no more than what it is: all labels are strings, and texts are counted by words.
+
+        Values with declared shares of a prior are left to the record, which refuses others.
+        """
         for block, records in zip(model.schema.blocks, model.statistics.parts, strict=True):
+            if not all(instantiate_family(candidate).accepts_new_values for candidate in block.candidates):
+                return False
             if block.kind == "label" and not all(isinstance(counts.values[0], str) for counts in records[0]):
                 return False
             if block.kind == "text":

@@ -140,6 +140,8 @@ class Schema:
     def of(cls, table: Table, families: FamiliesLike, alpha: float | None) -> Schema:
         if not isinstance(families, TextbookFamilies):
             families = _assign_families(families, table.names)
+        elif unknown := [name for name in families.p or () if name not in table.names]:
+            raise DataError(f"p names column {unknown[0]!r}, which is not in the table.")
         return cls(table.names).add_columns(table, families, alpha)
 
     def add_columns(self, table: Table, families: FamiliesLike, alpha: float | None) -> Schema:

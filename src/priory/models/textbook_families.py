@@ -35,7 +35,8 @@ class TextbookFamilies:
     m : float or "laplace"
         Virtual examples of each column; "laplace" is one for each value. 0 gives relative frequencies.
     p : dict of column to dict of value to probability, optional
-        What the virtual examples are; by default every value has the same share.
+        What the virtual examples are: the share of each value, and all values of the column have one. By default they
+        are equal.
 
     Examples
     --------
@@ -65,11 +66,12 @@ class TextbookFamilies:
         shares = (self.p or {}).get(name)
         if kind == "text":
             return Text("bernoulli", alpha=1.0 if self.m == "laplace" else self.m / 2)
-        if kind == "label" or (shares is not None and not is_binary):
+        if kind == "label" or (shares is not None and not (is_binary and set(shares) == {0, 1})):
             return self._choose_categorical(shares)
         if not is_binary:
             return MAXIMUM_LIKELIHOOD_GAUSSIAN
-        return Bernoulli(1.0, 1.0) if self.m == "laplace" else Bernoulli.m_estimate(self.m, _share_of_one(shares))
+        share_of_one = 0.5 if shares is None else shares[1]
+        return Bernoulli(1.0, 1.0) if self.m == "laplace" else Bernoulli.m_estimate(self.m, share_of_one)
 
     def _choose_categorical(self, shares: Mapping[Hashable, float] | None) -> Categorical:
         if self.m == "laplace":
@@ -77,7 +79,3 @@ class TextbookFamilies:
         if shares is None:
             return Categorical(m=self.m)
         return Categorical(alpha=self.m * np.array(list(shares.values())), values=list(shares))
-
-
-def _share_of_one(shares: Mapping[Hashable, float] | None) -> float:
-    return 0.5 if shares is None else float(shares.get(1, 0.0))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
 from priory.errors import DataError
 from priory.models.explanation import Ledgers
@@ -169,18 +170,19 @@ def nomogram(model: TableModel, label: Label | None = None) -> Figure:
     """Plot how far each value of each column moves the log odds of one class against the other.
 
     Find the values of a row, add up their log odds and that of the prior: the scale at the bottom turns the sum into
-    the probability that ``predict_proba`` gives. For two classes, and for a model without corrections of several
+    the probability that ``predict_proba`` gives. A value that one of the classes rules out has infinite log odds: it is
+    drawn beyond the others, with an arrow. For two classes, and for a model without corrections of several
     columns together: ``NaiveBayes(calibrate=False)`` or ``NaiveBayes.textbook()``.
     """
     label = model.classes_.tolist()[-1] if label is None else label
     points = read_nomogram(model, label)
-    columns = sorted(
-        (name for name in points if name != "prior"), key=lambda name: -float(np.ptp(list(points[name].values())))
-    )[:MAX_NOMOGRAM_COLUMNS]
+    columns = sorted((name for name in points if name != "prior"), key=lambda name: -_measure_reach(points[name]))
+    columns = columns[:MAX_NOMOGRAM_COLUMNS]
     figure = create_figure(6.5, 1.6 + 0.55 * (len(columns) + 2))
     axes, below = figure.subplots(2, 1, height_ratios=[len(columns) + 1, 1])
+    ends = _find_ends(points)
     for row, name in enumerate(["prior", *columns]):
-        _draw_scale(axes, -row, points[name])
+        _draw_scale(axes, -row, points[name], ends)
     axes.set_yticks(-np.arange(len(columns) + 1), [format_value(name) for name in ("prior", *columns)])
     axes.set_ylim(-len(columns) - 0.6, 0.75)
     axes.axvline(0, color="0.7", linewidth=1, zorder=0)
@@ -241,18 +243,41 @@ def _choose_numbers(model: TableModel, name: str) -> list[object]:
     raise DataError(f"column {name!r} has a family that a nomogram cannot show; use Gaussian, Bernoulli or labels.")
 
 
-def _draw_scale(axes: Axes, height: float, points: dict[object, float]) -> None:
-    finite = {value: x for value, x in points.items() if np.isfinite(x)}
-    if not finite:
-        return
-    axes.plot([min(finite.values()), max(finite.values())], [height, height], color=INK_COLOUR, linewidth=1)
-    for k, (value, x) in enumerate(sorted(finite.items(), key=lambda pair: pair[1])[:MAX_NOMOGRAM_VALUES]):
-        axes.plot([x], [height], "o", color=CLASS_COLOURS[0], markersize=4)
-        above = k % 2 == 0
-        text = f"{x:+.2f}" if value == "" else format_value(value)
+def _measure_reach(points: dict[object, float]) -> float:
+    """How far the values of a column are apart; infinitely far if one of them has infinite log odds."""
+    low, high = min(points.values()), max(points.values())
+    return high - low if low < high else 0.0
+
+
+def _find_ends(points: dict[str, dict[object, float]]) -> tuple[float, float]:
+    """Where infinite log odds are drawn: a little beyond all that are finite."""
+    finite = [x for column in points.values() for x in column.values() if np.isfinite(x)] or [0.0]
+    low, high = min(0.0, *finite), max(0.0, *finite)
+    reach = 0.15 * ((high - low) or 1.0)
+    return low - reach, high + reach
+
+
+def _draw_scale(axes: Axes, height: float, points: dict[object, float], ends: tuple[float, float]) -> None:
+    """The values of a column at their log odds; those of infinite log odds at the ends, as arrows.
+
+    Of many values, all have a dot and some a name.
+    """
+    names = {value: f"{x:+.2f}" if value == "" else format_value(value) for value, x in points.items()}
+    finite = sorted((x, names[value]) for value, x in points.items() if np.isfinite(x))
+    marks = [(*finite[k], "center") for k in space_evenly(len(finite), MAX_NOMOGRAM_VALUES)]
+    axes.plot([x for x, _ in finite], [height] * len(finite), "o", color=CLASS_COLOURS[0], markersize=4)
+    infinite = ((-np.inf, ends[0], "impossible", "<", "left"), (np.inf, ends[1], "certain", ">", "right"))
+    for log_odds, end, word, marker, side in infinite:
+        values = [names[value] for value, x in points.items() if x == log_odds]
+        if values:
+            axes.plot([end], [height], marker, color=CLASS_COLOURS[0], markersize=7)
+            marks.append((end, f"{', '.join(values[:MAX_NOMOGRAM_VALUES])}: {word}", side))
+    marks.sort()
+    axes.plot([marks[0][0], marks[-1][0]], [height, height], color=INK_COLOUR, linewidth=1, zorder=1)
+    for k, (x, text, side) in enumerate(marks):
         axes.annotate(
-            text, (x, height), xytext=(0, 5 if above else -5), textcoords=OFFSET, fontsize=8, ha="center",
-            va="bottom" if above else "top",
+            text, (x, height), xytext=(0, 5 if k % 2 == 0 else -5), textcoords=OFFSET, fontsize=8, ha=side,
+            va="bottom" if k % 2 == 0 else "top",
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from priory.core.typing import Array
-from priory.evaluation.dependence import Dependence
+from priory.estimators.dependence import Dependence
 from priory.evaluation.scores import Scores
 from priory.models.explanation import Ledger, LedgerLine
 from priory.models.ledger_formatting import DECIBANS_PER_NAT, format_value
@@ -165,7 +165,7 @@ def learning_curve(scores_by_rows: Mapping[int, Scores], score: str = "log_loss"
 
 
 def dependence_map(dependence: Dependence) -> Figure:
-    """Plot what each pair of columns costs by being dependent given the class, in bits a row; the title is the verdict.
+    """Plot how dependent each pair of columns is given the class, in bits a row; the title is the verdict.
 
     ``dependence`` is what `priory.measure_dependence(X, y)` returns.
     """
@@ -186,7 +186,7 @@ def dependence_map(dependence: Dependence) -> Figure:
             dark = shown[i, j] > 0.6 * top
             axes.text(j, i, f"{shown[i, j]:.2f}", ha="center", va="center", fontsize=8, color="white" if dark else "k")
     figure.colorbar(image, ax=axes, label="bits a row", shrink=0.8)
-    axes.set_title(textwrap.fill(dependence.verdict, 60), loc="left", fontsize=9)
+    figure.suptitle(textwrap.fill(dependence.verdict, int(14 * (size + 1.4))), x=0.01, ha="left", fontsize=9)
     return figure
 
 

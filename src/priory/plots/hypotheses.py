@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from scipy.special import betaincinv
 
 from priory.core.typing import Array
 from priory.hypotheses import Continuum, Hypotheses
@@ -106,11 +105,15 @@ def belief(space: Continuum) -> Figure:
         scaled = np.exp(likelihood - likelihood.max() + posterior.max())
         axes.plot(theta, scaled, ":", color=CLASS_COLOURS[4], label="likelihood (scaled)")
     axes.plot(theta, np.exp(posterior), color=BLUE, label="posterior")
-    marks = {"MAP": space.map(), "mean": float(space.posterior.mean())}
+    marks = {"mean": (float(space.posterior.mean()), ":")}
+    if not space.map_fault:
+        marks = {"MAP": (space.map(), "--")} | marks
     if space.seen.n > 0:
-        marks = {"ML": space.ml()} | marks
-    for (name, at), style in zip(marks.items(), ("-", "--", ":"), strict=False):
-        axes.axvline(at, color=RED, linestyle=style, linewidth=1, label=f"{name} {at:.3f}")
+        marks = {"ML": (space.ml(), "-")} | marks
+    for name, (at, style) in marks.items():
+        axes.axvline(at, color=RED, linestyle=style, linewidth=1.5, label=f"{name} {at:.3f}", clip_on=False)
+    if space.map_fault:
+        axes.plot([], [], " ", label="no single MAP")
     axes.set_xlim(0, 1)
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
@@ -118,10 +121,13 @@ def belief(space: Continuum) -> Figure:
 
 
 def belief_curve(space: Continuum, observations: Sequence[object], mass: float = 0.9) -> Figure:
-    """Plot the posterior of θ against the number of observations: mean, mode, and the central ``mass`` of it."""
+    """Plot the posterior of θ against the number of observations: mean, mode, and the central ``mass`` of it.
+
+    Where no single θ is the most probable there is no mode.
+    """
     beliefs = [state.posterior for state in _replay_observations(space, observations)]
     mean, mode = np.array([(b.mean(), b.mode()) for b in beliefs], dtype=float).T
-    low, high = np.array([betaincinv(b.a, b.b, [(1 - mass) / 2, (1 + mass) / 2]) for b in beliefs]).T
+    low, high = np.array([b.credible_interval(mass) for b in beliefs], dtype=float).T
     figure, axes = create_axes("number of observations", f"θ = P({space.outcomes[0]})")
     axes.fill_between(np.arange(len(mean)), low, high, alpha=0.2, linewidth=0, label=f"central {mass:.0%}")
     axes.plot(mean, marker="o", label="mean")

@@ -106,8 +106,9 @@ class JointTable:
         }
         return JointTable(tuple(self.names[place] for place in places), cells)
 
-    def are_independent(self, a: str, b: str, given: Sequence[str] = ()) -> bool:
-        """Whether ``P(a, b | given) = P(a | given) P(b | given)`` for all values."""
+    def are_independent(self, a: str, b: str, given: str | Sequence[str] = ()) -> bool:
+        """Whether ``P(a, b | given) = P(a | given) P(b | given)`` for all values; ``given`` is a name, or several."""
+        given = (given,) if isinstance(given, str) else given
         joint = self.marginalise(a, b, *given)
         for cell in joint.marginalise(*given).p if given else [()]:
             known = dict(zip(given, cell, strict=True))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from priory.models.explanation import Ledger
-from priory.models.ledger_formatting import DECIBANS_PER_NAT, format_value
+from priory.models.ledger_formatting import DECIBANS_PER_NAT, find_widest, format_value
 from priory.service.rows import Row, RowBatch, RowLabel, convert_to_input
 from priory.service.served_model import ServedModel
 
@@ -65,7 +65,7 @@ def answer_example(model: ServedModel, row: str | Row) -> ExampleAnswer:
     prior, *weights = (weight * DECIBANS_PER_NAT for weight in ledger.weights())
     order = sorted(range(len(weights)), key=lambda place: -abs(weights[place]))
     shown = order[:MAX_LINES_SHOWN]
-    widest = max([abs(prior), *(abs(weights[place]) for place in shown)], default=0.0) or 1.0
+    widest = find_widest([prior, *(weights[place] for place in shown)])
     lines = [EvidenceLine(ledger.prior.name, "", prior, abs(prior) / widest)]
     for place in shown:
         line, weight = ledger.lines[place], weights[place]

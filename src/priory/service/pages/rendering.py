@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 import priory
 from priory.export.small_figures import draw_bar
-from priory.models.ledger_formatting import DECIBANS_PER_NAT, format_value
+from priory.models.ledger_formatting import DECIBANS_PER_NAT, find_widest, format_value
 from priory.plots.canvas import render_inline_svg
 from priory.workflows.callbacks import format_count
 
@@ -53,7 +53,7 @@ def get_templates() -> Environment:
         "decibans": lambda nats: f"{nats * DECIBANS_PER_NAT:+.1f}",
         "moment": format_moment,
     }
-    environment.globals |= {"draw_bar": render_bar, "version": priory.__version__}
+    environment.globals |= {"draw_bar": render_bar, "find_widest": find_widest, "version": priory.__version__}
     return environment
 
 
