@@ -13,7 +13,7 @@ from priory.core.typing import Array
 from priory.families.base import Family
 
 NOT_DRAWN = ("values", "edges")  # parts of the parameters that are known and not random
-AnyFamily = Family[Any, Any, Any, Any]
+BeliefFamily = Family[Any, Any, Any, Any]
 
 
 class PredictiveCheck(NamedTuple):
@@ -24,7 +24,7 @@ class PredictiveCheck(NamedTuple):
     share: float
 
 
-def bayes_factor(first: AnyFamily, second: AnyFamily, x: ArrayLike) -> float:
+def bayes_factor(first: BeliefFamily, second: BeliefFamily, x: ArrayLike) -> float:
     """Return how many times as probable the data are under one family as under another, parameters integrated out.
 
     Compare families of the same kind of values: a density is no probability.
@@ -38,7 +38,7 @@ def bayes_factor(first: AnyFamily, second: AnyFamily, x: ArrayLike) -> float:
     return float(np.exp(logs[0] - logs[1]))
 
 
-def compare_priors(priors: Mapping[str, AnyFamily], x: ArrayLike, mass: float = 0.95) -> DisplayTable:
+def compare_priors(priors: Mapping[str, BeliefFamily], x: ArrayLike, mass: float = 0.95) -> DisplayTable:
     """Return the mean and the credible interval of each parameter under several priors: how much the prior matters.
 
     >>> from priory.families import Bernoulli
@@ -59,7 +59,7 @@ def compare_priors(priors: Mapping[str, AnyFamily], x: ArrayLike, mass: float = 
 
 
 def check_predictions(
-    family: AnyFamily,
+    family: BeliefFamily,
     x: ArrayLike,
     statistic: Callable[[Array], float],
     draws: int = 1000,
@@ -81,7 +81,7 @@ def check_predictions(
     return PredictiveCheck(observed, drawn, float(np.mean(drawn >= observed)))
 
 
-def _draw_one(belief: AnyFamily, rng: np.random.Generator) -> Any:
+def _draw_one(belief: BeliefFamily, rng: np.random.Generator) -> Any:
     """Parameters drawn from a belief, without the axis of the draws."""
     drawn = belief.draw(rng, 1)
     if not isinstance(drawn, tuple):
