@@ -173,7 +173,7 @@ def test_play_with_candies_and_tennis(page):
     for _ in range(3):
         page.get_by_role("button", name="Draw a lime").click()
     wait_for(page, "P(next is lime) = 0.7961.")
-    page.get_by_label("outlook").select_option("overcast")
+    page.get_by_label("outlook", exact=True).select_option("overcast")
     wait_for(page, "Play tennis: yes")
 
 

@@ -17,7 +17,7 @@ BeliefFamily = Family[Any, Any, Any, Any]
 
 
 class PredictiveCheck(NamedTuple):
-    """A statistic of the data, of data drawn from the fitted family, and the share of draws that are at least as large."""
+    """A statistic of the data, the same of drawn data, and the share of draws in which it is at least as large."""
 
     observed: float
     drawn: Array
@@ -90,13 +90,11 @@ def _draw_one(belief: BeliefFamily, rng: np.random.Generator) -> Any:
 
 
 def _list_numbers(parameters: Any) -> list[tuple[str, float]]:
-    """The random numbers among the parameters, each with its name."""
+    """The random numbers among the parameters, each with its name: that of its value, or of the parameter."""
+    values = getattr(parameters, "values", None)
     parts = [(name, np.ravel(part)) for name, part in _name_parts(parameters) if name not in NOT_DRAWN]
-    return [
-        (f"{name}[{i}]" if len(part) > 1 else name, float(number))
-        for name, part in parts
-        for i, number in enumerate(part)
-    ]
+    numbers = [(name, i, float(number)) for name, part in parts for i, number in enumerate(part)]
+    return [(name if values is None else str(values[i]), number) for name, i, number in numbers]
 
 
 def _name_parts(parameters: Any) -> list[tuple[str, Any]]:
