@@ -105,13 +105,13 @@ def test_slides_can_be_walked_through(page, address, source):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["index", "course/naive-bayes", "course/lines", "course/distributions"])
+@pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_serious(browser, address, name, scheme):
     axe = os.environ.get("PRIORY_AXE")
     if not axe:
         pytest.skip("PRIORY_AXE does not name the file of axe-core")
     page = open_page(browser, color_scheme=scheme)
-    page.goto(f"{address}/{name}.html", wait_until="networkidle")
+    page.goto(f"{address}/{name}", wait_until="networkidle")
     page.evaluate(Path(axe).read_text(encoding="utf-8"))
     found = page.evaluate("axe.run('article').then(result => result.violations)")
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []

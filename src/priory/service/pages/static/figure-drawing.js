@@ -115,7 +115,7 @@ export class Axes {
 
   bar(x, width, height, kind) {
     const [left, right] = [this.across(x - width / 2), this.across(x + width / 2)];
-    return this.add(shape("rect", { x: left, width: right - left, y: this.up(Math.max(height, 0)), height: Math.max(this.up(0) - this.up(Math.max(height, 0)), 0), class: `bar ${kind}` }));
+    return this.add(shape("rect", { x: left, width: right - left, y: this.up(Math.max(height, 0)), height: Math.max(this.up(0) - this.up(Math.max(height, 0)), 0), class: `figure-bar ${kind}` }));
   }
 
   under(x, text) { return this.add(shape("text", { x: this.across(x), y: this.height - this.bottom + 16, class: "tick middle" }, text)); }
