@@ -66,6 +66,7 @@ class Kind:
     input: str = "table"  # "table", "texts", "matrix" or "frame"
     missing: float = 0.2  # the share of missing cells
     is_regression: bool = False
+    takes_any_weight: bool = True  # not where counts are doubles that are fractions themselves
 
     @property
     def grows(self) -> bool:
@@ -127,14 +128,15 @@ def draw_text(rng: np.random.Generator) -> str:
 
 def draw_examples(kind: Kind, rng: np.random.Generator) -> list[Example]:
     """Up to 14 rows, some of them twice."""
-    labels, is_weighted = LABELS[rng.integers(len(LABELS))], rng.integers(3)
+    labels, kind_of_weights = LABELS[rng.integers(len(LABELS))], rng.integers(4 if kind.takes_any_weight else 3)
     examples: list[Example] = []
     for _ in range(rng.integers(1, 15)):
         cells = {
             name: None if rng.random() < kind.missing and kind.input != "texts" else draw(rng)
             for name, draw in kind.columns.items()
         }
-        weight = [1.0, float(rng.integers(0, 5)), float(rng.integers(0, 40)) / 8][is_weighted]
+        whole = float(rng.integers(0, 5))
+        weight = [1.0, whole, whole / 8, round(float(10.0 ** rng.uniform(-3, 3)), 3)][kind_of_weights]
         label = draw_number(rng) if kind.is_regression else labels[rng.integers(len(labels))]
         example = Example(cells, label, weight)
         if examples and rng.random() < 0.2:
@@ -205,7 +207,14 @@ KINDS: list[Kind] = [
     Kind("CategoricalNB", lambda _: nb.CategoricalNB(), repeat_column(draw_count), "matrix", 0.0),
     Kind("MultinomialNB", lambda _: nb.MultinomialNB(), repeat_column(draw_count), "matrix", 0.0),
     Kind("ComplementNB", lambda _: nb.ComplementNB(), repeat_column(draw_count), "matrix", 0.0),
-    Kind("MultinomialNB, fractions", lambda _: nb.MultinomialNB(), repeat_column(draw_fraction), "matrix", 0.0),
+    Kind(
+        "MultinomialNB, fractions",
+        lambda _: nb.MultinomialNB(),
+        repeat_column(draw_fraction),
+        "matrix",
+        0.0,
+        takes_any_weight=False,
+    ),
     Kind("PoissonNB", lambda _: nb.PoissonNB(), repeat_column(draw_count), "matrix", 0.0),
     Kind("GammaNB", lambda _: nb.GammaNB(), repeat_column(draw_amount), "matrix", 0.0),
     Kind("GaussianNB", lambda _: nb.GaussianNB(), repeat_column(draw_number), "matrix", 0.0),

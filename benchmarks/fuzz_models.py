@@ -85,6 +85,10 @@ def judge_file(path: Path, example: Example) -> tuple[str, str]:
         first = _ask(refusals, lambda: _predict(model, example))
         if first is not None and not _is_answer(model, first):
             return "answers NaN", repr(first[:3])
+        if hasattr(model, "predict_proba_one") and isinstance(example.rows, list):
+            one = _ask(refusals, lambda: [[*model.predict_proba_one(example.rows[0]).values()]])
+            if one and one[0] and not _is_answer(model, np.array(one)):
+                return "answers NaN", repr(one)
         if hasattr(model, "explain"):
             _ask(refusals, lambda: str(model.explain(example.rows[:2])))
         repr(model)

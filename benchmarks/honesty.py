@@ -1,4 +1,4 @@
-"""Whether corrections are honest: on labels that are pure noise, and on tables with signal, simulated and real.
+"""Whether answers are honest: on labels that are pure noise, on tables with signal, and along streams from their start.
 
     python benchmarks/honesty.py [tables of noise] [tables with signal] [processes]    # writes results/honesty.md
 
@@ -6,8 +6,9 @@ Each table is judged from inside, by `evaluate()`, and from outside, on new rows
 the base rate and claim no more; how far its answers are from the base rate tells that from intervals which are merely
 too wide. With signal, what is claimed should be what new rows get: the differences, in units of their standard error,
 have mean 0 and deviation 1. Every fifth table of noise is a real one whose labels were shuffled. Real tables (see
-datasets.py; without them, there are simulated ones only) are cut in two halves, several times. Progress goes to the
-standard error; a table takes about two seconds of one core.
+datasets.py; without them, there are simulated ones only) are cut in two halves, several times. Along a stream each row
+is answered before it is learned, and the odds claimed are compared with how often the answers were right. Progress goes
+to the standard error; a table takes about two seconds of one core.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +31,10 @@ RESULTS = Path(__file__).parent / "results"
 NEW_ROWS = 2000
 MAX_REAL_ROWS = 2000  # that are learned
 REAL_SPLITS = 2  # of each real table
+MIN_NOISE_ROWS, NOISE_SIZES = 15, (15, 50, 200)  # the smallest table, and where groups of sizes begin
+STREAMS = ("spamassassin", "sms_spam", "trec_questions", "adult", "titanic")
+WINDOWS = (0, 25, 50, 100, 200, 500, 2000)  # rows learned before
+LEAST = 1e-15  # no probability counts as less
 WORDS = np.array([f"{a}{b}" for a in ("ka", "lo", "mi", "ne", "ru", "so", "ta", "vi") for b in "abcdefghijklmnopqrst"])
 
 
@@ -79,7 +85,7 @@ def make_noise(seed: int) -> Table:
         return take_real(real[seed // 5 % len(real)], seed, shuffle=True)
     rng = np.random.default_rng(seed)
     kind = ("labels", "numbers", "counts", "texts")[seed % 4]
-    rows, columns = int(np.exp(rng.uniform(np.log(50), np.log(2000)))), int(rng.integers(5, 101))
+    rows, columns = int(np.exp(rng.uniform(np.log(MIN_NOISE_ROWS), np.log(2000)))), int(rng.integers(5, 101))
     share = rng.uniform(0.2, 0.5)
     x = make_columns(kind, rows + NEW_ROWS, columns, rng)
     y = np.where(rng.random(len(x)) < share, "yes", "no")
@@ -121,12 +127,12 @@ def run_all(judge: Callable[[Any], tuple[Any, ...]], tasks: Sequence[Any], proce
     with Pool(processes) as pool:
         for result in pool.imap(judge, tasks):
             found.append(result)
-            print(f"{len(found)}/{len(tasks)}", *result, file=sys.stderr, flush=True)
+            print(f"{len(found)}/{len(tasks)}", *result[:1], file=sys.stderr, flush=True)
     return found
 
 
-def judge_noise(seed: int) -> tuple[str, float, float, bool, bool]:
-    """The kind of a table, the excess of log loss on new rows, how far answers are from the base rate, and claims."""
+def judge_noise(seed: int) -> tuple[str, int, float, float, bool, bool]:
+    """Kind and rows of a table, the excess of log loss on new rows, how far answers are from the base rate, claims."""
     table = make_noise(seed)
     model = pr.NaiveBayes().fit(table.x, table.y)
     answers = model.predict_log_proba(table.new_x)
@@ -135,6 +141,7 @@ def judge_noise(seed: int) -> tuple[str, float, float, bool, bool]:
     claimed = model.evaluate()
     return (
         table.kind,
+        len(table.y),
         float(excess.mean()),
         float(np.abs(np.exp(answers) - shares).sum(axis=1).mean() / 2),
         bool(claimed.accuracy.low > claimed.base.accuracy),
@@ -144,7 +151,7 @@ def judge_noise(seed: int) -> tuple[str, float, float, bool, bool]:
 
 def run_noise(tables: int, processes: int | None) -> list[str]:
     found = run_all(judge_noise, range(tables), processes)
-    frame = pd.DataFrame(found, columns=["kind", "excess", "distance", "claims_accuracy", "claims_log_loss"])
+    frame = pd.DataFrame(found, columns=["kind", "rows", "excess", "distance", "claims_accuracy", "claims_log_loss"])
     lines = [
         "## Noise",
         "",
@@ -155,7 +162,9 @@ def run_noise(tables: int, processes: int | None) -> list[str]:
         "| kind | tables | excess | largest | distance | largest | claims by accuracy | claims by log loss |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for kind, part in [*frame.groupby("kind"), ("all", frame)]:
+    from_rows = np.array(NOISE_SIZES)[np.searchsorted(NOISE_SIZES, frame.rows, side="right") - 1]
+    sizes = [(f"all, from {rows} rows", part) for rows, part in frame.groupby(from_rows)]
+    for kind, part in [*frame.groupby("kind"), *sizes, ("all", frame)]:
         lines.append(
             f"| {kind} | {len(part)} | {part.excess.mean():.4f} | {part.excess.max():.4f} | "
             f"{part.distance.mean():.4f} | {part.distance.max():.4f} | "
@@ -202,13 +211,88 @@ def run_signal(tables: int, processes: int | None) -> list[str]:
     return lines
 
 
+def read_stream(name: str) -> tuple[list[Any], list[str]]:
+    """Rows in a random order, at most as many as the last window reaches to, and their labels."""
+    if name in datasets.CLASSIFICATION:
+        frame, y = datasets.table(name)
+        rows = [{k: v for k, v in row.items() if v is not None and v == v} for row in frame.to_dict("records")]
+        labels = y.tolist()
+    else:
+        texts, own, more, others = datasets.text(name)
+        rows, labels = [*texts, *more], [*own, *others]
+    order = np.random.default_rng(0).permutation(len(rows))[: WINDOWS[-1] + 1]
+    return [rows[i] for i in order], [labels[i] for i in order]
+
+
+def judge_stream(name: str) -> tuple[str, pd.DataFrame, float]:
+    """Each answer: rows learned before, claimed odds, whether it is right, log losses; and the area above the curve.
+
+    Rows are left out until two classes are known, and rows of new classes; the curve is of the commonest class.
+    """
+    rows, labels = read_stream(name)
+    model, counts = pr.NaiveBayes() if name in datasets.CLASSIFICATION else pr.TextClassifier(), dict[str, int]()
+    commonest, found, curve = max(sorted(set(labels)), key=labels.count), [], []
+    for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
+        if len(counts) > 1 and label in counts:
+            answer = model.predict_proba_one(row)
+            best = max(answer, key=answer.__getitem__)
+            odds = answer[best] / max(1 - answer[best], LEAST)
+            base = -np.log(counts[label] / number)
+            found.append((number, odds, best == label, -np.log(max(answer[label], LEAST)), base))
+            curve.append((label == commonest, answer.get(commonest, 0.0)))
+        model.learn_one(row, label)
+        counts[label] = counts.get(label, 0) + 1
+    return name, pd.DataFrame(found, columns=["number", "odds", "right", "loss", "base"]), measure_area_above(curve)
+
+
+def measure_area_above(curve: Sequence[tuple[bool, float]]) -> float:
+    """The percentage of pairs of a row of the class and another one that are in the wrong order."""
+    is_class, p = map(np.array, zip(*curve, strict=True))
+    _, ranks, counts = np.unique(p, return_inverse=True, return_counts=True)
+    middle = (np.cumsum(counts) - (counts - 1) / 2)[ranks]  # the mean rank of equal ones
+    n = is_class.sum()
+    return float(100 - 100 * (middle[is_class].sum() - n * (n + 1) / 2) / (n * (len(p) - n)))
+
+
+def run_streams(processes: int | None) -> list[str]:
+    names = [name for name in STREAMS if (datasets.DATA / name).exists()]
+    lines = [
+        "",
+        "## Streams",
+        "",
+        "Each row is answered before it is learned, one at a time, in a random order. Claimed: the median odds of the",
+        "answers. Right: how many answers were right for each wrong one, with one virtual answer of each kind.",
+        "",
+        "| stream | rows learned before | claimed | right | wrong answers | log loss | base rate |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    summary = ["", "| stream | log loss of all answers | area above the ROC curve |", "|---|---|---|"]
+    for name, frame, area in run_all(judge_stream, names, processes):
+        for first, last in pairwise(WINDOWS):
+            part = frame[(frame.number >= first) & (frame.number < last)]
+            if len(part):
+                right = (part.right.sum() + 1) / ((~part.right).sum() + 1)
+                lines.append(
+                    f"| {name} | {first} to {last - 1} | {part.odds.median():,.1f} : 1 | {right:,.1f} : 1 | "
+                    f"{(~part.right).sum()} of {len(part)} | {part.loss.mean():.3f} | {part.base.mean():.3f} |"
+                )
+        summary.append(f"| {name} | {frame.loss.mean():.4f} | {area:.3f} % |")
+    return [*lines, *summary]
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     given = [int(argument) for argument in sys.argv[1:]]
     noise, signal, processes = [*given, *(500, 200, None)[len(given) :]]
-    head = ["# Honesty on noise and on signal", "", f"`python benchmarks/honesty.py {noise} {signal}`", ""]
+    head = [
+        "# Honesty on noise, on signal and along streams",
+        "",
+        f"`python benchmarks/honesty.py {noise} {signal}`",
+        "",
+    ]
     lines = [*head, *run_noise(noise, processes)]
     lines += run_signal(signal, processes)
+    lines += run_streams(processes)
     print("\n".join(lines))
     (RESULTS / "honesty.md").write_text("\n".join(lines) + "\n")
 

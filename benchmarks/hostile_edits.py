@@ -214,11 +214,12 @@ def nest_node(file: OpenedFile, choices: Choices) -> None:
 
 
 def change_array_number(file: OpenedFile, choices: Choices) -> None:
-    """NaN, infinity, a negative or a huge number in an array."""
+    """NaN, infinity, a negative or a huge number in an array, or in all of its places."""
     kind, which = pick_array(file, choices)
     array = file.sections.arrays[kind][which].copy()
     if array.size:
-        at = choices.ConsumeIntInRange(0, array.size - 1)
+        at: Any = choices.ConsumeIntInRange(0, array.size - 1)
+        at = slice(None) if choices.ConsumeIntInRange(0, 3) == 0 else at
         if array.dtype.kind == "f":
             array[at] = choices.PickValueInList(ODD_NUMBERS)
         elif array.dtype.kind in "iu":
@@ -337,7 +338,7 @@ def make_edited_file(example: Example, choices: Choices, kind: str | None = None
     kinds += [choices.PickValueInList(list(EDITS)) for _ in range(choices.PickValueInList([0, 0, 0, 1, 2]))]
     _apply_edit(EDITS[kinds[0]], file, choices)
     for name in kinds[1:]:
-        with suppress(LookupError, TypeError, ValueError):  # the edits before may have removed what it changes
+        with suppress(LookupError, TypeError, ValueError, RecursionError):  # the edits before may have removed it
             _apply_edit(EDITS[name], file, choices)
     return file.pack()
 

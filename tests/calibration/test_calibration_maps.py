@@ -294,7 +294,7 @@ def test_confusion_matrix_of_the_lecture_s_reviews():
     example = WORKED_EXAMPLES["book_and_movie_reviews"]
     texts = example["positive"] + example["negative"]
     y = ["positive"] * 4 + ["negative"] * 4
-    model = TextClassifier("bernoulli", min_token_length=1).fit(texts, y)
+    model = TextClassifier("bernoulli", min_token_length=1, calibrate=False).fit(texts, y)
     scores = Scores.of(y, model.predict_proba(texts), model.classes_)
     assert scores.confusion.tolist() == [[4.0, 0.0], [0.0, 4.0]]
     assert model.predict_proba([example["test"]])[0, 1] == pytest.approx(0.7142857142857143)

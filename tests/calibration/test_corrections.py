@@ -9,7 +9,7 @@ from priory.calibration.pooling import MemberPool, fit_pool
 from priory.calibration.tempering import (
     PRECISION_ABOUT_MEAN,
     PRECISION_OF_EXPONENT,
-    PRECISION_OF_PRIOR_WEIGHT,
+    PRECISION_OF_SHIFT,
     USUAL_EXPONENT,
     WEIGHT_COST,
     Tempering,
@@ -86,7 +86,9 @@ def test_the_tempering_is_where_the_slope_vanishes():
     def cost(theta):
         at = Tempering(theta[:3], theta[3:], found.precision)
         away = theta - np.array([1, 0, 0, 0, 0, USUAL_EXPONENT])
-        precision = np.array([PRECISION_OF_PRIOR_WEIGHT, 0, 0, 1, 1, PRECISION_OF_EXPONENT])
+        log_prior = terms.values[0, :, 0] - terms.values[0, :, 0].mean()
+        of_prior = PRECISION_OF_SHIFT * (1 + log_prior @ log_prior)
+        precision = np.array([of_prior, 0, 0, 1, 1, PRECISION_OF_EXPONENT])
         about_mean = theta[1:3] - theta[1:3].mean()
         logs = at.logits(terms)
         logs -= np.logaddexp.reduce(logs, axis=1)[:, None]

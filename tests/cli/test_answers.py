@@ -18,7 +18,7 @@ def test_predict_keeps_the_columns_and_adds_three(mail, run):
     first, formula, empty = rows_of("out.csv")
     assert list(first) == ["id", "text", "label", "probability", "certainty"]
     assert (first["id"], first["label"]) == ("007", "spam")
-    assert float(first["probability"]) > 0.9
+    assert 0.8 < float(first["probability"]) < 7 / 8  # of six texts
     assert (formula["text"], unescape_formula(formula["text"])) == ("'=1+1", "=1+1")
     assert float(empty["probability"]) == 0.5
     run("predict", "mail.priory", "new.csv", "-o", "raw.csv", "--raw")

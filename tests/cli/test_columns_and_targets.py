@@ -348,3 +348,15 @@ def test_a_text_that_cannot_be_forgotten_is_named_by_its_line(mail, run):
     assert code == 3
     assert err.startswith("priory: some.csv:3:1: token ")
     assert err.endswith("forget only rows that were learned; the model is unchanged\n")
+
+
+def test_labels_that_may_mean_the_same_are_named_by_train_and_audit(run):
+    labels = ["yes"] * 20 + ["Yes", "yes ", "yse"] + ["no"] * 20
+    write("visits.csv", ["n", "came"], [[i % 7, label] for i, label in enumerate(labels)])
+    same = "labels that may mean the same are different classes: 'yes' (20) and 'Yes' (1) and 'yes ' (1) and 'yse' (1)"
+    code, out, err = run("train", "visits.csv", "--target", "came", "--no-audit", "--json")
+    assert code == 0
+    assert f"priory: {same}\n" in err
+    assert json.loads(out)["classes"] == {"yes": 20.0, "no": 20.0, "Yes": 1.0, "yes ": 1.0, "yse": 1.0}
+    code, out, _ = run("audit", "visits.csv", "--target", "came")
+    assert "labels that may mean the same" in out

@@ -2,10 +2,12 @@
 
 import json
 import subprocess
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,3 +95,23 @@ def test_a_date_is_the_same_whatever_notation_stands_beside_it(other):
         assert np.array_equal(quick, thorough[:-1], equal_nan=True)
     assert alone[0].tolist()[:3] == [19874, -1, 19782]
     assert mixed[0][-1] == 19754
+
+
+def test_moments_of_another_time_zone_are_converted_to_the_one_learned(calls, run):
+    moments = [datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=7 * i) for i in range(200)]
+    labels = ["urgent" if moment.hour < 6 else "normal" for moment in moments]
+    for zone in ("UTC", "Asia/Tokyo"):
+        table = pa.table({"when": pa.array(moments, pa.timestamp("us", zone)), "label": labels})
+        parquet.write_table(table, f"{zone[:3]}.parquet")
+    rows = [[moment.astimezone(ZoneInfo("America/New_York")).isoformat()] for moment in moments]
+    write("new.csv", ["when"], rows)
+    assert run("train", "UTC.parquet", "--target", "label", "--no-audit")[0] == 0
+    for number, file in enumerate(["UTC.parquet", "Asi.parquet", "new.csv"]):
+        assert run("predict", "UTC.priory", file, "-o", f"out{number}.csv")[0] == 0
+    answers = [[row["probability"] for row in rows_of(f"out{number}.csv")] for number in range(3)]
+    assert answers[0] == answers[1] == answers[2]
+    table = parquet.read_table("UTC.parquet")
+    parquet.write_table(table.append_column("n", [[1] * 200]), "new.parquet")
+    code, _, err = run("predict", "calls.priory", "new.parquet", "-o", "out.csv")
+    assert code == 3
+    assert "column 'when' holds dates of UTC; the model has learned dates without a time zone" in err

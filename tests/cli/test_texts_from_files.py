@@ -62,6 +62,22 @@ def test_a_table_with_another_suffix_is_still_a_table(notes, run):
     assert len(predict(run, "mail.priory", "lines.txt")) == len(TEXTS)
 
 
+MESSAGE = "Return-Path: <a@b.example>\nSubject: news {}\n\nfree cash now\n"
+
+
+@pytest.mark.parametrize("files", [["a.eml", "b.eml"], ["inbox.mbox"], ["cur/1", "new/2"]])
+def test_the_names_of_messages_mailboxes_and_maildirs_are_no_labels(notes, run, files):
+    for name in ("box/cur", "box/new") if "cur/1" in files else ("box",):
+        Path(name).mkdir(parents=True)
+    for number, name in enumerate(files):
+        start = "From a@b.example Mon Jan  1 00:00:00 2024\n" if name.endswith("mbox") else ""
+        Path("box", name).write_text(start + MESSAGE.format(number))
+    found = predict(run, "mail.priory", "box", "--format", "mail")
+    assert len(found) == len(files)
+    assert list(found[0]) == ["path", "text", "label", "probability", "certainty"]
+    assert {row["label"] for row in found} == {"spam"}
+
+
 def test_folders_for_each_class_keep_their_labels(notes, run):
     for label, text in TEXTS:
         Path("tree", label).mkdir(parents=True, exist_ok=True)

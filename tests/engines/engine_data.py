@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 import priory
 
@@ -30,6 +31,25 @@ def make_mixed_table():
     )
 
 
+def make_dated_table():
+    """Moments with and without a time zone, days, a date that few rows have, and numbers."""
+    random = np.random.default_rng(3)
+    late = random.choice(["no", "yes"], N_ROWS)
+    hours = random.integers(0, 24 * 300, N_ROWS) + 7 * (late == "yes")
+    moments = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(hours, "h")).astype("datetime64[us]")
+    rare = moments.where(np.isin(np.arange(N_ROWS), [3, 300, 690]))
+    return pd.DataFrame(
+        {
+            "sent": moments.mask(random.random(N_ROWS) < 0.1),
+            "n": random.poisson(2, N_ROWS),
+            "read": moments.dt.tz_localize("UTC").dt.tz_convert("America/New_York"),
+            "day": moments.dt.date.astype(pd.ArrowDtype(pa.date32())),
+            "rare": rare,
+            "late": late,
+        }
+    )
+
+
 def make_texts():
     return make_mixed_table()[["note", "label"]].rename(columns={"note": "text"})
 
@@ -44,6 +64,7 @@ def make_amounts():
 
 TASKS = {
     "mixed table": (priory.NaiveBayes, make_mixed_table, "label"),
+    "dates": (priory.NaiveBayes, make_dated_table, "late"),
     "text": (priory.TextClassifier, make_texts, "label"),
     "regression": (priory.BayesianLinearRegression, make_amounts, "y"),
 }

@@ -21,6 +21,7 @@ from engine_data import (  # noqa: E402
     TASKS,
     fit_in_one_process,
     make_amounts,
+    make_dated_table,
     make_leaky_split,
     make_mixed_table,
     make_texts,
@@ -155,6 +156,24 @@ def test_answers_are_those_of_the_model_and_computed_when_asked_for():
     features = rows.drop(columns="label")
     assert (table["prediction"].to_numpy() == model.predict(features)).all()
     np.testing.assert_allclose(table[["probability_ham", "probability_spam"]], model.predict_proba(features))
+
+
+def test_dates_are_answered_scored_and_forgotten(tmp_path):
+    rows, model = make_dated_table(), fit_in_one_process("dates")
+    features = rows.drop(columns="late")
+    answered = engine.predict_proba(model, partition(rows, 5)).compute().sort_index()
+    np.testing.assert_allclose(answered["probability_yes"], model.predict_proba(features)[:, 1])
+    scores = engine.evaluate(model, partition(rows, 4, seed=3), target="late")
+    assert scores.log_loss == model.evaluate(features, rows["late"]).log_loss
+    engine.forget(model, partition(rows.iloc[500:], 3), target="late")
+    assert read_bytes(model, tmp_path) == read_bytes(fit_in_one_process("dates", slice(500)), tmp_path)
+
+
+def test_dates_in_one_partition_and_strings_in_another_are_refused():
+    parts = [pd.DataFrame({"when": cells, "y": ["a", "b"]}) for cells in ([pd.Timestamp("2024-01-01")] * 2, ["x", "y"])]
+    frame = dd.from_delayed([dask.delayed(part) for part in parts], meta=parts[0].astype(object), verify_meta=False)
+    with pytest.raises(KindError, match="column 'when' holds dates in one partition and labels in another"):
+        engine.fit(priory.NaiveBayes(), frame, target="y")
 
 
 def test_regressions_answer_numbers():

@@ -12,13 +12,14 @@ from engine_data import (
     TASKS,
     fit_in_one_process,
     make_amounts,
+    make_dated_table,
     make_leaky_split,
     make_mixed_table,
     make_texts,
     read_bytes,
 )
 from priory.engines import spark as engine
-from priory.errors import DataError, NotLearnedError
+from priory.errors import DataError, MissingDependencyError, NotLearnedError
 from priory.naive_bayes import GaussianNB
 
 pytestmark = [
@@ -44,7 +45,14 @@ def partition(spark, rows, n_partitions):
 
 @pytest.mark.parametrize(
     ("task", "n_partitions"),
-    [("mixed table", 1), ("mixed table", 7), ("text", 2), ("text", 100), ("regression", 1), ("regression", 7)],
+    [
+        ("mixed table", 1),
+        ("mixed table", 7),
+        ("text", 2),
+        ("text", 100),
+        ("regression", 1),
+        ("regression", 7),
+    ],
 )
 def test_any_partitioning_gives_the_bytes_of_one_process(spark, task, n_partitions, tmp_path):
     make_model, make_rows, target = TASKS[task]
@@ -96,6 +104,38 @@ def test_answers_are_those_of_the_model(spark):
     features = rows.drop(columns=["label", "row"])
     assert table["prediction"].to_pylist() == model.predict(features).tolist()
     np.testing.assert_allclose(table["probability_spam"].to_numpy(), model.predict_proba(features)[:, 1])
+
+
+def test_moments_are_those_of_the_time_zone_of_the_session(spark, tmp_path):
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")  # Spark keeps no other
+    rows = make_dated_table()
+    model = engine.fit(priory.NaiveBayes(), partition(spark, rows, 3), target="late")
+    there = rows.assign(**{name: rows[name].dt.tz_localize("Asia/Tokyo") for name in ("sent", "rare")})
+    there["read"] = rows["read"].dt.tz_convert("Asia/Tokyo")
+    whole = priory.NaiveBayes().fit(there.drop(columns="late"), rows["late"])
+    assert read_bytes(model, tmp_path) == read_bytes(whole, tmp_path)
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "UTC"])
+def test_dates_are_answered_scored_and_forgotten(spark, zone, tmp_path):
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    rows, model = make_dated_table(), fit_in_one_process("dates")
+    features = rows.drop(columns="late")
+    answered = engine.predict_proba(model, partition(spark, rows.assign(row=np.arange(700)), 3)).toArrow()
+    np.testing.assert_allclose(
+        answered.sort_by("row")["probability_yes"].to_numpy(), model.predict_proba(features)[:, 1]
+    )
+    scores = engine.evaluate(model, partition(spark, rows, 4), target="late")
+    assert scores.log_loss == model.evaluate(features, rows["late"]).log_loss
+    engine.forget(model, partition(spark, rows.iloc[500:], 2), target="late")
+    assert read_bytes(model, tmp_path) == read_bytes(fit_in_one_process("dates", slice(500)), tmp_path)
+
+
+def test_workers_with_another_python_are_named_in_one_line(spark, monkeypatch):
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/usr/bin/python3")
+    with pytest.raises(MissingDependencyError, match="PYSPARK_PYTHON") as raised:
+        engine.fit(priory.TextClassifier(), partition(spark, make_texts(), 2), target="label")
+    assert "\n" not in str(raised.value)
 
 
 def test_scores_are_those_of_one_process(spark):

@@ -28,6 +28,33 @@ def test_a_model_with_a_history_is_the_file_of_one_that_was_given_what_is_left(k
     assert exact_forgetting.run_case(kind, seed)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("make", [pr.NaiveBayes, lambda: pr.NaiveBayes({"size": "gamma", "n": "poisson"})])
+@settings(max_examples=20, deadline=None)
+@given(
+    weights=st.lists(st.floats(1e-3, 1e3) | st.sampled_from([2.7, 0.3, 0.1, 1 / 3]), min_size=2, max_size=7),
+    seed=st.integers(0, 2**32),
+)
+def test_rows_of_fractional_weights_are_forgotten_one_at_a_time_in_any_order(make, weights, seed):
+    rng = np.random.default_rng(seed)
+    rows = [
+        {"of": str(rng.choice(["a", "b"])), "size": float(rng.uniform(0.1, 9)), "n": int(rng.integers(3))}
+        for _ in weights
+    ]
+    labels = [str(rng.choice(["x", "y"])) for _ in weights]
+    order, cut = rng.permutation(len(weights)).tolist(), int(rng.integers(1, len(weights)))
+
+    def take(which):
+        return [rows[i] for i in which], [labels[i] for i in which]
+
+    model = make().fit(*take(order[:cut]), sample_weight=[weights[i] for i in order[:cut]])
+    model.partial_fit(*take(order[cut:]), sample_weight=[weights[i] for i in order[cut:]])
+    *gone, left = rng.permutation(len(weights)).tolist()
+    for i in gone:
+        model.forget(*take([i]), sample_weight=[weights[i]])
+    assert save_to_bytes(model) == save_to_bytes(make().fit(*take([left]), sample_weight=[weights[left]]))
+
+
 def make_table(texts, labels):
     return pd.DataFrame({"text": texts, "of": labels, "length": [len(text) for text in texts]})
 

@@ -70,8 +70,8 @@ def split_rows(order, cuts):
 
 def profile_parts(model, X, parts):
     names = [str(name) for name in X.columns]
-    open_columns = find_open_columns(model, names, [n for n in names if not pd.api.types.is_numeric_dtype(X[n])])
-    profiles = [profile_columns(read_table(X.iloc[rows]), open_columns) for rows in parts]
+    open_columns = find_open_columns(model, names, [n for n in names if not pd.api.types.is_numeric_dtype(X[n])], [])
+    profiles = [profile_columns(read_table(X.iloc[rows][open_columns])) for rows in parts]
     total = profiles[0]
     for profile in profiles[1:]:
         total = add_profiles(total, profile)
@@ -158,7 +158,7 @@ def test_a_model_that_does_not_add_is_refused():
 
 def test_parts_of_different_kinds_name_the_column_and_both_kinds():
     parts = [pd.DataFrame({"size": [1, 2]}, dtype=object), pd.DataFrame({"size": ["small"]}, dtype=object)]
-    profiles = [profile_columns(read_table(part), ["size"]) for part in parts]
+    profiles = [profile_columns(read_table(part[["size"]])) for part in parts]
     with pytest.raises(KindError, match="column 'size' holds numbers in one partition and labels in another"):
         add_profiles(*profiles)
 

@@ -269,8 +269,8 @@ def test_bad_texts(texts, error, message):
     ("parameters", "message"),
     [
         ({"model": "trigram"}, "model is 'trigram'; use one of binary, multinomial, bernoulli, poisson, complement."),
-        ({"alpha": -1}, "alpha is -1; use a number from 0, 'evidence' or 'loo'."),
-        ({"alpha": "some"}, "alpha is 'some'; use a number from 0, 'evidence' or 'loo'."),
+        ({"alpha": -1}, "alpha is -1; use a number from 0 to 1e+100, 'evidence' or 'loo'."),
+        ({"alpha": "some"}, "alpha is 'some'; use a number from 0 to 1e+100, 'evidence' or 'loo'."),
         ({"max_df": 1.5}, "max_df is 1.5; use a number of documents, or a share of them from 0.0 to 1.0."),
         ({"buckets": 0}, "buckets is 0; it must be 1 or more."),
         (
@@ -404,7 +404,7 @@ def test_without_smoothing_probabilities_are_never_nan(texts, model, calibrate):
     classifier = TextClassifier(model, alpha=0.0, calibrate=calibrate).fit(texts, list("xyxy"))
     found = classifier.predict_proba(["caf", "new", "win two"])
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    assert found[0, 1] > 0.99
+    assert found[0, 1] > (0.8 if calibrate else 0.99)  # after four texts no odds are beyond 5 : 1
 
 
 @given(

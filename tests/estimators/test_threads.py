@@ -1,5 +1,7 @@
 """Several threads with one estimator: no row is lost, and an answer is that of one model."""
 
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -73,3 +75,47 @@ def test_an_answer_is_that_of_one_model():
 
     run_threads([write, ask, ask, ask])
     assert not torn
+
+
+class WaitingRow(dict):
+    """A row that a thread reads until it is told to go on."""
+
+    def __init__(self, cells):
+        super().__init__(cells)
+        self.is_read, self.may_go_on = threading.Event(), threading.Event()
+
+    def get(self, name, default=None):
+        self.is_read.set()
+        assert self.may_go_on.wait(30)
+        return super().get(name, default)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork while there are threads
+def test_the_child_of_a_fork_learns_while_a_thread_learns_in_the_parent():
+    model = priory.NaiveBayes(calibrate=False).fit([{"n": float(i)} for i in range(50)], ["x", "y"] * 25)
+    model.learn_one({"n": 3.0}, "x")
+    row = WaitingRow({"n": 1.0})
+    thread = threading.Thread(target=model.learn_one, args=(row, "x"))
+    thread.start()
+    try:
+        assert row.is_read.wait(30)
+        child = os.fork()
+        if not child:
+            _learn_and_exit(model)
+    finally:
+        row.may_go_on.set()
+        thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert model.class_count_.tolist() == [27.0, 25.0]
+
+
+def _learn_and_exit(model):
+    """End a process that has learned a row: with 0 if its model is right, by an alarm if it hangs."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(5)
+    try:
+        is_right = model.learn_one({"n": 2.0}, "y").class_count_.tolist() == [26.0, 26.0]
+        os._exit(not is_right)
+    finally:
+        os._exit(2)

@@ -244,6 +244,17 @@ def test_negative_counts_when_predicting(name):
         getattr(ours, name)().fit(X, y).predict([[-1, 2]])
 
 
+@difference("fractional weights")
+def test_fractional_weights_are_kept_in_single_precision():
+    X, y, weight = [[0, 1], [1, 0], [1, 1]], [0, 1, 1], [0.3, 2.7, 0.1]
+    model, reference = ours.MultinomialNB().fit(X, y, weight), theirs.MultinomialNB().fit(X, y, weight)
+    assert model.class_count_[0] == np.float32(0.3)
+    assert_allclose(model.class_count_, reference.class_count_, rtol=6e-8)
+    assert_allclose(model.predict_log_proba(X), reference.predict_log_proba(X), rtol=1e-6)
+    whole = [0.0, 2.0**24 + 1, 2.0**53 - 1]
+    assert ours.MultinomialNB().fit(X, y, whole).class_count_.tolist() == [sum(whole[1:])]
+
+
 @difference("negative weights")
 @pytest.mark.parametrize("name", ["GaussianNB", "MultinomialNB"])
 def test_negative_weights(name):

@@ -356,8 +356,8 @@ BAD = [
     (PoissonNB(priors=[0.5, 0.6]), "The sum of the priors should be 1; it is 1.1."),
     (MultinomialNB(class_prior=[0.5, 0.6]), "The sum of the priors should be 1; it is 1.1."),
     (CategoricalNB(class_prior=[np.nan, 1]), "Priors must be non-negative; they are [nan, 1.0]."),
-    (MultinomialNB(alpha=-1), "All values in alpha must be greater than 0, or 0, and finite; alpha is -1."),
-    (BernoulliNB(alpha=np.inf), "All values in alpha must be greater than 0, or 0, and finite; alpha is inf."),
+    (MultinomialNB(alpha=-1), "All values in alpha must be greater than 0, or 0, and at most 1e+100; alpha is -1."),
+    (BernoulliNB(alpha=np.inf), "All values in alpha must be greater than 0, or 0, and at most 1e+100; alpha is inf."),
     (
         ComplementNB(alpha=[1, 2, 3]),
         "When alpha is an array, it should contains `n_features`. Got 3 elements instead of 2.",

@@ -51,7 +51,8 @@ def problem(name, seed):
     y = np.append(np.arange(classes), rng.integers(0, classes, rows - classes))
     if rng.integers(2):
         y = np.array(["ham", "spam", "urgent", "other"])[y]
-    weight = [None, rng.integers(1, 4, rows).astype(float), rng.uniform(0.1, 3, rows)][rng.integers(3)]
+    single = rng.uniform(0.1, 3, rows).astype(np.float32)  # the precision that weights are kept in
+    weight = [None, rng.integers(1, 4, rows).astype(float), single.astype(float)][rng.integers(3)]
     batches = int(rng.choice([1, 1, 2, 5]))
     if name == "GaussianNB":
         # scikit-learn's smoothing knows no weights and only the last batch

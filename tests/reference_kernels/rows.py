@@ -57,7 +57,6 @@ def step_parts(
     """Move weights and exponents, in place, by a Fisher step for a row of class ``group`` that occurs ``count`` times.
 
     ``precision`` is that of the weights, then of the exponents; what the row says about them is added to it before.
-    Only the first weight, that of the class prior, may be negative.
     """
     size = len(weights)
     relative = shrink_parts(values, parts, lengths, exponents, lowest)
@@ -69,8 +68,7 @@ def step_parts(
     along = -np.log(lengths) * weights[parts]  # the slope of a weighted value along its exponent, by the value
     precision[parts] += spread
     precision[size + parts] += spread * along**2
-    least = np.where(parts == 0, -max_weight, 0.0)
-    weights[parts] = np.clip(weights[parts] - slope / precision[parts], least, max_weight)
+    weights[parts] = np.clip(weights[parts] - slope / precision[parts], 0.0, max_weight)
     steps = slope * along / precision[size + parts]
     exponents[parts] = np.clip(exponents[parts] - steps, -max_exponent, max_exponent)
 

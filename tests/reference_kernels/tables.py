@@ -35,7 +35,10 @@ def value_counts(
     """The distinct values of one column at ``bits`` significant binary digits, in order, and their counts per class."""
     seen = ~np.isnan(x)
     mantissa, exponent = np.frexp(x[seen])
-    rounded = np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits) + 0.0
+    whole = np.asarray(np.round(np.ldexp(mantissa, bits)))
+    beyond = (exponent == 1024) & (np.abs(whole) == 2.0**bits)  # the largest double
+    whole = whole - np.where(beyond, np.sign(whole), 0.0)
+    rounded = np.ldexp(whole, exponent - bits) + 0.0
     values, place = np.unique(rounded, return_inverse=True)
     counts = np.zeros((groups, len(values)))
     np.add.at(counts, (group[seen], place), 1.0 if weight is None else weight[seen])

@@ -370,6 +370,7 @@ WORDS = [
     ({"n": array(1, 2, kind=np.int64)}, "n holds int64 instead of float64"),
     ({"counts": np.full((4, 2), -1.0)}, "a count is negative"),
     ({"counts": np.full((4, 2), np.inf)}, "counts holds inf"),
+    ({"counts": np.full((4, 2), 1.7e308)}, "counts are at most 1e+100"),
     ({"arena": array(*b"\xff" * 18, kind=np.uint8)}, "the words are not UTF-8"),
     (
         {"ends": array(1, 2, 3, 18, kind=np.int64), "arena": array(*b"aab" + b"x" * 15, kind=np.uint8)},
@@ -560,6 +561,11 @@ SCHEMAS = [
     (put((*SCHEMA, "blocks", "tuple", 0, "Block", "candidates"), {"tuple": [{"class": "Words"}]}), "candidates is a"),
     (put((*SCHEMA, "blocks", "tuple", 1, "Block", "candidates"), {"tuple": [{"class": "Gaussian"}]}), "does not fit"),
     (put(("NaiveBayes", "learned", "n_features_in_"), 10**12), "does not fit the columns"),
+    (put((*SCHEMA, "zones"), {"tuple": [{"tuple": ["hour", "../../etc/passwd"]}]}), "a time zone is not one"),
+    (put((*SCHEMA, "zones"), {"tuple": [{"tuple": ["when", "UTC"]}]}), "not of a column of dates"),
+    (put((*SCHEMA, "zones"), {"tuple": ["UTC"]}), "zones is a"),
+    (put(("NaiveBayes", "parameters", "alpha"), 1e308), "alpha is 1e+308; it must be a number from 0 to 1e+100"),
+    (put(("NaiveBayes", "parameters", "class_weight"), {"dict": [["x", -1.0]]}), "class 'x' has the weight -1"),
 ]
 
 
@@ -569,6 +575,35 @@ def test_schemas_that_do_not_go_with_what_was_learned_are_refused(change, what, 
     with pytest.raises(ModelFileError) as error:
         pr.load(path)
     assert what in str(error.value)
+
+
+def list_members():
+    """Arrays of corrections that answered NaN when they were filled with huge numbers."""
+    [example] = [
+        e for e in fuzz_models.make_examples() if getattr(e.model, "structure", "") == "auto" and e.model.refine is True
+    ]
+    corrections = example.model.corrections_
+    [gaussian] = [member for member in corrections.members if hasattr(member, "gaussian")]
+    codes = next(c for block in corrections.encoding.blocks for c in block if len(c.scores))
+    return example, [
+        *((gaussian.gaussian, name) for name in ("means", "roots", "constants")),
+        (gaussian, "labels"),
+        (codes, "scores"),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("which", range(5))
+def test_corrections_that_answer_nan_are_refused(which, path):
+    example, arrays = list_members()
+    record, name = arrays[which]
+    before = getattr(record, name)
+    object.__setattr__(record, name, np.full_like(before, 1e200))
+    try:
+        refused(path, forged(example.model, lambda tree: None), "too large", looks=[pr.load])
+    finally:
+        object.__setattr__(record, name, before)
 
 
 # -- made-up edits (benchmarks/fuzz_models.py makes 4,000 of them) -----------------------------------------------------

@@ -45,7 +45,7 @@ def step_parts(const double[:, :] values, const int64_t[::1] parts, const double
     cdef double[:, ::1] relative = shrink_parts(values, parts, lengths, exponents, lowest)
     cdef double[::1] logits = np.zeros(values.shape[0])
     cdef Py_ssize_t size = weights.shape[0], part, p, c
-    cdef double total, probability, expected, spread, slope, along, least
+    cdef double total, probability, expected, spread, slope, along
     for c in range(values.shape[0]):
         for p in range(parts.shape[0]):
             logits[c] += weights[parts[p]] * relative[c, p]
@@ -62,8 +62,7 @@ def step_parts(const double[:, :] values, const int64_t[::1] parts, const double
         along = -log(lengths[p]) * weights[part]
         precision[part] += spread
         precision[size + part] += spread * along * along
-        least = 0.0 if part else -max_weight
-        weights[part] = fmin(fmax(weights[part] - slope / precision[part], least), max_weight)
+        weights[part] = fmin(fmax(weights[part] - slope / precision[part], 0.0), max_weight)
         exponents[part] = fmin(fmax(exponents[part] - slope * along / precision[size + part], -max_exponent), max_exponent)
 
 

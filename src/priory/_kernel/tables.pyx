@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from libc.math cimport exp, frexp, ldexp, log, log1p, rint
+from libc.math cimport exp, fabs, frexp, ldexp, log, log1p, rint
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 
@@ -59,7 +59,10 @@ cdef inline double near(double z) noexcept nogil:
 cdef inline double rounded(double x, int bits) noexcept nogil:
     cdef int exponent
     cdef double mantissa = frexp(x, &exponent)
-    return ldexp(rint(ldexp(mantissa, bits)), exponent - bits) + 0.0
+    cdef double whole = rint(ldexp(mantissa, bits))
+    if exponent == 1024 and fabs(whole) == ldexp(1.0, bits):  # beyond the largest double
+        whole -= 1.0 if whole > 0 else -1.0
+    return ldexp(whole, exponent - bits) + 0.0
 
 
 cdef inline uint64_t mixed(double key) noexcept nogil:

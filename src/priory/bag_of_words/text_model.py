@@ -28,6 +28,7 @@ from priory.bag_of_words.token_features import TokenFeatures
 from priory.bag_of_words.vocabulary import Vocabulary, check_words_kept
 from priory.bag_of_words.weight_tables import measure_spread, silence_tokens, take_token_rows
 from priory.core.display_table import EstimateTable
+from priory.core.sample_weight import MAX_SAMPLE_WEIGHT
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import ROW_SUM_TOLERANCE
 from priory.core.typing import Array
@@ -40,8 +41,8 @@ TextRecords = tuple[BagCounts, ...]  # the counts, and what else the vocabulary 
 
 
 def is_valid_alpha(alpha: object) -> bool:
-    """Whether ``alpha`` is a finite number, zero or more."""
-    return isinstance(alpha, (int, float)) and bool(np.isfinite(alpha)) and alpha >= 0
+    """Whether ``alpha`` is a number of virtual rows: none, or at most what a row may weigh."""
+    return isinstance(alpha, (int, float)) and 0 <= alpha <= MAX_SAMPLE_WEIGHT
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.corrections import Corrections
 from priory.calibration.members import CorrectionRows
+from priory.calibration.succession import Succession
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
@@ -92,24 +93,36 @@ class CalibratableModel(Protocol):
 
 @dataclass(frozen=True)
 class CalibratedModel:
-    """A model, and the corrections of its answers if there are any."""
+    """A model, and the corrections of its answers if there are any.
+
+    What it answers is limited by how many rows it has learned, unless it is to be naive Bayes alone.
+    """
 
     model: CalibratableModel
     corrections: Corrections | None
+    is_limited: bool = True
+
+    @property
+    def succession(self) -> Succession | None:
+        """The limit of its answers."""
+        n_rows = float(self.model.statistics.n.sum())
+        return Succession(n_rows, self.model.estimated_log_prior()) if self.is_limited else None
 
     def log_probabilities(self, cells: Sequence[Cells]) -> Array:
         """(rows, classes): log p(c | x) after all corrections.
 
-        A declared class prior takes the place of the estimated one, which is what the corrections were fitted with.
+        A declared class prior takes the place of the estimated one, which is what the corrections were fitted with and
+        what the limit is about.
         """
-        prior = self.model.log_prior()
-        rows, classes = len(cells[0]), len(self.model.classes)
+        prior, estimated, rows = self.model.log_prior(), self.model.estimated_log_prior(), len(cells[0])
         step = max(1, PREDICTION_CHUNK_CELLS // count_terms_per_row(self.model))
-        answers = np.empty((rows, classes))
+        answers = np.empty((rows, len(prior)))
         for start in range(0, rows, step):
             part = slice(start, start + step)
             answers[part] = self._log_probabilities(take_rows(cells, part))
-        return log_normalise(answers + (prior - self.model.estimated_log_prior()), prior)
+        if self.succession is not None:
+            answers = self.succession.limit(log_normalise(answers, estimated))
+        return log_normalise(answers + (prior - estimated), prior)
 
     def _log_probabilities(self, cells: Sequence[Cells]) -> Array:
         if self.corrections is None:
@@ -130,13 +143,13 @@ class CalibratedModel:
         """The log odds of each row as a sum: the class prior, each part by its weight, and what corrections add."""
         terms = self.model.evidence_terms(cells)
         prior, estimated = self.model.log_prior(), self.model.estimated_log_prior()
-        if self.corrections is None:
-            weights = np.ones(terms.lengths.shape)
-            return EvidenceSplit(weights, prior, np.zeros((len(cells[0]), len(prior))))
-        weights = self.corrections.tempering.part_weights(terms.lengths)
-        rest = self._log_probabilities(cells) - np.einsum("ncb,nb->nc", terms.values, weights)
-        shift = estimated * weights[0, 0] + (prior - estimated)
-        return EvidenceSplit(weights, shift, rest - rest.mean(axis=1, keepdims=True))
+        weights, rest = np.ones(terms.lengths.shape), np.zeros((len(cells[0]), len(prior)))
+        if self.corrections is not None:
+            weights = self.corrections.tempering.part_weights(terms.lengths)
+            rest = self._log_probabilities(cells) - np.einsum("ncb,nb->nc", terms.relative_to_best, weights)
+            rest -= rest.mean(axis=1, keepdims=True)
+            prior = estimated * weights[0, 0] + (prior - estimated)
+        return EvidenceSplit(weights, prior, rest, self.log_probabilities(cells), self.succession)
 
 
 @dataclass(frozen=True)
@@ -146,11 +159,25 @@ class EvidenceSplit:
     weights: Array  # (rows, 1 + parts): how much each part counts
     prior: Array  # (classes,): the class prior as it counts
     rest: Array  # (rows, classes): what corrections of several columns together add
+    answers: Array  # (rows, classes): log p(c | x), limited
+    succession: Succession | None
 
     @property
     def prior_name(self) -> str:
         """The name of the prior in a ledger: a prior whose weight is not one is not the class prior alone."""
         return "prior" if (self.weights[:, 0] == 1.0).all() else "prior (tempered)"
+
+    def finish_lines(self, lines: Array, rows: slice) -> tuple[Array, list[str]]:
+        """The lines (rows, classes, lines) of some rows with those that are of no part, and the names of these."""
+        names = []
+        if not np.allclose(self.rest[rows], 0.0, atol=1e-9):
+            lines, names = np.concatenate([lines, self.rest[rows, :, None]], axis=2), ["(together)"]
+        if self.succession is not None:
+            limited = self.succession.limit_lines(lines, self.prior, self.answers[rows])
+            if not limited[:, :, -1].any():
+                return limited[:, :, :-1], names
+            lines, names = limited, [*names, self.succession.name]
+        return lines, names
 
 
 def count_terms_per_row(model: CalibratableModel) -> int:

@@ -62,10 +62,11 @@ class Calibrator:
         """Corrections fitted to rows that the model has learned; None if there are too few."""
         if len(model.classes) > MAX_CLASSES_TO_CALIBRATE:
             return None
-        present = np.arange(len(group)) if weight is None else np.flatnonzero(weight)
+        every = np.ones(len(group)) if weight is None else weight.astype(float)
+        # a row alone in its class says nothing: the model without it does not know the class
+        present = np.flatnonzero((every > 0) & (every < model.statistics.n[group]))
         used = present[self._choose_rows(model, len(present))]
-        some, own = take_rows(cells, used), group[used]
-        counts = np.ones(len(used)) if weight is None else weight[used].astype(float)
+        some, own, counts = take_rows(cells, used), group[used], every[used]
         if counts.sum() < MIN_ROWS_TO_CALIBRATE or len(np.unique(own)) < 2:
             return None
         order, judged = _assign_folds(some, own, counts, model.n_parts)

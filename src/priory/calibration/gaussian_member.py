@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from priory.calibration.table_encoding import MAX_SCORE
 from priory.core.logspace import log_normalise
 from priory.core.registration import register_record
 from priory.core.typing import Array
@@ -50,6 +51,10 @@ class ScoreGaussian:
     means: Array  # (classes, columns)
     roots: Array  # (classes, columns, columns): inverse Cholesky factors
     constants: Array  # (classes,)
+
+    def find_fault(self) -> str | None:
+        largest = max(np.abs(numbers).max(initial=0.0) for numbers in (self.means, self.roots, self.constants))
+        return "a number is too large" if largest > MAX_SCORE else None
 
     @classmethod
     def of(cls, sums: ScoreSums, shared_part: float, diagonal_part: float) -> ScoreGaussian:

@@ -61,6 +61,9 @@ class BaseRateMember:
 
     log_share: Array  # (classes,)
 
+    def find_fault(self) -> str | None:
+        return "a weight is too large" if np.abs(self.log_share).max(initial=0.0) > MAX_LOGIT_WEIGHT else None
+
     def log_probabilities(self, rows: CorrectionRows, encoding: TableEncoding) -> Array:
         return np.repeat(log_normalise(self.log_share[None]), len(rows.codes), axis=0)
 
@@ -128,7 +131,9 @@ class GaussianMember:
     def find_fault(self) -> str | None:
         if len(self.labels) != len(self.gaussian.constants):
             return "labels and numbers are of different classes"
-        return None if 0 <= self.temperature < np.inf else "its temperature is not a number from zero"
+        if np.abs(self.labels).max(initial=0.0) > MAX_LOGIT_WEIGHT:
+            return "a weight is too large"
+        return None if 0 <= self.temperature <= MAX_LOGIT_WEIGHT else "its temperature is not from zero, or too large"
 
     def log_probabilities(self, rows: CorrectionRows, encoding: TableEncoding) -> Array:
         base = self.labels[:, 0] + look_up_codes(self.labels[:, 1:], rows.codes, encoding.starts) + rows.text_logits

@@ -28,6 +28,7 @@ VALUE_BITS = Histogram().bits  # numbers are rounded as a histogram counts them
 MAX_CODES, MAX_CODES_OF_MANY_ROWS = 24, 255
 MANY_ROWS = 5000
 MAX_LABELS = 31
+MAX_SCORE = 1e70  # far beyond any normal score, and what is computed from them; squares of products are finite
 MISSING_LEVEL = 8  # of a column in a pair: the levels before it are of values
 N_LEVELS = MISSING_LEVEL + 1
 N_TRIPLE_LEVELS = 6  # of a column among three, that of missing cells included
@@ -66,6 +67,8 @@ class ColumnCodes:
             return "a level is not one of the few there are"
         if not self.is_number and len(set(self.edges_or_labels.tolist())) < len(self.edges_or_labels):
             return "a label is there twice"
+        if np.abs(self.scores).max(initial=0.0) > MAX_SCORE:
+            return "a score is too large"
         return None if is_increasing(self.knots) else "its knots are not sorted"
 
     @property

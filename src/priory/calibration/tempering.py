@@ -6,8 +6,9 @@ to each part (a column, a text, the class prior), and to texts an exponent of th
     log p(c | x)  =  Σ_b  w_b len_b(x)^(-g_b) log p(x_b | c)  -  log Z,      w_b >= 0
 
 Weights are not negative: a part that says nothing is worth nothing, and less than nothing would be a claim that the
-rows cannot support. The class prior alone may have any weight: it is the same for all rows. A priori the weights are
-near their common mean, and each is the more probable the nearer it is to zero.
+rows cannot support. A priori the weights are near their common mean, and each is the more probable the nearer it is to
+zero. The weight of the class prior is near one: what it shifts any class by, (w_0 - 1) log p(c), is about half a nat.
+So it is one where classes are equally common, and the few rows of a rare class cannot undo that the class is rare.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from priory.models.evidence_terms import EvidenceTerms
 
 MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above anything that is fitted; a weighted log likelihood stays finite
 PRECISION_ABOUT_MEAN = 1.0  # of weights about their common mean
-PRECISION_OF_PRIOR_WEIGHT = 1.0  # of the weight of the class prior about one
+PRECISION_OF_SHIFT = 4.0  # of what the weight of the class prior shifts each class by, in nats
 WEIGHT_COST = 0.25  # nats for each unit of weight: the prior of a weight falls as exp(-weight / 4)
 USUAL_EXPONENT, PRECISION_OF_EXPONENT = 0.5, 100.0  # of texts, a priori: a few odd ones must not decide
 MAX_TEMPERING_STEPS = 60
@@ -44,7 +45,7 @@ class Tempering:
     def find_fault(self) -> str | None:
         if len(self.precision) != 2 * len(self.weights):
             return "its precision is not that of its weights and exponents"
-        if self.weights[1:].min(initial=0.0) < 0:
+        if self.weights.min(initial=0.0) < 0:
             return "a weight is negative"
         if np.abs(self.weights).max(initial=0.0) > MAX_WEIGHT or np.abs(self.exponents).max(initial=0.0) > MAX_EXPONENT:
             return "a weight or an exponent is too large"
@@ -79,7 +80,8 @@ def fit_tempering(
     evidence = PartEvidence.of(terms, group, weight)
     parts = terms.values.shape[2]
     spread = np.zeros(2 * parts)
-    spread[0], spread[parts:] = PRECISION_OF_PRIOR_WEIGHT, 1.0
+    log_prior = evidence.values[0, :, 0]  # centred; that of every row
+    spread[0], spread[parts:] = PRECISION_OF_SHIFT * (1 + float(log_prior @ log_prior)), 1.0
     centre = np.zeros(2 * parts)
     centre[0] = 1.0
     centre[parts + evidence.texts], spread[parts + evidence.texts] = USUAL_EXPONENT, PRECISION_OF_EXPONENT
@@ -96,6 +98,7 @@ def fit_tempering(
     start[parts + evidence.texts] = USUAL_EXPONENT
     theta = evidence.minimise(penalty, start if near is None else np.concatenate([near.weights, near.exponents]))
     precision = np.repeat([PRECISION_ABOUT_MEAN, 1.0], parts)
+    precision[0] = spread[0]
     if with_information:
         precision += evidence.information(theta)
     return Tempering(theta[:parts], theta[parts:], precision)
@@ -146,7 +149,7 @@ class PartEvidence(NamedTuple):
 
         # in units in which the cost is about equally curved in all directions
         unit = 1 / np.sqrt(1 + self.information(start)) if len(self.texts) else np.ones(2 * parts)
-        lower = np.concatenate([[-MAX_WEIGHT], np.zeros(parts - 1), np.full(parts, -MAX_EXPONENT)])
+        lower = np.repeat([0.0, -MAX_EXPONENT], parts)
         upper = np.repeat([MAX_WEIGHT, MAX_EXPONENT], parts)
 
         def scaled_cost(z: Array) -> tuple[float, Array]:

@@ -54,9 +54,6 @@ SHIFT_HOLD, NO_HOLD = 20.0, 1.0  # how much more strongly than others what all t
 class RefinableModel(TextTermsModel, Protocol):
     """A model of texts whose tokens can have weights of their own."""
 
-    def estimated_log_prior(self) -> Array:
-        """log p(c), by the rows learned of each class."""
-
     def choose_token_features(self) -> tuple[TokenFeatures, ...]:
         """For each text the tokens that can have a weight of their own."""
 

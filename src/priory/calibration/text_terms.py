@@ -21,6 +21,9 @@ class TextTermsModel(Protocol):
     def can_leave_one_out(self) -> bool:
         """Whether rows are left out one by one; otherwise a whole fold at a time."""
 
+    def estimated_log_prior(self) -> Array:
+        """log p(c), by the rows learned of each class."""
+
     def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
         """What each part says about each row."""
 
@@ -52,14 +55,18 @@ def collect_text_terms(
             rows = rest[together[rest] == other]
             some = take_rows(cells, rows)
             pieces.append((rows, without.forget(some, group[rows], weight[rows]).evidence_terms(some)))
-        found.append(_put_together(pieces, len(group)))
+        found.append(_put_together(pieces, len(group), without.estimated_log_prior()))
     return found
 
 
-def _put_together(pieces: list[tuple[Array, EvidenceTerms]], rows: int) -> EvidenceTerms:
-    """The terms of all rows from those of some of them."""
+def _put_together(pieces: list[tuple[Array, EvidenceTerms]], rows: int, log_prior: Array) -> EvidenceTerms:
+    """The terms of all rows from those of some of them.
+
+    The class prior is the same for all: with the rows left out missing from it, it would give their classes away.
+    """
     _, first = pieces[0]
     values, lengths = np.empty((rows, *first.values.shape[1:])), np.empty((rows, *first.lengths.shape[1:]))
     for at, terms in pieces:
         values[at], lengths[at] = terms.values, terms.lengths
+    values[:, :, 0] = log_prior
     return EvidenceTerms(values, lengths)

@@ -9,7 +9,8 @@ import click
 from priory.cli.sections import define_option, make_section
 
 if TYPE_CHECKING:
-    from priory.workflows.class_weights import ClassWeight, DeclaredPrior
+    from priory.models.class_prior import ClassWeight
+    from priory.workflows.class_weights import DeclaredPrior
 
 add_class_options = make_section(
     "Classes",

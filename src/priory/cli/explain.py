@@ -78,6 +78,7 @@ def explain_command(
     prior (tempered)  the same times a weight: training found how much the prior
                       should count, so that the probabilities are right
     (together)        what columns or words add in combination
+    limit of 50 rows  what is taken back: 50 rows make nobody surer than 51 to 1
     (absent tokens)   the words that the text does not contain
 
     --overall shows what matters in a whole file: by how many bits a row the truth is less probable if a column is left

@@ -28,6 +28,7 @@ ValueError: too large
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -37,6 +38,8 @@ from weakref import WeakKeyDictionary
 from priory.core.typing import P, ReturnT
 
 ObjectT = TypeVar("ObjectT")
+
+MAX_WAIT_TO_FORK = 0.2  # seconds, for each object that single rows have changed
 
 StreamT = TypeVar("StreamT", bound="Stream")
 
@@ -68,6 +71,41 @@ def find_guard(instance: object) -> Guard[Any]:
         with _guards_lock:
             guard = _guards.setdefault(instance, Guard())
     return guard
+
+
+class ForkedLocks:
+    """A fork copies locks, but not the threads that hold them: in the child they would be held for ever.
+
+    So a fork waits until no single row is being counted, which takes microseconds, and the child gets new locks. It
+    does not wait for methods that hold a lock for long: they change nothing before they end.
+    """
+
+    def __init__(self) -> None:
+        self.held: list[Guard[Any]] = []
+
+    def acquire(self) -> None:
+        """Wait until no stream is being changed."""
+        _guards_lock.acquire()
+        streams = [guard for guard in _guards.values() if guard.stream is not None]
+        self.held = [guard for guard in streams if guard.lock.acquire(timeout=MAX_WAIT_TO_FORK)]
+
+    def release(self) -> None:
+        """Go on in the parent."""
+        while self.held:
+            self.held.pop().lock.release()
+        _guards_lock.release()
+
+    def renew(self) -> None:
+        """Go on in the child, where there are no other threads."""
+        global _guards_lock
+        for guard in _guards.values():
+            guard.lock = threading.RLock()
+        self.held, _guards_lock = [], threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    _locks = ForkedLocks()
+    os.register_at_fork(before=_locks.acquire, after_in_parent=_locks.release, after_in_child=_locks.renew)
 
 
 def settle_state(instance: Any) -> None:

@@ -197,9 +197,11 @@ def _find_excess_memory(values: int, classes: int) -> tuple[int, int] | None:
 
 
 def round_to_bits(x: Array, bits: int) -> Array:
-    """Round to ``bits`` significant bits, exactly as `count_values` does."""
+    """Round to ``bits`` significant bits, exactly as `count_values` does; a finite number stays finite."""
     mantissa, exponent = np.frexp(x)
-    return np.asarray(np.ldexp(np.round(np.ldexp(mantissa, bits)), exponent - bits) + 0.0)
+    whole = np.round(np.ldexp(mantissa, bits))
+    whole = whole - np.where((exponent == 1024) & (np.abs(whole) == 2.0**bits), np.sign(whole), 0.0)
+    return np.asarray(np.ldexp(whole, exponent - bits) + 0.0)
 
 
 def round_number_to_bits(x: float, bits: int) -> float:
@@ -209,7 +211,10 @@ def round_number_to_bits(x: float, bits: int) -> float:
     True
     """
     mantissa, exponent = math.frexp(x)
-    return math.ldexp(round(math.ldexp(mantissa, bits)), exponent - bits)
+    whole = round(math.ldexp(mantissa, bits))
+    if exponent == 1024 and abs(whole) == 1 << bits:
+        whole -= 1 if whole > 0 else -1
+    return math.ldexp(whole, exponent - bits)
 
 
 def score_gaussian(x: Array | ColumnSubset, unit: Array, centre: Array, precision: Array, constant: Array) -> Array:

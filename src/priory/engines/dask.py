@@ -57,6 +57,11 @@ class DaskRows(PartitionedRows):
         types = self.frame.dtypes
         return tuple(str(name) for name in self.frame.columns if not is_numeric_dtype(types[name]))
 
+    @property
+    def dates(self) -> tuple[str, ...]:
+        types = self.frame.dtypes  # such as datetime64[us], and date32[day] and timestamp[us] of Arrow
+        return tuple(str(name) for name in self.frame.columns if str(types[name]).startswith(("date", "timestamp")))
+
     def select_columns(self, names: Sequence[str]) -> DaskRows:
         return DaskRows(self.frame[list(names)])
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sklearn.utils.validation import check_is_fitted
 
 from priory.core.name_suggestions import suggest_name
@@ -40,6 +41,7 @@ from priory.estimators.parts import (
 from priory.estimators.text_classifier import TextClassifier
 from priory.evaluation.scores import Scores
 from priory.models.column_profile import Profiles, add_profiles, profile_columns
+from priory.models.date_parts import find_source_column
 from priory.models.row_sample import RowSample
 from priory.models.table_reading import read_table
 
@@ -61,6 +63,11 @@ class PartitionedRows(ABC):
     @abstractmethod
     def strings(self) -> tuple[str, ...]:
         """The columns that are not of numbers, as far as their types say."""
+
+    @property
+    @abstractmethod
+    def dates(self) -> tuple[str, ...]:
+        """The columns of dates, as far as their types say."""
 
     @abstractmethod
     def select_columns(self, names: Sequence[str]) -> PartitionedRows:
@@ -126,7 +133,17 @@ def select_features(model: MergeableModel, rows: Any, names: Sequence[str]) -> A
     if not isinstance(rows, pa.Table):
         return rows[list(names)]
     features = rows.select(list(names))
-    return features if isinstance(model, NaiveBayes | TextClassifier) else features.to_pandas()
+    if isinstance(model, NaiveBayes):
+        return _take_local_times(features, model.column_zones_)
+    return features if isinstance(model, TextClassifier) else features.to_pandas()
+
+
+def _take_local_times(rows: pa.Table, zones: Mapping[str, str]) -> pa.Table:
+    """Moments of an Arrow table, which all have the time zone of a Spark session, for a model that knows no zones."""
+    for place, field in enumerate(rows.schema):
+        if zones.get(field.name) == "" and pa.types.is_timestamp(field.type) and field.type.tz:
+            rows = rows.set_column(place, field.name, pc.local_timestamp(rows.column(place)))
+    return rows
 
 
 def _read_target(rows: Any, name: str) -> Any:
@@ -164,16 +181,16 @@ def learn_rows(context: tuple[Any, RowColumns], rows: Any) -> Any:
 
 def _profile_open_columns(model: MergeableModel, rows: PartitionedRows, columns: RowColumns) -> Profiles:
     """A first pass over the columns whose schema no single partition can decide."""
-    strings = [name for name in columns.features if name in rows.strings]
-    names = find_open_columns(model, columns.features, strings)
+    strings, dates = ([name for name in columns.features if name in some] for some in (rows.strings, rows.dates))
+    names = find_open_columns(model, columns.features, strings, dates)
     if not names:
         return {}
-    return rows.select_columns(names).reduce(names, profile_rows, sum_profiles) or {}
+    return rows.select_columns(names).reduce(None, profile_rows, sum_profiles) or {}
 
 
-def profile_rows(names: Sequence[str], rows: Any) -> Profiles | None:
-    """The profiles of some columns; None if there are no rows."""
-    return profile_columns(read_table(rows), names) if len(rows) else None
+def profile_rows(_: None, rows: Any) -> Profiles | None:
+    """The profiles of all columns; None if there are no rows."""
+    return profile_columns(read_table(rows)) if len(rows) else None
 
 
 def sum_profiles(profiles: Iterable[Profiles | None]) -> Profiles | None:
@@ -248,7 +265,8 @@ def _find_features(model: Any, rows: PartitionedRows) -> tuple[str, ...]:
         names = rows.names if len(rows.names) == 1 else [name for name in rows.names if name == "text"]
         if not names:
             raise DataError("which column is the text? Select it: frame[[name]], or call it 'text'.")
-    found = tuple(map(str, rows.names if names is None else names))
+    known = map(str, rows.names if names is None else names)
+    found = tuple(dict.fromkeys(find_source_column(name, rows.names) for name in known))
     absent = [name for name in found if name not in rows.names]
     if absent:
         raise DataError(f"the table has no column {absent[0]!r}{suggest_name(absent[0], rows.names)}.")

@@ -10,7 +10,9 @@ Whoever has a Spark data frame has PySpark: it is imported when it is used.
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any
@@ -37,7 +39,7 @@ from priory.engines.row_copies import (
     choose_audited_columns,
     make_findings,
 )
-from priory.errors import PrioryError
+from priory.errors import MissingDependencyError, PrioryError
 from priory.estimators.parts import ModelT
 from priory.evaluation.scores import Scores
 from priory.leakage.findings import Findings
@@ -64,6 +66,13 @@ class SparkRows(PartitionedRows):
         fields = self.frame.schema.fields
         return tuple(field.name for field in fields if not isinstance(field.dataType, NumericType | BooleanType))
 
+    @property
+    def dates(self) -> tuple[str, ...]:
+        from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
+
+        kinds = DateType | TimestampType | TimestampNTZType
+        return tuple(field.name for field in self.frame.schema.fields if isinstance(field.dataType, kinds))
+
     def select_columns(self, names: Sequence[str]) -> SparkRows:
         return SparkRows(self.frame.select(*names))
 
@@ -79,7 +88,8 @@ class SparkRows(PartitionedRows):
         while width > 1:
             width = -(-width // FAN_IN)
             records = records.repartition(width).mapInArrow(partial(add_batches, add), RECORD_SCHEMA)
-        return add(_unpack_records(row.record for row in records.toLocalIterator()))
+        with explain_worker_errors():
+            return add(_unpack_records(row.record for row in records.toLocalIterator()))
 
     def _count_partitions(self) -> int:
         from pyspark.errors import PySparkNotImplementedError
@@ -88,6 +98,24 @@ class SparkRows(PartitionedRows):
             return int(self.frame.rdd.getNumPartitions())
         except (PySparkNotImplementedError, AttributeError):  # Spark Connect has no RDDs
             return USUAL_PARTITIONS
+
+
+@contextmanager
+def explain_worker_errors() -> Iterator[None]:
+    """Say in one line what is wrong where the workers run another Python than this one."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        found = re.search(r"No module named '[\w.]+'|PYTHON_VERSION_MISMATCH", str(error))
+        if not found:
+            raise
+        raise MissingDependencyError(
+            f"the workers of Spark run a Python that cannot run Priory ({found[0]}): install Priory there, and set "
+            "PYSPARK_PYTHON to that Python before the session starts; on one machine it is sys.executable.",
+            name="priory",
+        ) from None
 
 
 def count_partition(
@@ -235,7 +263,8 @@ def _sum_totals(counted: Any, totals: type[CopyCounts] | type[GroupCounts]) -> l
     names = [field.name for field in fields(totals)]
     schema = ", ".join(f"`{name}` bigint" for name in names)
     parts = counted.mapInArrow(partial(sum_batches, totals), schema)
-    [summed] = parts.agg(*_sum_columns(*names)).collect()
+    with explain_worker_errors():
+        [summed] = parts.agg(*_sum_columns(*names)).collect()
     return [int(summed[name] or 0) for name in names]
 
 

@@ -24,12 +24,11 @@ from priory.core.logspace import log_normalise, normalise
 from priory.core.machine import find_memory_limit
 from priory.core.model_matching import check_same_columns, check_same_type
 from priory.core.optional_attribute import optional_attribute
-from priory.core.sample_weight import check_sample_weight
 from priory.core.sharding import score_shards
 from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
-from priory.estimators.labels import convert_to_numpy, encode_labels, sort_labels
+from priory.estimators.labels import encode_labels, read_weights, sort_labels
 from priory.estimators.model_summary import summarise_model
 from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, flatten_labels
 from priory.estimators.single_rows import RowStreamMethods
@@ -92,7 +91,7 @@ class BaseClassifier(ClassifierMixin, RowStreamMethods, BaseEstimator, Generic[T
         classes, group = encode_labels(y)
         learned = self._compute_statistics(table, classes, group, sample_weight)
         self._set_statistics(learned.declare_classes(classes) if self._has_declared_class_prior() else learned)
-        weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+        weight = read_weights(sample_weight, len(group))
         if len(self.classes_) < len(classes):  # rows of weight zero, of classes that have no other rows
             rows = np.flatnonzero(find_members(classes, self.classes_)[group])
             table, group = _take_rows(table, rows), np.searchsorted(self.classes_, classes[group[rows]])
@@ -108,7 +107,7 @@ class BaseClassifier(ClassifierMixin, RowStreamMethods, BaseEstimator, Generic[T
         strict, is_first = self._requires_all_classes, not hasattr(self, "statistics_")
         table, labels, group = self._read_labelled_rows(X, y, classes, strict)
         if not is_first:
-            weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+            weight = read_weights(sample_weight, len(group))
             self._prepare_partial_fit(table, labels, group, weight)
         self._learn_rows(table, labels, group, classes, sample_weight)
         self._finish_partial_fit()
@@ -205,7 +204,7 @@ class BaseClassifier(ClassifierMixin, RowStreamMethods, BaseEstimator, Generic[T
         check_is_fitted(self)
         table = self._read_more(X, learns=False)
         labels, group = encode_labels(y, self.classes_, strict=False)
-        weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+        weight = read_weights(sample_weight, len(group))
         used = np.unique(group if weight is None else group[weight > 0])
         unknown = labels[used[~find_members(labels[used], self.classes_)]]
         if len(unknown):
@@ -319,7 +318,7 @@ class BaseClassifier(ClassifierMixin, RowStreamMethods, BaseEstimator, Generic[T
     ) -> ModelStatistics:
         check_memory(len(classes), self.n_features_in_)
         check_row_counts(table, group)
-        weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+        weight = read_weights(sample_weight, len(group))
         return self._observe(table, classes, group, weight)
 
     # -- answering -----------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""Labels: any labels as class numbers, checked."""
+"""Labels and weights of rows: any labels as class numbers, checked."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,10 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.input_guard import guard_input, is_masked_array, list_arrow_cells
+from priory.core.sample_weight import check_sample_weight, round_weights
+from priory.core.similar_labels import describe_similar_labels
 from priory.core.statistics import find_members
 from priory.core.typing import Array
-from priory.errors import DataError, KindError
+from priory.errors import DataError, KindError, PrioryWarning
 from priory.estimators.scikit_learn import flatten_labels
+
+CONTAINERS = {"set", "frozenset", "dict", "list", "tuple", "ndarray"}  # types of what holds several labels
 
 
 def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
@@ -76,8 +81,16 @@ def check_labels(y: ArrayLike | None) -> Array:
         raise DataError(f"y[{int(np.argmax(np.ma.getmaskarray(y)))}] is masked: the row has no label; leave it out.")
     if hasattr(y, "to_pylist"):  # Arrow
         y = list_arrow_cells(y, "y[{}]".format)
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] > 1:
+        raise _make_multi_label_error(f"y has {shape[1]} columns")
     if isinstance(y, (list, tuple)):
         types = {_name_type(label) for label in y}
+        if types <= {"list"} and all(len(label) == 1 for label in y):  # a column of labels
+            types = set()
+        for row, label in enumerate(y) if types & CONTAINERS else ():
+            if _name_type(label) in CONTAINERS:
+                raise _make_multi_label_error(f"y[{row}] is a {type(label).__name__}")
         if len(types - {"missing"}) > 1 or types == {"str", "missing"} or any(map(_ends_with_nul, y)):
             # NumPy would turn 1 and "1" into the same label, NaN into "nan", and "a\0" into "a"
             y = _make_object_labels(y)
@@ -98,12 +111,21 @@ def check_labels(y: ArrayLike | None) -> Array:
     return labels
 
 
+def _make_multi_label_error(place: str) -> KindError:
+    return KindError(
+        f"{place}: several labels for a row (multi-label) are not one class; learn each label by itself, with "
+        "OneVsRestClassifier of sklearn.multiclass on the columns of MultiLabelBinarizer."
+    )
+
+
 def _check_object_labels(labels: Array) -> Array:
     first: dict[str, int] = {}
     for row, label in enumerate(labels):
         kind = _name_type(label)
         if kind == "missing":
             raise DataError(f"Input y contains NaN: row {row} has no label; label it or leave it out.")
+        if kind in CONTAINERS:
+            raise _make_multi_label_error(f"y[{row}] is a {kind}")
         first.setdefault(kind, row)
         if kind == "str" and not label.isascii() and _has_surrogate(label):
             raise DataError(f"y[{row}] holds a lone surrogate; it is not text: decode it first.")
@@ -146,6 +168,20 @@ def _check_same_type(labels: Array, classes: Array) -> None:
 
 def _has_surrogate(text: str) -> bool:
     return any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def warn_of_similar_labels(classes: Array, counts: Array) -> None:
+    """Warn of classes whose labels may mean the same; nothing is joined."""
+    if classes.dtype.kind == "O" and isinstance(classes[0], str):
+        similar = describe_similar_labels(dict(zip(classes.tolist(), counts.tolist(), strict=True)))
+        if similar:
+            warnings.warn(similar, PrioryWarning, stacklevel=6)
+
+
+def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> Array | None:
+    """The weight that each row is counted with; None if every row counts once."""
+    weight = check_sample_weight(convert_to_numpy(sample_weight), n_rows)
+    return None if weight is None else round_weights(weight)
 
 
 def convert_to_numpy(array: Any) -> Any:

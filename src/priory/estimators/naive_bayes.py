@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.bag_of_words.text_model import is_valid_alpha
 from priory.bag_of_words.tokenizer import Tokenizer
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.core.atomic_state import read_state
@@ -18,6 +19,7 @@ from priory.core.input_guard import name_cells
 from priory.core.logspace import log_normalise
 from priory.core.optional_attribute import optional_attribute
 from priory.core.registration import count_columns, list_record_types, register_estimator
+from priory.core.sample_weight import MAX_SAMPLE_WEIGHT
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
@@ -26,10 +28,11 @@ from priory.estimators.scikit_learn import check_is_fitted
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.families.base import ESTIMATES
 from priory.models.cells import Cells
-from priory.models.class_prior import ClassPrior, check_class_prior
+from priory.models.class_prior import ClassPrior, ClassWeight, check_class_weight, resolve_class_prior
+from priory.models.date_parts import drop_empty_parts, join_date_names
 from priory.models.explanation import Ledgers, check_unit
 from priory.models.family_choice import argmax_evidence
-from priory.models.known_dates import add_known_parts, split_row
+from priory.models.known_dates import drop_open_parts, read_known_table, split_row
 from priory.models.model_statistics import (
     ModelStatistics,
     make_empty_statistics,
@@ -76,7 +79,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     Takes a pandas, polars or pyarrow table, an array, or a list of dicts, with numbers, labels, booleans, dates and
     texts side by side. Of dates the hour, the weekday, the month and the day are learned, as columns of their own such
-    as "when (weekday)". Columns are found by name, in any order. A missing cell contributes nothing.
+    as "when (weekday)", in the time zone of the first dates learned: rows to be answered are converted to it. Columns
+    are found by name, in any order. A missing cell contributes nothing.
 
     Parameters
     ----------
@@ -93,13 +97,17 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         column. "loo" lets ``fit`` choose the value (``alpha_``) with the smallest leave-one-out log loss on at most 100
         rows; it then stays fixed until the next ``fit``.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
+    class_weight : "balanced" or a dict of class to weight, optional
+        How much the rows of a class count: the weights multiply the estimated class prior, and "balanced" makes all
+        classes equally probable. Classes that are not named have the weight 1.
     missing : "ignore" or "error"
     new_columns : "learn", "ignore" or "error"
         What ``partial_fit`` and ``learn_one`` do with named columns that the model does not know yet. With "learn" and
         "ignore" a column that is absent there, or in ``forget``, is missing in all rows. ``predict`` has its own rule:
         an absent column is an error, and an unknown one a warning. ``predict_one`` takes rows as they come.
     calibrate : "loo" or False
-        Correct the probabilities by the model's answers to rows left out, or leave them as naive Bayes has them.
+        Correct the probabilities by the model's answers to rows left out, and answer with no odds beyond n + 1 : 1
+        after n rows; or leave them as naive Bayes has them.
     refine : "auto", True or False
         Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all. With
         more than 64 classes each column is weighed as a whole, and nothing else is corrected.
@@ -176,6 +184,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         average: bool = False,
         alpha: float | Literal["loo"] | None = None,
         class_prior: ClassPrior = "estimated",
+        class_weight: ClassWeight | None = None,
         missing: str = "ignore",
         new_columns: str = "learn",
         calibrate: Literal["loo", False] = "loo",
@@ -189,6 +198,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         self.average = average
         self.alpha = alpha
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.missing = missing
         self.new_columns = new_columns
         self.calibrate = calibrate
@@ -249,7 +259,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     def _model(self, statistics: ModelStatistics | None = None) -> Model:
         learned = self._fitted_statistics() if statistics is None else statistics
-        prior = check_class_prior(self.class_prior, learned.classes)
+        prior = resolve_class_prior(self.class_prior, self.class_weight, learned.classes)
         return Model(self._schema, learned, self.estimate, prior, self.average)
 
     def _calibrator(self) -> Calibrator:
@@ -272,20 +282,21 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             raise DataError(f"missing is {self.missing!r}; use 'ignore' or 'error'.")
         if isinstance(self.alpha, str) and self.alpha != "loo":
             raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'loo' or None.")
-        if isinstance(self.alpha, (int, float)) and not (np.isfinite(self.alpha) and self.alpha >= 0):
-            raise DataError(f"alpha is {self.alpha!r}; it must be finite and not negative.")
+        if isinstance(self.alpha, (int, float)) and not is_valid_alpha(self.alpha):
+            raise DataError(f"alpha is {self.alpha!r}; it must be a number from 0 to {MAX_SAMPLE_WEIGHT:g}.")
         if self.refine not in ("auto", True, False):
             raise DataError(f"refine is {self.refine!r}; use 'auto', True or False.")
         if self.structure not in ("auto", "naive"):
             raise DataError(f"structure is {self.structure!r}; use 'auto' or 'naive'.")
         if isinstance(self.class_prior, str) and self.class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {self.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
+        check_class_weight(self.class_weight, self.class_prior)
 
     # -- learning ------------------------------------------------------------------------------------------------
 
     def _read(self, X: object, reset: bool) -> Table:
         self._check_parameters()
-        table = read_table(X) if reset else self._read_known(X)
+        table = read_table(X) if reset else drop_open_parts(read_known_table(X, self._schema), self._schema)
         if reset:
             _check_not_empty(table)
         elif new := self._list_new_columns(table):
@@ -303,14 +314,12 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             self._schema = Schema.of(table, self.families, self._effective_alpha())
         return table
 
-    def _read_known(self, X: object) -> Table:
-        """A table; dates that are strings, or all missing, as the parts of them that the model has learned."""
-        return add_known_parts(read_table(X), self._schema.names)
-
     def _read_more(self, X: object, learns: bool) -> Table:
         """More rows: a column that they lack is missing in all of them, and a new one is learned as declared."""
         self._check_parameters()
-        table = self._read_known(X)
+        table = read_known_table(X, self._schema, is_counted=True)
+        if learns:
+            self._rename_columns(lambda names: join_date_names(names, table.names))
         if not learns and self.new_columns != "ignore":
             self._check_columns_were_learned(table)
         if self.new_columns == "error" or not (table.has_names and hasattr(self, "feature_names_in_")):
@@ -354,6 +363,14 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
             warnings.warn(f"learning columns the model did not know: {new[:10]}", PrioryWarning, stacklevel=6)
         self.__dict__.setdefault("first_columns_", len(self._schema.names))
         self._know_columns((*self._schema.names, *new))
+
+    def _rename_columns(self, rename: Callable[[Sequence[str]], tuple[str, ...]]) -> None:
+        """Know columns of dates by other parts, in the same places."""
+        names, first = self._schema.names, vars(self).get("first_columns_")
+        if (renamed := rename(names)) != names:
+            if first is not None:
+                self.first_columns_ = len(rename(names[:first]))
+            self._know_columns(renamed)
 
     def _know_columns(self, names: tuple[str, ...]) -> None:
         self._schema = replace(self._schema, names=names)
@@ -402,7 +419,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
                     )
 
     def _read_cells(self, table: Table) -> list[Cells]:
-        return self._schema.read_cells(table)
+        return self._schema.read_cells(drop_open_parts(table, self._schema))
 
     def _column_names(self) -> list[tuple[str, ...]]:
         return [block.names for block in self._schema.blocks]
@@ -412,7 +429,7 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         if not isinstance(x, Mapping):
             raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
         if hasattr(self, "statistics_"):
-            row = split_row(name_cells(x), self._schema.names)
+            row = split_row(name_cells(x), self._schema, learns)
             takes_new = learns and self.new_columns != "ignore"
             return [row if takes_new else {name: row.get(name) for name in self._schema.names}]
         declared = self.families if isinstance(self.families, Mapping) else {}
@@ -445,10 +462,13 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
     def _set_statistics(self, statistics: ModelStatistics) -> None:
         """Columns, too, are empty again when their last cell is forgotten."""
-        known = self._schema.keep_columns(Model(self._schema, statistics).find_filled_columns())
+        filled = Model(self._schema, statistics).find_filled_columns()
+        known = self._schema.keep_columns(filled)
         left = rearrange_blocks(statistics, self._schema, known)
         self._schema = known
         self._drop_new_columns()
+        declared = self.families if isinstance(self.families, Mapping) else ()
+        self._rename_columns(lambda names: drop_empty_parts(names, filled, declared))
         super()._set_statistics(left)
 
     def _finish_fit(self, table: Table, group: Array, weight: Array | None) -> None:
@@ -483,6 +503,9 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         self._schema = Schema.of(table, self.families, self.alpha_)
 
     def _check_mergeable(self, other: Self) -> None:
+        if isinstance(other, NaiveBayes) and hasattr(other, "_schema"):
+            self._rename_columns(lambda names: join_date_names(names, other._schema.names))
+            other._rename_columns(lambda names: join_date_names(names, self._schema.names))
         super()._check_mergeable(other)
         mine, theirs = self._effective_alpha(), other._effective_alpha()
         if mine != theirs:
@@ -517,7 +540,8 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
 
         Each line is what the column counts for after tempering, which gives each part of the model a weight;
         "prior (tempered)" is the class prior times its weight, and "(together)" is what corrections that look at
-        several columns together add.
+        several columns together add. "limit of n rows" is what the answer lacks because n rows cannot make anybody
+        surer.
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
@@ -525,12 +549,10 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         split = self._calibrated().split_evidence(cells)
         terms = self._model().log_likelihood_terms(cells) * split.weights[:, None, 1:]  # (rows, classes, columns)
         names, positions = list(self._schema.names), table.find_columns(self._schema.names)
-        values = [[table.get_cell(row, position) for position in positions] for row in range(table.rows)]
-        if not np.allclose(split.rest, 0.0, atol=1e-9):
-            terms = np.concatenate([terms, split.rest[:, :, None]], axis=2)
-            names, values = [*names, "(together)"], [[*row, ""] for row in values]
+        lines, added = split.finish_lines(terms, slice(None))
+        values = [[*(table.get_cell(row, j) for j in positions), *("" for _ in added)] for row in range(table.rows)]
         return Ledgers.of(
-            *(self.classes_, split.prior, terms, names, values, split.prior_name),
+            *(self.classes_, split.prior, lines, [*names, *added], values, split.prior_name),
             unit=check_unit(unit),
             corrections=self._name_corrections(),
             smoothing=self._model().describe_smoothing(),
@@ -576,6 +598,11 @@ class NaiveBayes(SelfCalibratingClassifier[Table]):
         """For each column "number", "label" or "text", or "empty" as long as it has had no value."""
         kinds: dict[str, str] = dict.fromkeys(self._schema.names, "empty")
         return kinds | {name: block.kind for block in self._schema.blocks for name in block.names}
+
+    @property
+    def column_zones_(self) -> dict[str, str]:
+        """For each column of dates the time zone that they are learned in, "" if they have none."""
+        return self._schema.find_zones()
 
     @property
     def categories_(self) -> dict[str, Array]:

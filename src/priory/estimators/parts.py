@@ -52,16 +52,18 @@ def check_mergeable_model(model: object) -> None:
         raise DataError("alpha='loo' is chosen by fit, from all rows at once; give alpha a number.")
 
 
-def find_open_columns(model: MergeableModel, names: Sequence[str], strings: Sequence[str]) -> list[str]:
-    """The columns whose schema only all rows can decide: strings without a declared family."""
+def find_open_columns(
+    model: MergeableModel, names: Sequence[str], strings: Sequence[str], dates: Sequence[str]
+) -> list[str]:
+    """The columns whose schema only all rows can decide: dates, and strings without a declared family."""
     if not isinstance(model, NaiveBayes):
         return []
     if isinstance(model.families, TextbookFamilies):
         return list(names)
     declared = model.families if isinstance(model.families, Mapping) else dict.fromkeys(names, model.families)
-    return [
-        name for name in strings if isinstance(declared.get(name, "auto"), str) and declared.get(name, "auto") == "auto"
-    ]
+    families = {name: declared.get(name, "auto") for name in strings}
+    automatic = [name for name, family in families.items() if isinstance(family, str) and family == "auto"]
+    return list(dict.fromkeys([*dates, *automatic]))
 
 
 def start_parts(model: ModelT, names: Sequence[str], profiles: Profiles) -> ModelT:

@@ -22,6 +22,7 @@ from priory.bag_of_words.tokenizer import Tokenizer
 from priory.bag_of_words.word_pairs import make_pair_hasher
 from priory.calibration.corrections import Corrections
 from priory.calibration.row_corrections import RowCorrections, step_tempering
+from priory.calibration.succession import Succession
 from priory.core.logspace import log_normalise_row
 from priory.core.typing import Array
 from priory.models.cells import hash_value
@@ -37,8 +38,10 @@ MAX_REMEMBERED_ROWS = 100_000  # rows learned one at a time whose hashes are rem
 class RowStream(Generic[RowT]):
     """What single rows have changed since they were last counted into the record."""
 
-    def __init__(self, model: OpenModel[RowT], statistics: ModelStatistics) -> None:
+    def __init__(self, model: OpenModel[RowT], statistics: ModelStatistics, is_limited: bool) -> None:
         self.model, self.labels = model, statistics.classes.tolist()
+        self.is_limited = is_limited  # whether answers are limited by the number of rows
+        self._succession: Succession | None = None  # until the next row
         self.sample: OpenSample[RowT] | None = None
         self.corrections: StreamCorrections | None = None  # None: not derived yet, or not valid any more
         self._group = {label: group for group, label in enumerate(self.labels)}
@@ -82,6 +85,7 @@ class RowStream(Generic[RowT]):
         if self.corrections is not None:
             self.corrections.learn(self.model, row, group, row_hash)
         self.model.learn(row, group)
+        self._succession = None
         self.learned.append((row, group))
         self.pending_bytes += self.model.measure_row(row)
         self._new[row_hash] = self._new.get(row_hash, 0) + 1
@@ -102,6 +106,7 @@ class RowStream(Generic[RowT]):
             return False
         if not self.model.forget(row, group, is_known, is_new=row_hash in self._new):
             return False
+        self._succession = None
         for counts in (self._remembered, self._new):
             if counts.get(row_hash, 0) > 1:
                 counts[row_hash] -= 1
@@ -126,12 +131,15 @@ class RowStream(Generic[RowT]):
     def log_probabilities(self, row: RowT) -> Array | None:
         """(classes,): log p(c | x); None if that is for the record to say. ``corrections`` must be there."""
         assert self.corrections is not None
-        if self.corrections.rows is None:
+        if not self.is_limited:
             joint = self.model.log_joint(row)
             return None if joint is None else log_normalise_row(joint, self.model.log_prior)
         answer = self.corrections.log_probabilities(self.model, row)
         if answer is None:
             return None
+        if self._succession is None:
+            self._succession = Succession(float(self.model.n.sum()), self.model.estimated_log_prior())
+        answer = self._succession.limit(answer)
         shift = self.model.find_prior_shift()
         return answer if shift is None else log_normalise_row(answer + shift, self.model.log_prior)
 
@@ -182,10 +190,13 @@ class StreamCorrections:
 
     def log_probabilities(self, model: OpenModel[RowT], row: RowT) -> Array | None:
         """(classes,): log p(c | x) with the estimated class prior; None if that is for the record to say."""
-        assert self.rows is not None
-        if self.tempers_columns:
+        if self.rows is None or self.tempers_columns:
             found = model.column_evidence(row)
-            return None if found is None else self.rows.log_probabilities((), found, ())
+            if found is None:
+                return None
+            if self.rows is not None:
+                return self.rows.log_probabilities((), found, ())
+            return log_normalise_row(found.values.sum(axis=1), model.estimated_log_prior)
         texts = model.list_texts(row) if self.finders else ()
         tokens = [finder.find(text) for finder, text in zip(self.finders, texts, strict=False)]
         evidence = model.evidence(row) if self.tempers else None

@@ -18,7 +18,7 @@ With ``memory=0`` no row is kept. Then corrections are fitted by ``fit`` or by `
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -33,13 +33,13 @@ from priory.core.atomic_state import copy_state, find_guard, read_state, replace
 from priory.core.content_hash import hash_content
 from priory.core.display_table import join_words
 from priory.core.logspace import log_normalise
+from priory.core.name_suggestions import suggest_name
 from priory.core.optional_attribute import optional_attribute
-from priory.core.sample_weight import check_sample_weight
 from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError, NotAvailableError, StaleModelError
 from priory.estimators.base import BaseClassifier, Normaliser, TableT, check_row_counts
-from priory.estimators.labels import convert_to_numpy, encode_labels
+from priory.estimators.labels import encode_labels, read_weights, warn_of_similar_labels
 from priory.estimators.row_stream import RowStream, StreamCorrections
 from priory.estimators.scikit_learn import check_is_fitted
 from priory.models.cells import Cells, take_rows
@@ -128,7 +128,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         part = super()._compute_statistics(table, classes, group, sample_weight)
         if part.sample is not None or not self.calibrate or not self._memory():
             return part
-        weight = check_sample_weight(convert_to_numpy(sample_weight), len(group))
+        weight = read_weights(sample_weight, len(group))
         return replace(
             part, sample=self._sample_rows(self._read_cells(table), classes, group, weight, self._memory())[0]
         )
@@ -147,6 +147,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
 
     def _finish_fit(self, table: TableT, group: Array, weight: Array | None) -> None:
         self._check_calibration_parameters()
+        warn_of_similar_labels(self.classes_, self.class_count_)
+        self._check_weighted_classes()
         self._forget_corrections()
         self.__dict__.pop("stale_", None)
         if self.calibrate and self.statistics_.sample is None:  # nothing is kept: all that can be had is had now
@@ -154,6 +156,14 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
             self._use_corrections(self._fit_corrections(self.statistics_, sample))
         else:
             self._use_corrections(self._derive_corrections(self.statistics_))
+
+    def _check_weighted_classes(self) -> None:
+        """Raise an error if ``class_weight`` names a class that no row has; later rows may bring new ones."""
+        weights, classes = getattr(self, "class_weight", None), self.classes_.tolist()
+        for label in weights if isinstance(weights, Mapping) else ():
+            if label not in classes:
+                likely = suggest_name(str(label), map(str, classes))
+                raise DataError(f"class_weight names class {label!r}, of which there is no row{likely}.")
 
     def _derive_corrections(self, statistics: ModelStatistics) -> Corrections | None:
         """The corrections that follow from the record; None if it keeps no rows, or too few."""
@@ -280,15 +290,14 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         table = self._read(X, reset=False)
         group = encode_labels(y, self.classes_)[1]
         check_row_counts(table, group)
-        return table, group, check_sample_weight(convert_to_numpy(sample_weight), len(group))
+        return table, group, read_weights(sample_weight, len(group))
 
     # -- answering -----------------------------------------------------------------------------------------------
 
     def _compute_posterior(self, table: TableT, normaliser: Normaliser) -> Array:
-        calibrated = self._calibrated()
-        if calibrated.corrections is None:
+        if not self.calibrate:
             return super()._compute_posterior(table, normaliser)
-        return normaliser(calibrated.log_probabilities(self._read_cells(table)), self._log_prior())
+        return normaliser(self._calibrated().log_probabilities(self._read_cells(table)), self._log_prior())
 
     def _name_corrections(self) -> tuple[str, ...]:
         """The corrections that the answers have; naive Bayes alone has none."""
@@ -300,7 +309,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         return super().__repr__(N_CHAR_MAX) + (f" corrected by {corrections}" if corrections else "")
 
     def _calibrated(self) -> CalibratedModel:
-        return CalibratedModel(self._model(), self._corrections)
+        return CalibratedModel(self._model(), self._corrections, is_limited=bool(self.calibrate))
 
     def _materialise(self) -> Self:
         """The model as a file keeps it: with its corrections, so that who loads it need not derive them."""
@@ -310,7 +319,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         return whole
 
     def without_corrections(self) -> Self:
-        """A model that has learned the same, and answers as naive Bayes has it."""
+        """A model that has learned the same, and answers as naive Bayes has it, however few its rows are."""
         plain = copy_state(self)
         plain._forget_corrections()
         plain.calibrate = False
@@ -330,7 +339,7 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
         model = self._open_model()
         if model is None:
             return None
-        stream = RowStream(model, self.statistics_)
+        stream = RowStream(model, self.statistics_, is_limited=bool(self.calibrate))
         kept = self._kept_corrections()
         if kept is not None or not self.calibrate:
             stream.corrections = self._follow_corrections(kept, is_fresh=self._are_derived(kept))
@@ -498,7 +507,8 @@ class SelfCalibratingClassifier(BaseClassifier[TableT]):
     def _judge(self, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
         """log p(c | x) of rows, by the model without ``part`` and the corrections that follow from what is left."""
         rest = self.statistics_ - part
-        return CalibratedModel(self._model(rest), self._derive_corrections(rest)).log_probabilities(cells)
+        answering = CalibratedModel(self._model(rest), self._derive_corrections(rest), bool(self.calibrate))
+        return answering.log_probabilities(cells)
 
     @read_state
     def leave_one_out(self, X: object, y: ArrayLike | None) -> Array:

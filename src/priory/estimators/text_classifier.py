@@ -28,6 +28,7 @@ from priory.bag_of_words.vocabulary import (
     find_unmatched_entries,
 )
 from priory.bag_of_words.word_pairs import read_kept_bags
+from priory.calibration.calibrated_model import EvidenceSplit
 from priory.calibration.smoothing_search import choose_smoothing
 from priory.core.atomic_state import read_state
 from priory.core.display_table import DisplayTable
@@ -41,7 +42,7 @@ from priory.estimators.labels import sort_labels
 from priory.estimators.scikit_learn import check_is_fitted
 from priory.estimators.self_calibrating import SelfCalibratingClassifier
 from priory.models.cells import Cells, TextCells
-from priory.models.class_prior import ClassPrior, check_class_prior
+from priory.models.class_prior import ClassPrior, ClassWeight, check_class_weight, resolve_class_prior
 from priory.models.document_model import DocumentModel, observe_documents
 from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
 from priory.models.model_statistics import ModelStatistics
@@ -129,9 +130,13 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
     max_tokens : int, optional
         Keep at most this number of distinct tokens while learning; rare ones are dropped, with a known error bound.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
+    class_weight : "balanced" or a dict of class to weight, optional
+        How much the rows of a class count: the weights multiply the estimated class prior, and "balanced" makes all
+        classes equally probable. Classes that are not named have the weight 1.
         The class probabilities before a text is read.
     calibrate : "loo" or False
-        Correct the probabilities by the model's own answers to texts left out, or leave them as naive Bayes has them.
+        Correct the probabilities by the model's own answers to texts left out, and answer with no odds beyond n + 1 : 1
+        after n texts; or leave them as naive Bayes has them.
     refine : "auto", True or False
         Let a logistic regression over the tokens, centred on naive Bayes, correct it as far as that helps texts left
         out. "auto" is careful: a shift of all texts alike, which is what carries over least to texts from elsewhere, is
@@ -228,6 +233,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         salt: int | None = None,
         max_tokens: int | None = None,
         class_prior: ClassPrior = "estimated",
+        class_weight: ClassWeight | None = None,
         calibrate: Literal["loo", False] = "loo",
         refine: bool | Literal["auto"] = "auto",
         pairs: bool | Literal["auto"] = False,
@@ -254,6 +260,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         self.salt = salt
         self.max_tokens = max_tokens
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.calibrate = calibrate
         self.refine = refine
         self.pairs = pairs
@@ -319,10 +326,11 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     def _check_parameters(self) -> None:
         if not is_valid_alpha(self.alpha) and self.alpha not in ("evidence", "loo"):
-            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, 'evidence' or 'loo'.")
+            raise DataError(f"alpha is {self.alpha!r}; use a number from 0 to 1e+100, 'evidence' or 'loo'.")
         for name, value in (("refine", self.refine), ("pairs", self.pairs)):
             if value not in ("auto", True, False):
                 raise DataError(f"{name} is {value!r}; use 'auto', True or False.")
+        check_class_weight(self.class_weight, self.class_prior)
         self._build_text_model()
 
     # -- learning ------------------------------------------------------------------------------------------------
@@ -535,7 +543,7 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
 
     def _model(self, statistics: ModelStatistics | None = None) -> DocumentModel:
         statistics = self.statistics_ if statistics is None else statistics
-        prior = check_class_prior(self.class_prior, statistics.classes)
+        prior = resolve_class_prior(self.class_prior, self.class_weight, statistics.classes)
         return DocumentModel(self._build_text_model(), statistics, prior)
 
     def _read_cells(self, table: TextTable) -> list[Cells]:
@@ -590,12 +598,12 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         named = self._name_corrections()
         return Ledgers(
             [
-                replace(self._explain_document(document, weight, prior, rest), unit=unit, corrections=named)
-                for document, weight, rest in zip(texts.documents, split.weights[:, 1], split.rest, strict=True)
+                replace(self._explain_document(document, split, row, prior), unit=unit, corrections=named)
+                for row, document in enumerate(texts.documents)
             ]
         )
 
-    def _explain_document(self, document: Document, text_weight: float, prior: LedgerLine, correction: Array) -> Ledger:
+    def _explain_document(self, document: Document, split: EvidenceSplit, row: int, prior: LedgerLine) -> Ledger:
         model, records = self._build_text_model(), self._records()
         words = check_words_kept(model.select_counts(records))
         table, constant = model.token_weights(records)
@@ -604,12 +612,13 @@ class TextClassifier(SelfCalibratingClassifier[TextTable]):
         if model.model == "bernoulli":
             rows = np.array([row_of_token[line.name] for line in lines], dtype=np.int64)
             lines, constant = move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
-        lines = [replace(line, log_likelihood=tuple(text_weight * x for x in line.log_likelihood)) for line in lines]
-        constant = text_weight * constant
         if constant.any():
             lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
-        if not np.allclose(correction, 0.0, atol=1e-9):
-            lines.append(LedgerLine("(together)", "", tuple(correction.tolist())))
+        evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant)).T  # by class
+        evidence, names = split.finish_lines(split.weights[row, 1] * evidence[None], slice(row, row + 1))
+        lines += [LedgerLine(name, "", ()) for name in names]
+        weighed = zip(lines, evidence[0].T.tolist(), strict=True)
+        lines = [replace(line, log_likelihood=tuple(by_class)) for line, by_class in weighed]
         text = document if isinstance(document, str) else document.decode()
         return Ledger(tuple(self.classes_.tolist()), prior, tuple(lines), text)
 

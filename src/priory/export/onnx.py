@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import priory
+from priory.core.logspace import log_normalise
 from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError
 from priory.estimators.naive_bayes import NaiveBayes
@@ -88,10 +89,21 @@ def to_onnx(fitted: Any) -> Any:
             f"{unknown[0]} changes the model's answers and cannot be exported to ONNX; fit the model without it."
         )
     graph, classes = OnnxGraph(onnx), fitted.classes_
-    log_prior = fitted._log_prior()[None]
+    limit = fitted._calibrated().succession if isinstance(fitted, NaiveBayes) else None
+    declared = fitted._log_prior()[None]
+    log_prior = declared if limit is None else limit.log_prior[None]
     joint = graph("Add", export_scores(fitted, graph), log_prior)
     ruled_out = graph("IsInf", graph("ReduceMax", joint, axes=[1], keepdims=1), detect_positive=0)
-    graph("Softmax", graph("Where", ruled_out, log_prior, joint), axis=1, output="probabilities")
+    answers = graph("Softmax", graph("Where", ruled_out, log_prior, joint), axis=1)
+    if limit is not None:
+        base = np.exp(log_normalise(limit.log_prior))
+        best = graph("ReduceMax", answers, axes=[1], keepdims=1)
+        rivals = graph("Gather", 1 - base, graph("ArgMax", answers, axis=1, keepdims=1))
+        least = graph("Div", base / (limit.n_rows + 1), rivals)
+        limited = graph("Where", graph("Equal", answers, best), answers, graph("Max", answers, least))
+        shifted = graph("Mul", limited, np.exp(declared - log_prior))
+        answers = graph("Div", shifted, graph("ReduceSum", shifted, np.array([1]), keepdims=1))
+    graph("Identity", answers, output="probabilities")
     best = graph("ArgMax", "probabilities", axis=1, keepdims=0)
     labels = classes.astype(np.int64) if classes.dtype.kind in "iuf" else classes
     graph("Gather", graph.add_constant(labels), best, output="label")

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from priory.calibration.succession import LIMIT_NAME
 from priory.core.logspace import log, log_sum_exp
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
@@ -93,7 +94,9 @@ def _average_column_evidence(model: ExplainingModel, X: object, labels: Array) -
     ledgers = model.explain(take_input_rows(X, positions))
     counts = np.asarray(getattr(model, "class_count_", np.ones(len(model.classes_))), dtype=float)
     names = [line.name for line in ledgers[0].lines]
-    terms = np.array([[line.log_likelihood for line in ledger.lines] for ledger in ledgers])  # (rows, columns, classes)
+    if names[-1].startswith(LIMIT_NAME) and ledgers[0].lines[-1].value == "":  # no column
+        names.pop()
+    terms = np.array([[line.log_likelihood for line in ledger.lines[: len(names)]] for ledger in ledgers])
     found, start = {}, 0
     for c, label in enumerate(model.classes_.tolist()):
         n_rows = len(class_rows.get(c, ()))

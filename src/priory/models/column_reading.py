@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, time, timedelta
+from decimal import Decimal
 from numbers import Real
 from typing import SupportsFloat
 
@@ -14,20 +15,27 @@ from priory.errors import DataError, KindError
 from priory.families.value_counts import encode_values, find_missing
 from priory.models.date_parts import read_date_objects, read_moments, split_dates
 from priory.models.table import Column, check_exact_integer, check_exact_integers
+from priory.models.time_zones import Zones, choose_zone, convert_objects
 
 SUBDAY_UNITS = ("h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")  # of NumPy's dates that have a time of day
 
 
-def read_named_column(cells: Array, name: str) -> dict[str, Column]:
-    """The column that some cells are, by its name; of dates, a column for each part."""
+def read_named_column(cells: Array, name: str, zones: Zones | None = None) -> dict[str, Column]:
+    """The column that some cells are, by its name; of dates, a column for each part.
+
+    Dates are converted to ``zones``, where their column has one.
+    """
     if cells.dtype.kind == "M":
-        return split_dates(name, read_moments(cells), has_hours=np.datetime_data(cells.dtype)[0] in SUBDAY_UNITS)
+        has_hours = np.datetime_data(cells.dtype)[0] in SUBDAY_UNITS
+        zone = choose_zone("", name, zones) if has_hours else None
+        return split_dates(name, read_moments(cells, has_hours), zone)
     if cells.dtype.kind == "O":
         missing = find_missing(cells)
         present = cells[~missing].tolist()
         if present and all(isinstance(cell, date | np.datetime64) for cell in present):
             objects = [None if gap else convert_moment(cell) for cell, gap in zip(cells.tolist(), missing, strict=True)]
-            return split_dates(name, read_date_objects(objects), any(isinstance(cell, datetime) for cell in objects))
+            local, zone = convert_objects(objects, name, zones)
+            return split_dates(name, read_date_objects(local), zone)
     return {name: read_array_column(cells, name)}
 
 
@@ -65,7 +73,7 @@ def read_array_column(cells: Array, name: str) -> Column:
 
 
 def _check_cell_kind(value: object, row: int, name: str) -> str:
-    if isinstance(value, (Real, np.bool_)):
+    if isinstance(value, (Real, Decimal, np.bool_)):
         return "number"
     if isinstance(value, str):
         try:
@@ -99,6 +107,8 @@ def _convert_to_float(value: SupportsFloat, row: int, name: str) -> float:
         return float(value)
     except OverflowError:
         raise DataError(f"row {row}, column {name!r} holds a number too large for a float.") from None
+    except ValueError:  # Decimal("sNaN")
+        raise DataError(f"row {row}, column {name!r} holds {value!r}; use NaN for what is missing.") from None
 
 
 def make_object_array(values: Sequence[object]) -> Array:

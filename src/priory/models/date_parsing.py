@@ -35,7 +35,7 @@ def parse_dates(cells: pa.Array) -> Dates:
     return _parse_any_dates(cells) if plain is None else plain
 
 
-def parse_date_strings(cells: Sequence[str]) -> Dates:
+def parse_date_strings(cells: Sequence[str | None]) -> Dates:
     """The same for a list of strings."""
     return parse_dates(pa.array(cells, pa.string()))
 

@@ -14,7 +14,7 @@ from priory.bag_of_words.token_features import TokenFeatures
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 from priory.models.cells import Cells, TextCells
-from priory.models.class_prior import log_class_prior
+from priory.models.class_prior import ResolvedPrior, log_class_prior
 from priory.models.evidence_terms import EvidenceTerms, measure_text_lengths
 from priory.models.model_statistics import ModelStatistics
 
@@ -25,7 +25,7 @@ class DocumentModel:
 
     text: TextModel
     statistics: ModelStatistics
-    class_prior: str | Array = "estimated"
+    class_prior: ResolvedPrior = "estimated"
 
     n_parts: ClassVar[int] = 1  # the text: one term of the log joint besides the class prior
 

@@ -13,6 +13,7 @@ from priory.errors import DataError, KindError
 from priory.models.column_reading import make_date_error, make_object_array, read_named_column
 from priory.models.date_parts import read_moments, split_dates
 from priory.models.table import MAX_EXACT_INTEGER, Column, Table, check_exact_integer, make_named_table
+from priory.models.time_zones import Zones, choose_zone, convert_moments, name_zone
 
 TIME_TYPES = (nw.Duration, nw.Time)
 
@@ -25,29 +26,41 @@ def find_frame(X: object) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def read_frame(frame: nw.DataFrame[Any]) -> Table:
+def read_frame(frame: nw.DataFrame[Any], zones: Zones | None = None) -> Table:
+    """A data frame as a table; dates are converted to ``zones``, where their column has one."""
     names = tuple(str(name) for name in frame.columns)
     blank = [place for place, name in enumerate(names) if not name.strip()]
     if blank:
         raise DataError(f"the column at position {blank[0]} has no name; name it, or leave it out.")
     named = all(isinstance(name, str) for name in frame.columns)
     columns = zip(frame.iter_columns(), names, strict=True)  # by position: frame[0] is a row, not the column called 0
-    return make_named_table(len(frame), named, [_read_series(series, name) for series, name in columns])
+    return make_named_table(len(frame), named, [_read_series(series, name, zones) for series, name in columns])
 
 
-def _read_series(series: nw.Series[Any], name: str) -> dict[str, Column]:
+def _read_series(series: nw.Series[Any], name: str, zones: Zones | None) -> dict[str, Column]:
     """The column that a series is, by its name; of dates, a column for each part."""
     series = _decode_series(series)
     if series.dtype == nw.Object:
         cells = make_object_array(series.to_list())
         cells[series.is_null().to_numpy()] = None
-        return read_named_column(cells, name)
-    if series.dtype in (nw.Date, nw.Datetime):
-        has_hours = series.dtype == nw.Datetime
-        # without its time zone a moment is the time of day there
-        moments = series.dt.replace_time_zone(None) if has_hours else series.cast(nw.Datetime("us"))
-        return split_dates(name, read_moments(np.asarray(moments.to_numpy(), dtype="datetime64[us]")), has_hours)
-    return {name: _column_from_series(series, name)}
+        return read_named_column(cells, name, zones)
+    if series.dtype == nw.Date:
+        days = np.asarray(series.cast(nw.Datetime("us")).to_numpy(), dtype="datetime64[us]")
+        return split_dates(name, read_moments(days, has_hours=False), None)
+    own = _find_zone(series)
+    if own is None:
+        return {name: _column_from_series(series, name)}
+    zone = choose_zone(own, name, zones)
+    moments = convert_moments(series.to_arrow(), zone) if zone else series.to_numpy()
+    return split_dates(name, read_moments(np.asarray(moments, dtype="datetime64[us]"), has_hours=True), zone)
+
+
+def _find_zone(series: nw.Series[Any]) -> str | None:
+    """The time zone of dates, which narwhals does not know of pandas' America/New_York; None if they are none."""
+    if series.dtype == nw.Datetime:
+        return name_zone(series.dtype.time_zone)  # type: ignore[attr-defined]  # of this type
+    native = series.to_native()
+    return name_zone(native.dt.tz) if str(getattr(native, "dtype", "")).startswith("datetime64") else None
 
 
 def _column_from_series(series: nw.Series[Any], name: str) -> Column:
@@ -68,17 +81,12 @@ def _column_from_series(series: nw.Series[Any], name: str) -> Column:
 
 
 def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
-    """The series without an encoding that only saves space: pandas' sparse and Arrow's run-end encoding.
-
-    Dates of a time zone that narwhals does not know by name, such as America/New_York, become the time of day there.
-    """
+    """The series without an encoding that only saves space: pandas' sparse and Arrow's run-end encoding."""
     native = series.to_native()
     if series.dtype != nw.Unknown:
         return series
     if hasattr(native, "sparse") and hasattr(native.sparse, "to_dense"):
         return nw.from_native(native.sparse.to_dense(), series_only=True)
-    if str(getattr(native, "dtype", "")).startswith("datetime64"):
-        return nw.from_native(native.dt.tz_localize(None), series_only=True)
     if "run_end_encoded" in str(getattr(native, "type", "")):
         import pyarrow as pa
         import pyarrow.compute
@@ -89,6 +97,8 @@ def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
 
 def _check_exact(series: nw.Series[Any], name: str) -> None:
     """Raise an error if a whole number is too large to be a float: neighbours would become one value."""
+    if len(series) == int(series.is_null().sum()):
+        return
     if max(abs(int(series.min() or 0)), abs(int(series.max() or 0))) <= MAX_EXACT_INTEGER:
         return
     for row, value in enumerate(series.to_list()):

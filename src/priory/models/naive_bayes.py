@@ -22,7 +22,7 @@ from priory.families.base import AnyFamily
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID
 from priory.families.text import TextStatistics
 from priory.models.cells import Cells, TextCells, take_rows
-from priory.models.class_prior import log_class_prior
+from priory.models.class_prior import ResolvedPrior, log_class_prior
 from priory.models.evidence_terms import EvidenceTerms, measure_text_lengths
 from priory.models.family_choice import FamilyChoice, argmax_evidence
 from priory.models.feature_averaging import INCLUSION_TOLERANCE, column_inclusion
@@ -43,7 +43,7 @@ class Model:
     schema: Schema
     statistics: ModelStatistics
     estimate: str = "predictive"
-    class_prior: str | Array = "estimated"
+    class_prior: ResolvedPrior = "estimated"
     average: bool = False  # over all sets of columns
 
     @property

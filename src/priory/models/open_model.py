@@ -9,7 +9,7 @@ import numpy as np
 
 from priory.core.typing import Array
 from priory.models.cells import Cells
-from priory.models.class_prior import log_class_prior
+from priory.models.class_prior import ResolvedPrior, log_class_prior
 
 RowT = TypeVar("RowT")  # a row as its model keeps it
 
@@ -67,6 +67,9 @@ class OpenModel(Protocol[RowT]):
     def log_prior(self) -> Array:
         """log p(c), as declared."""
 
+    def estimated_log_prior(self) -> Array:
+        """log p(c), by the rows learned of each class."""
+
     def find_prior_shift(self) -> Array | None:
         """How far the declared log p(c) is from that of the rows learned of each class; None if it is that."""
 
@@ -86,7 +89,7 @@ class OpenModel(Protocol[RowT]):
 class OpenPrior:
     """The class prior while rows come and go one at a time."""
 
-    def __init__(self, n: Array, class_prior: str | Array, is_used: bool = True) -> None:
+    def __init__(self, n: Array, class_prior: ResolvedPrior, is_used: bool = True) -> None:
         self.n, self.class_prior, self.is_used = n.copy(), class_prior, is_used
         self._known: dict[str, Array] = {}  # until the next row
 
@@ -103,7 +106,7 @@ class OpenPrior:
         """(classes,): log p(c), by the rows of each class."""
         return self._log_prior("estimated", "estimated")
 
-    def _log_prior(self, name: str, class_prior: str | Array) -> Array:
+    def _log_prior(self, name: str, class_prior: ResolvedPrior) -> Array:
         if name not in self._known:
             if self.is_used and isinstance(class_prior, str) and class_prior == "estimated" and self.n.min() > 0:
                 self._known[name] = np.log(self.n / self.n.sum())  # as `log_class_prior` has it, without its cases

@@ -60,7 +60,7 @@ class OpenTable:
     """
 
     def __init__(self, model: Model, new_columns: str, missing_is_error: bool) -> None:
-        self.blocks, self.known_names = model.schema.blocks, frozenset(model.schema.names)
+        self.schema, self.blocks, self.known_names = model.schema, model.schema.blocks, frozenset(model.schema.names)
         self.new_columns, self.missing_is_error = new_columns, missing_is_error
         self.columns = [(name, block.kind) for block in self.blocks for name in block.names]
         self.parts = 1 + np.concatenate(model.schema.find_places())  # of each column, among those of the evidence
@@ -113,7 +113,7 @@ class OpenTable:
                 return None
             cells.append(cell)  # type: ignore[arg-type]  # not unreadable
         if n_found < len(x):
-            split = split_row(name_cells(x), self.known_names)
+            split = split_row(name_cells(x), self.schema, learns)
             if split is not x:
                 return self.read_row(split, learns)
             if not self._ignores_other_columns(x, learns):
@@ -231,6 +231,9 @@ class OpenTable:
 
     def log_prior(self) -> Array:
         return self.prior.log_declared()
+
+    def estimated_log_prior(self) -> Array:
+        return self.prior.log_estimated()
 
     def find_prior_shift(self) -> Array | None:
         return self.prior.find_shift()

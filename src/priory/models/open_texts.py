@@ -84,6 +84,9 @@ class OpenTexts:
     def log_prior(self) -> Array:
         return self.prior.log_declared()
 
+    def estimated_log_prior(self) -> Array:
+        return self.prior.log_estimated()
+
     def find_prior_shift(self) -> Array | None:
         return self.prior.find_shift()
 

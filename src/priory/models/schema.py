@@ -25,6 +25,7 @@ from priory.models.date_parts import split_part_name
 from priory.models.records import BlockRecord
 from priory.models.table import Table
 from priory.models.textbook_families import TextbookFamilies
+from priory.models.time_zones import is_zone
 
 Candidate = type[AnyFamily] | AnyFamily  # a class takes its prior from the data; an instance is a declared prior
 FamilyLike = str | Candidate  # "auto", the name of a family, a class or an instance
@@ -123,6 +124,7 @@ class Schema:
 
     names: tuple[str, ...]
     blocks: tuple[ColumnBlock, ...] = ()
+    zones: tuple[tuple[str, str], ...] = ()  # the time zones of columns of dates that have one, in the order of names
 
     def can_keep(self, cells: Sequence[Cells]) -> bool:
         """Whether a sample of rows can keep these cells."""
@@ -134,6 +136,9 @@ class Schema:
             return "two columns have the same name"
         if len(set(placed)) != len(placed) or not set(self.names) >= set(placed):
             return "a column is in two blocks, or in a block only"
+        dates = {split_part_name(name)[0] for name in placed}
+        if len(dict(self.zones)) != len(self.zones) or not all(c in dates and is_zone(z) for c, z in self.zones):
+            return "a time zone is not one, or not of a column of dates"
         return None
 
     @classmethod
@@ -154,6 +159,7 @@ class Schema:
         places = dict(zip(self.names, table.find_columns(self.names), strict=True))
         kinds, filled = table.column_kinds(), table.find_filled_columns()
         new: dict[str, ColumnBlock] = {}
+        zones = dict(self.zones)
         for name in self.names:
             place = places[name]
             if name not in known and filled[place]:
@@ -167,24 +173,33 @@ class Schema:
                 elif is_prose:
                     family = Text
                 new[name] = ColumnBlock((name,), *_resolve_candidates(family, name, kind, alpha))
-        return self._arrange_blocks({**known, **new}) if new else self
+                if zone := table.get_zone(place):
+                    zones[split_part_name(name)[0]] = zone
+        return self._arrange_blocks({**known, **new}, zones) if new else self
 
     def keep_columns(self, names: Collection[str]) -> Schema:
         """This schema, where only these columns are known to hold something."""
         known = self._map_columns()
         kept = {name: block for name, block in known.items() if name in names}
-        return self if len(kept) == len(known) else self._arrange_blocks(kept)
+        return self if len(kept) == len(known) else self._arrange_blocks(kept, dict(self.zones))
 
     def join(self, other: Schema) -> Schema:
         """The columns that are known to either of two schemas that do not differ."""
         known, more = self._map_columns(), other._map_columns()
-        return self if known.keys() >= more.keys() else self._arrange_blocks({**more, **known})
+        if known.keys() >= more.keys():
+            return self
+        return self._arrange_blocks({**more, **known}, dict(other.zones + self.zones))
+
+    def find_zones(self) -> dict[str, str]:
+        """The time zone of each column of dates that is known, "" if it has none."""
+        parts = [split_part_name(name) for block in self.blocks for name in block.names]
+        return {column: "" for column, part in parts if part} | dict(self.zones)
 
     def _map_columns(self) -> dict[str, ColumnBlock]:
         """The block of each column that is known."""
         return {name: block for block in self.blocks for name in block.names}
 
-    def _arrange_blocks(self, known: Mapping[str, ColumnBlock]) -> Schema:
+    def _arrange_blocks(self, known: Mapping[str, ColumnBlock], zones: Mapping[str, str]) -> Schema:
         """The schema with these columns, each of the kind and with the candidates of the block it is mapped to."""
         found: list[tuple[ColumnBlock, list[str]]] = []  # what the columns of each block are like, and their names
         for name in self.names:
@@ -194,7 +209,12 @@ class Schema:
                 if place == len(found):
                     found.append((like, []))
                 found[place][1].append(name)
-        return Schema(self.names, tuple(replace(block, names=tuple(names)) for block, names in found))
+        dates = dict.fromkeys(split_part_name(name)[0] for name in self.names if name in known)
+        return Schema(
+            self.names,
+            tuple(replace(block, names=tuple(names)) for block, names in found),
+            tuple((column, zones[column]) for column in dates if column in zones),
+        )
 
     def describe_difference(self, other: Schema) -> str:
         """The first difference from another schema, in words; "" if there is none. An empty column may be anything."""
@@ -209,6 +229,11 @@ class Schema:
                 return f"the families of column {name!r} are {mine.list_families()} and {theirs.list_families()}"
             if not mine.has_candidates_of(theirs):
                 return f"the families of column {name!r} have different priors"
+        zones, other_zones = self.find_zones(), other.find_zones()
+        for column in zones.keys() & other_zones.keys():
+            if zones[column] != other_zones[column]:
+                shown = [zone or "no time zone" for zone in (zones[column], other_zones[column])]
+                return f"column {column!r} holds dates of {shown[0]} in one and of {shown[1]} in the other"
         return ""
 
     def find_places(self) -> list[Array]:

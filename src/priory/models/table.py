@@ -28,6 +28,7 @@ class Column:
     numbers: Array | None = None
     labels: tuple[Array, Array] | None = None
     texts: list[Document] | None = None
+    zone: str | None = None  # of the moments that the column is a part of; "" if they have none
 
     def take_rows(self, rows: Array) -> Column:
         """The same columns, with some of the rows."""
@@ -142,6 +143,10 @@ class Table:
             return None if codes[row] < 0 else values[codes[row]]
         value = math.nan if column.numbers is None else float(column.numbers[row])
         return None if math.isnan(value) else value
+
+    def get_zone(self, position: int) -> str | None:
+        """The time zone of the moments that a column is a part of, "" if they have none; None if it is no such part."""
+        return None if self.matrix is not None else self.columns[position].zone
 
     def find_columns(self, names: Sequence[str]) -> list[int]:
         """The positions of columns: by name, in any order, if the table has names; otherwise in order."""

@@ -6,7 +6,7 @@ repaired: a cell that is neither a number nor a label is an error that names the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 import numpy as np
@@ -16,15 +16,16 @@ from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.models.column_reading import make_object_array, read_array_column, read_named_column
 from priory.models.table import Table, make_named_table
+from priory.models.time_zones import Zones
 
 MAX_NAMES_SHOWN = 10
 
 
-def read_table(X: object) -> Table:
+def read_table(X: object, zones: Zones | None = None) -> Table:
     """A table from a pandas, polars or pyarrow table, a dict of columns, a list of dicts, or an array.
 
-    A column of dates becomes a column for each of its parts (`priory.models.date_parts`). Columns without names are
-    called x0, x1, …
+    A column of dates becomes a column for each of its parts (`priory.models.date_parts`), converted to the time zone
+    that ``zones`` has for it. Columns without names are called x0, x1, …
     """
     if isinstance(X, Table):
         return X
@@ -36,17 +37,21 @@ def read_table(X: object) -> Table:
         )
     if isinstance(X, Mapping):
         check_unique_names([str(name) for name in X])
-        return _table_from_columns({str(name): _read_mapped_cells(values, str(name)) for name, values in X.items()})
+        columns = {str(name): _read_mapped_cells(values, str(name)) for name, values in X.items()}
+        return _table_from_columns(columns, zones)
+    if isinstance(X, Iterator):
+        X = list(X)
     if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
         rows = [name_cells(row) for row in X]
         names = dict.fromkeys(name for row in rows for name in row)
-        return _table_from_columns({name: make_object_array([row.get(name) for row in rows]) for name in names})
+        columns = {name: make_object_array([row.get(name) for row in rows]) for name in names}
+        return _table_from_columns(columns, zones)
     if isinstance(X, (list, tuple, np.ndarray)):
         return _table_from_array(X)
     from priory.models.frame_reading import find_frame, read_frame  # it imports narwhals
 
     frame = find_frame(X)
-    return _table_from_array(X) if frame is None else read_frame(frame)
+    return _table_from_array(X) if frame is None else read_frame(frame, zones)
 
 
 def take_text_column(X: object) -> object:
@@ -114,12 +119,12 @@ def _table_from_array(X: object) -> Table:
     return Table(rows, names, False, tuple(read_array_column(cells[:, j], name) for j, name in enumerate(names)))
 
 
-def _table_from_columns(columns: dict[str, Array]) -> Table:
+def _table_from_columns(columns: dict[str, Array], zones: Zones | None) -> Table:
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"the columns differ in length: {lengths}.")
     rows = next(iter(lengths.values()), 0)
-    return make_named_table(rows, True, [read_named_column(column, name) for name, column in columns.items()])
+    return make_named_table(rows, True, [read_named_column(column, name, zones) for name, column in columns.items()])
 
 
 def _array_from_rows(rows: list[object]) -> Array:

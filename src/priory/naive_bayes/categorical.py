@@ -17,6 +17,7 @@ from priory.naive_bayes.discrete import Alpha, CountNB, log_shares
 from priory.naive_bayes.input_checks import check_finite, make_count_checker, read_array, warn_of_fractions
 
 MAX_CATEGORY_CELLS = 1 << 28  # two gigabytes of counts
+MAX_CATEGORIES = 1 << 40
 FREE_CATEGORY_CELLS = 1 << 20  # counts that a model file may ask for, whatever it holds
 MAX_CELLS_PER_COUNT = 64  # and beyond them, for each count that is in the file
 
@@ -122,6 +123,10 @@ class CategoricalNB(CountNB[Array]):
         declared = np.asarray(0 if self.min_categories is None else self.min_categories)
         if declared.dtype.kind not in "iu":
             raise DataError(f"'min_categories' should have integral type. Got {declared.dtype} instead.")
+        if declared.max(initial=0) > MAX_CATEGORIES:
+            raise DataError(
+                f"'min_categories' is {declared.max()}; a column has at most {MAX_CATEGORIES:,} categories."
+            )
         if declared.shape not in ((), (self.n_features_in_,)):
             expected = f"({self.n_features_in_},) when an array-like is provided. Got {declared.shape} instead."
             raise DataError(f"'min_categories' should have shape {expected}")

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from priory.core.logspace import log
+from priory.core.sample_weight import MAX_SAMPLE_WEIGHT
 from priory.core.sharding import score_shards
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
@@ -68,8 +69,9 @@ class CountNB(BaseClassifier[MatrixT]):
         if np.ndim(alpha) and np.shape(alpha) != (self.n_features_in_,):
             found = f"Got {np.size(alpha)} elements instead of {self.n_features_in_}."
             raise DataError(f"When alpha is an array, it should contains `n_features`. {found}")
-        if not (np.min(alpha) >= 0 and np.max(alpha) < np.inf):
-            raise DataError(f"All values in alpha must be greater than 0, or 0, and finite; alpha is {self.alpha}.")
+        if not (np.min(alpha) >= 0 and np.max(alpha) <= MAX_SAMPLE_WEIGHT):
+            least = "All values in alpha must be greater than 0, or 0"
+            raise DataError(f"{least}, and at most {MAX_SAMPLE_WEIGHT:g}; alpha is {self.alpha}.")
         return alpha if self.force_alpha else np.maximum(alpha, MIN_ALPHA)
 
     def _derive(self, name: str, function: Callable[[Any, Alpha], CountsResultT], *depends_on: object) -> CountsResultT:

@@ -179,7 +179,7 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
         return (
             self.classes_.ndim == 1
             and is_increasing(self.classes_)
-            and self.__dict__.get("class_prior_", self.classes_).shape == self.classes_.shape
+            and all(vars(self).get(n, self.classes_).shape == (classes,) for n in ("class_prior_", "class_count_"))
             and self._spread.shape == (classes, classes - 1)
             and self._mean.shape == lines
             and (gaussian is None or gaussian.mean.shape == lines)

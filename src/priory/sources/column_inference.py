@@ -18,7 +18,7 @@ from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowChunk
 from priory.sources.column_types import ColumnOptions, ModelColumns, look_up_kind
-from priory.sources.date_columns import choose_date_parts
+from priory.sources.date_columns import choose_date_parts, find_declared_zone
 
 MISSING_MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
 NEAR_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
@@ -51,6 +51,7 @@ def infer_columns(
     kinds: dict[str, str] = {}
     empty: list[str] = []
     dates: dict[str, list[str]] = {}
+    zones: dict[str, str] = {}
     for name in names:
         column = cells.mask_missing_cells(chunk.batch.column(name), column_options.missing)
         if name in column_options.types:
@@ -62,6 +63,7 @@ def infer_columns(
         if kinds.get(name) == "date":
             del kinds[name]
             dates[name] = choose_date_parts(column)
+            zones[name] = find_declared_zone(chunk, name) or ""
             kinds |= {name_date_part(name, part): KIND_BY_DATE_PART[part] for part in dates[name]}
     if not kinds:
         raise DataError(f"{format_path(chunk.file.path)}: every cell is empty; there is nothing to learn from")
@@ -71,7 +73,7 @@ def infer_columns(
     if len(identifiers) == len(kinds):
         identifiers = {}  # a table of nothing else is meant to be learned
     kept = {name: kind for name, kind in kinds.items() if name not in identifiers}
-    columns = ModelColumns(kept, column_options.missing, column_options.types, column_options.coerce)
+    columns = ModelColumns(kept, column_options.missing, column_options.types, column_options.coerce, zones=zones)
     return InferredColumns(columns, empty, identifiers, dates)
 
 

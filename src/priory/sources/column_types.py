@@ -12,11 +12,13 @@ import pyarrow as pa
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.models.date_parts import find_source_column, split_part_name
+from priory.models.time_zones import Zones
 from priory.sources import arrow_functions as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowChunk
-from priory.sources.date_columns import add_date_parts, find_source_column
+from priory.sources.date_columns import add_date_parts
 from priory.sources.discovery import FileRows, format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 
@@ -104,7 +106,7 @@ class ModelColumns:
     ``missing`` are the cells that count as missing, and ``declared_families`` the families by column name, where they
     were declared. With ``coerce``, cells that are not numbers are read as missing, and ``n_coerced`` counts them by
     column. ``is_trained`` says that these are the columns of a trained model, which cannot be declared otherwise any
-    more.
+    more. ``zones`` are the time zones of columns of dates.
     """
 
     kinds: Mapping[str, str]
@@ -112,6 +114,7 @@ class ModelColumns:
     declared_families: Mapping[str, object] = field(default_factory=dict)
     coerce: bool = False
     is_trained: bool = False
+    zones: Zones = field(default_factory=dict)
     n_coerced: Counter[str] = field(default_factory=Counter, compare=False)
 
     @property
@@ -136,7 +139,7 @@ class ModelColumns:
 
     def read_columns(self, chunk: RowChunk) -> dict[str, Column]:
         """The columns of a chunk by name."""
-        chunk = add_date_parts(chunk, self.names, self.missing)
+        chunk = add_date_parts(chunk, self.names, self.missing, self.zones)
         return {name: self._read_column(chunk, name, kind) for name, kind in self.kinds.items()}
 
     def read_input_rows(self, chunk: RowChunk) -> InputRows:
@@ -147,7 +150,7 @@ class ModelColumns:
 
     def read_arrow_table(self, chunk: RowChunk) -> pa.Table:
         """A chunk as an Arrow table of numbers and strings."""
-        chunk = add_date_parts(chunk, self.names, self.missing)
+        chunk = add_date_parts(chunk, self.names, self.missing, self.zones)
         return pa.table({name: self._read_arrow_column(chunk, name, kind) for name, kind in self.kinds.items()})
 
     def _read_arrow_column(self, chunk: RowChunk, name: str, kind: str) -> pa.Array:
@@ -176,12 +179,13 @@ class ModelColumns:
     def _read_column(self, chunk: RowChunk, name: str, kind: str) -> Column:
         from priory.models.table import Column
 
+        zone = self.zones.get(split_part_name(name)[0]) if split_part_name(name)[1] else None
         if kind == "number":
-            return Column("number", numbers=self._read_numbers(chunk, name))
+            return Column("number", numbers=self._read_numbers(chunk, name), zone=zone)
         column = cells.mask_missing_cells(chunk.batch.column(name), self.missing)
         if kind == "text":
             return Column("text", texts=list(cells.read_text_column(column)))
-        return Column("label", labels=cells.encode_label_column(column))
+        return Column("label", labels=cells.encode_label_column(column), zone=zone)
 
 
 def make_model_rows(rows: InputRows) -> list[str] | Table:
@@ -219,7 +223,7 @@ def declare_column_families(columns: ModelColumns, column_options: ColumnOptions
 def find_binary_columns(chunk: RowChunk, columns: ModelColumns) -> set[str]:
     """The columns of numbers that hold only 0 and 1, as far as the first rows show."""
     names = [name for name, kind in columns.kinds.items() if kind == "number"]
-    batch = add_date_parts(chunk, names, columns.missing).batch
+    batch = add_date_parts(chunk, names, columns.missing, columns.zones).batch
     values = {name: batch.column(name).unique().drop_null().to_pylist() for name in names}
     return {name for name in names if {str(value) for value in values[name]} <= {"0", "1", "0.0", "1.0"}}
 

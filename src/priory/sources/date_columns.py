@@ -18,35 +18,25 @@ from priory.models.date_parts import (
     encode_date_part,
     find_unread_dates,
     name_date_part,
-    split_part_name,
 )
+from priory.models.time_zones import Zones, choose_zone, convert_written, name_zone
 from priory.sources.cell_parsing import mask_missing_cells, shorten_cell
 from priory.sources.chunk import RowChunk
 
 
-def find_source_column(name: str, file_columns: Sequence[str]) -> str:
-    """The column of a file that the cells of a model's column come from.
-
-    >>> find_source_column("when (weekday)", ["when"]), find_source_column("n", ["when", "n"])
-    ('when', 'n')
-    """
-    column, _ = split_part_name(name)
-    return column if name not in file_columns and column in file_columns else name
-
-
-def add_date_parts(chunk: RowChunk, names: Sequence[str], missing: frozenset[str]) -> RowChunk:
-    """A chunk with those of the named columns that are parts of its dates."""
+def add_date_parts(chunk: RowChunk, names: Sequence[str], missing: frozenset[str], zones: Zones) -> RowChunk:
+    """A chunk with those of the named columns that are parts of its dates, in the time zones that were learned."""
     batch = chunk.batch
     for column, parts in find_unread_dates(batch.schema.names, names).items():
-        dates = read_dates(chunk, column, missing)
+        dates = read_dates(chunk, column, missing, zones)
         for part in parts:
             batch = batch.append_column(name_date_part(column, part), compute_date_part(dates, part))
     return chunk if batch is chunk.batch else chunk._replace(batch=batch)
 
 
-def read_dates(chunk: RowChunk, column: str, missing: frozenset[str]) -> Dates:
+def read_dates(chunk: RowChunk, column: str, missing: frozenset[str], zones: Zones) -> Dates:
     """The dates of a column; a cell that is no date is an error that names it."""
-    cells = mask_missing_cells(chunk.batch.column(column), missing)
+    cells = _convert_zone(chunk, mask_missing_cells(chunk.batch.column(column), missing), column, zones)
     dates = parse_dates(cells)
     bad = np.asarray(cells.is_valid()) & np.isnan(dates[0])
     if bad.any():
@@ -54,6 +44,20 @@ def read_dates(chunk: RowChunk, column: str, missing: frozenset[str]) -> Dates:
         problem = f"{shorten_cell(str(cells[row].as_py()))} is not a date"
         raise chunk.make_cell_error(row, column, problem, "write it as 2024-05-31, or leave the cell empty")
     return dates
+
+
+def _convert_zone(chunk: RowChunk, cells: pa.Array, column: str, zones: Zones) -> pa.Array:
+    """Dates as local times of the zone that was learned, if they say which zone they are of."""
+    own = find_declared_zone(chunk, column)
+    zone = zones.get(column) if own is None else choose_zone(own, column, zones)
+    return pa.array(convert_written(cells.to_pylist(), column, zone), pa.string()) if zone and zone != own else cells
+
+
+def find_declared_zone(chunk: RowChunk, column: str) -> str | None:
+    """The time zone that the type of a column has, "" for moments without one; None where there are no such types."""
+    schema = getattr(chunk.file, "schema", None)
+    kind = schema.field(column).type if isinstance(schema, pa.Schema) and column in schema.names else None
+    return name_zone(kind.tz) if kind is not None and pa.types.is_timestamp(kind) else None
 
 
 def compute_date_part(dates: Dates, part: str) -> pa.Array:

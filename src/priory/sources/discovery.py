@@ -156,7 +156,7 @@ def _find_folder_openers(path: str, read_options: ReadOptions) -> list[FileOpene
     kind = read_options.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
     if kind not in ("text", "mail"):
         raise DataError(f"{format_path(path)}: is a folder of folders; use --format text or --format mail")
-    files = list_files_by_class(root, kind)
+    files = list_files_by_class(root, kind, has_labels=not read_options.text_column)
     if read_options.text_column and kind == "text":
         files += _list_unlabelled(entries)
     return [partial(_open_documents, path, files, kind, read_options)]

@@ -151,10 +151,13 @@ def is_maildir(folder: Path) -> bool:
     return (folder / "cur").is_dir() and (folder / "new").is_dir()
 
 
-def list_files_by_class(root: Path, kind: str) -> list[tuple[str | None, Path]]:
-    """The files in a folder, each with its class: the name of the subfolder, or of the mbox, that it is in."""
+def list_files_by_class(root: Path, kind: str, has_labels: bool = True) -> list[tuple[str | None, Path]]:
+    """The files in a folder, each with its class: the name of the subfolder, or of the mbox, that it is in.
+
+    Without ``has_labels`` only subfolders are named after classes, as those that a model was trained on may be.
+    """
     if is_maildir(root):
-        return [(root.name, file) for file in _list_maildir_files(root)]
+        return [(root.name if has_labels else None, file) for file in _list_maildir_files(root)]
     found: list[tuple[str | None, Path]] = []
     for entry in sorted(root.iterdir()):
         if entry.name.startswith("."):
@@ -165,7 +168,7 @@ def list_files_by_class(root: Path, kind: str) -> list[tuple[str | None, Path]]:
             )
             found.extend((entry.name, file) for file in files if not file.name.startswith("."))
         elif kind == "mail" and entry.is_file():
-            found.append((entry.stem, entry))
+            found.append((entry.stem if has_labels else None, entry))
     return found
 
 

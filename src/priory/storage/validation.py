@@ -60,9 +60,11 @@ def _check_record(record: object, declared: Registration, where: str, finite: bo
         check_value(value, f"{where}.{name}", finite)
     _check_axes(record, declared, where)
     if isinstance(record, Statistics):
-        for name in record.count_fields:
-            counts = np.asarray(getattr(record, name))
-            if counts.min(initial=0.0) < 0:
+        for name in dict.fromkeys([*record.count_fields, "counts"]):
+            counts = getattr(record, name, None)
+            if not isinstance(counts, np.ndarray):
+                continue  # there are none, or they are a record of their own
+            if name in record.count_fields and counts.min(initial=0.0) < 0:
                 raise ModelFileError(f"{where}.{name} is negative; counts never are.")
             if counts.max(initial=0.0) > MAX_COUNT:
                 raise ModelFileError(f"{where}.{name} is {counts.max():g}; counts are at most {MAX_COUNT:g}.")

@@ -1,47 +1,41 @@
-"""How much classes count: prior probabilities, or weights, which multiply the share of each class in training.
-
-To weight all rows of a class scales its statistics, which changes nothing but the class prior, apart from smoothing. So
-weights are a declared prior: the statistics remain those of the rows, and rows can be learned and forgotten as ever.
-"""
+"""How much classes count in a model that was trained on files: prior probabilities, or weights."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Literal
-
-import numpy as np
 
 from priory.errors import DataError
 from priory.evaluation.costs import find_class_index
+from priory.models.class_prior import ClassWeight
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import TableOrTextClassifier
 
 DeclaredPrior = Literal["uniform"] | Mapping[str, float]
-ClassWeight = Literal["balanced"] | Mapping[str, float]
 
 
 def declare_class_prior(
     model: TableOrTextClassifier, prior: DeclaredPrior | None, class_weight: ClassWeight | None
 ) -> None:
-    """Give a model that has learned its rows the declared prior, or the one that the weights make of the shares."""
+    """Give a model that has learned its rows the declared prior or weights of classes, which must be its own."""
     if prior is None and class_weight is None:
         return
-    if prior == "uniform" or class_weight == "balanced":
-        model.set_params(class_prior="uniform")
-        return
     classes = model.classes_.tolist()
-    shares = np.full(len(classes), np.nan) if prior is not None else model.class_count_.astype(float)
-    given = prior if prior is not None else class_weight
-    assert isinstance(given, Mapping)
-    for label, number in given.items():
-        if not 0 <= number < np.inf:
-            raise DataError(f"class {label!r} has the weight {number:g}; give a number that is 0 or more")
-        index = find_class_index(label, classes)
-        shares[index] = number if prior is not None else number * shares[index]
-    if np.isnan(shares).any():
-        raise DataError(f"the prior has no probability for class {classes[int(np.isnan(shares).argmax())]!r}; give one")
-    if not shares.sum() > 0:
-        raise DataError("every class has the weight 0; give at least one class a weight above 0")
-    model.set_params(class_prior=dict(zip(classes, (shares / shares.sum()).tolist(), strict=True)))
-    model._set_statistics(model.statistics_.declare_classes(model.classes_))
+    for given in (prior, class_weight):
+        for label in given if isinstance(given, Mapping) else ():
+            find_class_index(str(label), classes)
+    if class_weight is not None:
+        model.set_params(class_weight=class_weight)
+    elif isinstance(prior, Mapping):
+        total = sum(prior.values())
+        if absent := [label for label in classes if label not in prior]:
+            raise DataError(f"the prior has no probability for class {absent[0]!r}; give one")
+        if not (0 < total < inf and min(prior.values()) >= 0):
+            raise DataError("a probability of the prior is negative, or all are 0; give numbers that are 0 or more")
+        model.set_params(class_prior={label: prior[label] / total for label in classes})
+        model._set_statistics(model.statistics_.declare_classes(model.classes_))
+    else:
+        model.set_params(class_prior=prior)
+    model.class_prior_  # noqa: B018  # weights that are impossible are reported here

@@ -148,7 +148,7 @@ def get_model_columns(model: FileModel) -> ModelColumns:
         return ModelColumns({str(names[0]): "text"}, missing, is_trained=True)
     declared = model.families if isinstance(model.families, dict) else {}
     kinds = {name: "label" if kind == "empty" else kind for name, kind in model.column_kinds_.items()}
-    return ModelColumns(kinds, missing, declared, is_trained=True)
+    return ModelColumns(kinds, missing, declared, is_trained=True, zones=model.column_zones_)
 
 
 def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from priory.core.display_table import join_words
+from priory.core.similar_labels import describe_similar_labels
 from priory.errors import DataError
 from priory.sources import FileRows, ReadOptions
 from priory.sources.byte_streams import format_path
@@ -145,6 +146,9 @@ def _check_classes(model: TableOrTextClassifier, rows: FileRows, callbacks: Call
         raise DataError(
             f"{format_path(rows.files[0].path)}: all rows have the label {label!r}; give rows of two or more classes"
         )
+    counts = dict(zip(map(str, model.classes_), model.class_count_.tolist(), strict=True))
+    if similar := describe_similar_labels(counts):
+        callbacks.notify(similar)
     if (model.class_count_ <= 1).all():
         callbacks.notify("no class has two rows; how much the values of a class vary is only a guess")
 

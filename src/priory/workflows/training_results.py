@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.models.class_prior import ClassWeight
 from priory.sources.column_types import InputRows
 from priory.workflows.callbacks import Callbacks
-from priory.workflows.class_weights import ClassWeight, DeclaredPrior
+from priory.workflows.class_weights import DeclaredPrior
 from priory.workflows.out_of_core import DEFAULT_SAMPLE_ROWS
 
 if TYPE_CHECKING:
