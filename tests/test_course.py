@@ -1,5 +1,6 @@
 """The course: exercises that check themselves, and pages, figures and notebooks that agree with one another."""
 
+import doctest
 import json
 import re
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import pytest
 
 import check_course
+import course_pages
 import make_course
 from course_pages import PAGES, run_page, split_page
 from paths import ROOT
@@ -19,6 +21,13 @@ EXERCISES = {exercise.name: exercise for exercise in list_exercises()}
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 exercises = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+@pytest.mark.parametrize("tool", [check_course, course_pages, make_course], ids=lambda tool: tool.__name__)
+def test_the_examples_of_the_tools_run(tool):
+    failed, attempted = doctest.testmod(tool)
+    assert failed == 0
+    assert attempted > 0
 
 
 @exercises
@@ -146,8 +155,6 @@ def read_output(cell):
 
 def list_results(page):
     """The results on a page, up to its exercises."""
-    import doctest
-
     for block in split_page(page.read_text(encoding="utf-8")):
         if block.kind == "code":
             for example in doctest.DocTestParser().get_examples(block.text):

@@ -98,11 +98,8 @@ def format_exercise(exercise: Exercise) -> str:
 def add_prompts(code: str) -> str:
     """Statements as examples of a doctest.
 
-    >>> print(add_prompts("a = [\\n    1,\\n]\\nb = 2"))
-    >>> a = [
-    ...     1,
-    ... ]
-    >>> b = 2
+    >>> add_prompts("a = [\\n    1,\\n]\\nb = 2").splitlines()
+    ['>>> a = [', '...     1,', '... ]', '>>> b = 2']
     """
     starts = {statement.lineno for statement in ast.parse(code).body}
     lines = enumerate(code.splitlines(), start=1)
