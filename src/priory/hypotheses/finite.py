@@ -256,6 +256,16 @@ class Hypotheses(HypothesisSpace[NameT]):
         """Return ``argmax P(h | D)``; a tie raises a warning, and ``map_set`` returns all tied hypotheses."""
         return choose_first_tied(self.map_set(), "hypotheses")
 
+    def bayes_factor(self, first: NameT, second: NameT) -> float:
+        """Return how many times as probable the observations are under one hypothesis as under another.
+
+        >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
+        >>> round(Hypotheses(likelihood=faces).update_many("HHH").bayes_factor("two-headed", "fair"), 6)
+        8.0
+        """
+        logs = dict(zip(self.names, self.seen.data_log_likelihood(), strict=True))
+        return float(np.exp(logs[first] - logs[second]))
+
     def votes(self, given: object = None) -> Array:
         """Return ``P(outcome | h)`` as (outcomes, hypotheses)."""
         outcomes = self.likelihood.outcomes

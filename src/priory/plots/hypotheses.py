@@ -92,11 +92,19 @@ def next_outcome_curve(space: HypothesisSpace[Any], observations: Sequence[objec
 
 
 def belief(space: Continuum) -> Figure:
-    """Plot the posterior density of θ, with the ML, MAP and mean values marked; the prior is dashed."""
+    """Plot prior, likelihood and posterior of θ, with the ML, MAP and mean values marked.
+
+    The likelihood is scaled to the height of the posterior: it is no density of θ, and only its shape matters.
+    """
     figure, axes = create_axes("θ", "density")
     theta = np.linspace(0.001, 0.999, 999)
-    axes.plot(theta, np.exp(space.clone_unfitted().log_density(theta)), "--", color="0.6", label="prior")
-    axes.plot(theta, np.exp(space.log_density(theta)), color=BLUE, label="posterior")
+    prior, posterior = (state.log_density(theta) for state in (space.clone_unfitted(), space))
+    axes.plot(theta, np.exp(prior), "--", color="0.6", label="prior")
+    if space.seen.n > 0:
+        likelihood = posterior - prior  # in logarithms, up to a constant
+        scaled = np.exp(likelihood - likelihood.max() + posterior.max())
+        axes.plot(theta, scaled, ":", color=CLASS_COLOURS[4], label="likelihood (scaled)")
+    axes.plot(theta, np.exp(posterior), color=BLUE, label="posterior")
     marks = {"mean": (float(space.posterior.mean()), ":")}
     if not space.map_fault:
         marks = {"MAP": (space.map(), "--")} | marks
@@ -126,6 +134,23 @@ def belief_curve(space: Continuum, observations: Sequence[object], mass: float =
     axes.plot(mode, marker="s", linestyle="none", color=RED, label="MAP")
     axes.locator_params(axis="x", integer=True)
     axes.set_ylim(-0.02, 1.02)
+    axes.legend(frameon=False)
+    return figure
+
+
+def description_lengths(space: Hypotheses[NameT]) -> Figure:
+    """Plot the bits that name each hypothesis, and on top of them the bits of the observations given it.
+
+    The MAP hypothesis has the lowest bar. A hypothesis that was ruled out has none: it would need infinitely many.
+    """
+    names = space.possible
+    parts = np.array([space.bits[name] for name in names])  # (hypotheses, 2)
+    figure, axes = create_axes("hypothesis", "bits")
+    labels, best = [str(name) for name in names], space.map_set()
+    axes.bar(labels, parts[:, 0], color=CLASS_COLOURS[0], width=0.7, label="the hypothesis: -log2 P(h)")
+    axes.bar(labels, parts[:, 1], bottom=parts[:, 0], color=CLASS_COLOURS[4], width=0.7, label="the data: -log2 P(D|h)")
+    for k, (name, total) in enumerate(zip(names, parts.sum(axis=1), strict=True)):
+        axes.annotate(f"{total:.2f}", (k, total), ha="center", va="bottom", weight="bold" if name in best else "normal")
     axes.legend(frameon=False)
     return figure
 

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from priory.errors import PrioryError, ServiceError
-from priory.service.pages import model_pages, playground, teaching_pages
+from priory.service.pages import model_pages, teaching_pages
 from priory.service.pages.page_call import FormFields, PageCall, PageState
 from priory.service.pages.rendering import (
     STATIC_SECONDS,
@@ -72,10 +72,7 @@ PAGE_ROUTES = (
     PageRoute("GET", f"{MODEL_PAGE}/history", model_pages.show_history),
     PageRoute("POST", f"{MODEL_PAGE}/history/undo", model_pages.undo_from_history, "learn"),
     PageRoute("POST", f"{MODEL_PAGE}/history/forget", model_pages.forget_from_history, "learn"),
-    PageRoute("GET", "/play", playground.show_play),
-    PageRoute("GET", "/play/candy", playground.show_candy),
-    PageRoute("GET", "/play/coin", playground.show_coin),
-    PageRoute("GET", "/play/tennis", playground.show_tennis),
+    PageRoute("GET", "/play", teaching_pages.show_play),
 )
 
 

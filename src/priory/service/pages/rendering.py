@@ -14,7 +14,6 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 import priory
-from priory.core.display_table import DisplayTable
 from priory.export.small_figures import draw_bar
 from priory.models.ledger_formatting import DECIBANS_PER_NAT, find_widest, format_value
 from priory.plots.canvas import render_inline_svg
@@ -26,12 +25,15 @@ PAGE_HEADERS = {
     ),
     "Referrer-Policy": "same-origin",  # with "no-referrer" browsers hide the origin of our own forms
 }
+STATIC_FILES = files("priory.service.pages") / "static"
 STATIC_TYPES = {
     "page.css": "text/css",
     "page.js": "text/javascript",
     "htmx.min.js": "text/javascript",
     "icon.svg": "image/svg+xml",
-}
+    "figures.css": "text/css",
+    "course.js": "text/javascript",
+} | {path.name: "text/javascript" for path in STATIC_FILES.iterdir() if path.name.startswith("figure-")}
 STATIC_SECONDS = 3600
 
 
@@ -65,16 +67,12 @@ def make_page_response(html: str, status: int = 200, headers: dict[str, str] | N
 
 @cache
 def read_static_file(name: str) -> bytes:
-    return files("priory.service.pages").joinpath("static", name).read_bytes()
+    return STATIC_FILES.joinpath(name).read_bytes()
 
 
 def render_figure(draw: Callable[[], Any], title: str) -> Markup:
     """Render a figure of ``priory.plots`` as inline SVG."""
     return Markup(render_inline_svg(draw, title))  # matplotlib escapes the texts
-
-
-def render_table(table: DisplayTable) -> Markup:
-    return Markup(table.to_html())  # to_html escapes the cells
 
 
 def render_bar(share: float, kind: str = "for") -> Markup:

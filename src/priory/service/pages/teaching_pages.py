@@ -19,7 +19,16 @@ from priory.service.served_model import ServedModel
 from priory.workflows.callbacks import format_count
 
 MAX_FOUND_ROWS = 200
-MAX_KEYS = 9  # the keys 1 to 9 label a row
+MAX_KEYS = 9  # the digits that label a row
+FIGURES = (  # of the course; each is the module static/figure-NAME.js
+    ("candy-bags", "Candy bags", "Five kinds of bags, lime and cherry. Draw, and watch the posterior move."),
+    ("coin", "A coin", "Every share of heads is a hypothesis: a Beta prior, and what the tosses add to it."),
+    ("two-bells", "Two bells", "One number, two classes: where the border is, and how often it is wrong."),
+    ("tennis", "PlayTennis", "Naive Bayes by hand: the ledger of a day."),
+    ("m-estimate", "Virtual examples", "What m virtual examples do to frequencies, above all to zeros."),
+    ("reliability", "Copies of a column", "What naive Bayes claims when columns repeat one another."),
+    ("posterior-lines", "Lines", "Which lines remain plausible as points are added."),
+)
 
 
 # -- try and correct -------------------------------------------------------------------------------------------------
@@ -66,6 +75,14 @@ async def _show_change(
     }
     answer = await call.run(answer_example, after, row) if after.is_fitted else None
     return call.render("answer.html", model=describe_model(after), answer=answer, changes=changes)
+
+
+# -- play ------------------------------------------------------------------------------------------------------------
+
+
+async def show_play(call: PageCall) -> Response:
+    """The figures of the course, which compute in the browser."""
+    return call.render("play.html", figures=FIGURES)
 
 
 # -- the queue -------------------------------------------------------------------------------------------------------
