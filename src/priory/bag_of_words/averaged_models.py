@@ -80,6 +80,7 @@ class AveragedBag(BagOfWords):
 
     def inclusion_log_odds(self, counts: Array, exposure: Exposure, count_log_odds: Array | None = None) -> Array:
         """Log Bayes factor (tokens,) of separate classes against pooled classes."""
+        # both (tokens,): the evidence of separate classes minus the evidence of pooled classes
         pooled = counts.sum(axis=1, keepdims=True)  # (tokens, 1)
         apart = self.exposure_log_evidence(counts, exposure) - self.exposure_log_evidence(
             pooled, exposure.pool_classes()
@@ -113,6 +114,7 @@ class AveragedBag(BagOfWords):
     def log_evidence(self, counts: Array, words: BagCounts) -> Array:
         """Log evidence (tokens,) given counts, with prior probability 1/2 that a token depends on the class."""
         exposure, pooled = self.exposure(words), counts.sum(axis=1, keepdims=True)
+        # log(1/2 · separate + 1/2 · pooled) = log pooled + log(1 + odds) - log 2
         together = (
             gammaln(pooled[:, 0] + self.alpha)
             - gammaln(self.alpha)
@@ -140,6 +142,7 @@ class AveragedBag(BagOfWords):
         settings, setting_of_document = np.unique(
             np.stack([rows.group, *self.exposure_left_out(words, rows)]), axis=1, return_inverse=True
         )
+        # entries sorted by setting: setting s has the entries by_setting[cuts[s]:cuts[s + 1]]
         setting_of_entry = setting_of_document[rows.row]
         by_setting = np.argsort(setting_of_entry, kind="stable")
         cuts = np.searchsorted(setting_of_entry[by_setting], np.arange(settings.shape[1] + 1))

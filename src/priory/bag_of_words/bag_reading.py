@@ -26,6 +26,7 @@ def read_token_rows(
     >>> ends.tolist(), indptr.tolist(), ids.tolist(), occurrences.tolist()
     ([4, 7], [0, 2, 3], [1, 0, 0], [2.0, 1.0, 1.0])
     """
+    # one reader for each shard, reused for all batches; their vocabularies are joined at the end
     readers: dict[int, kernel.BagReader] = {}
 
     def read_shard(rule: kernel.Rule, shard: int, part: DocumentBatch, _: slice) -> ShardRows:

@@ -152,6 +152,7 @@ def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> Document
             return batch
         batch = list(batch)
     texts = set(map(type, batch)) <= {str, bytes}
+    # most documents are ASCII, which needs no preparation; a batch with other types is checked one by one
     odd = [i for i, plain in enumerate(map(is_ascii, batch)) if not plain] if texts else range(len(batch))
     if not odd:
         return batch
@@ -214,6 +215,7 @@ def split_batch(batch: DocumentBatch, max_shards: int) -> list[int]:
         if isinstance(batch, PackedDocuments)
         else np.fromiter(map(len, batch), np.int64, len(batch))
     )
+    # cumulative number of characters (documents,); cut it at equal shares
     sizes = np.cumsum(lengths)
     threads = max(1, min(max_shards, int(sizes[-1]) // CHARACTERS_PER_THREAD))
     cuts = np.searchsorted(sizes, sizes[-1] * np.arange(1, threads) / threads, side="right")

@@ -62,6 +62,7 @@ def count_hashed_tokens(
             part, rule, classes[rows], None if weights is None else weights[rows], groups, binary
         )
 
+    # (buckets, classes), summed in the order of the shards
     total, read = np.zeros((buckets, groups)), 0
     for documents_read, counts in map_document_shards(documents, tokenizer, count_shard):
         total += counts

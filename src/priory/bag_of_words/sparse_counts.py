@@ -76,6 +76,7 @@ class SparseCounts(Statistics):
 
     def find_entries(self, tokens: Array, classes: Array) -> tuple[Array, Array]:
         """For each cell the position of its entry, and whether it has one."""
+        # flat indices of the cells, found by bisection among the sorted flat indices of the entries
         numbers = tokens * np.int64(self.n_classes) + classes
         place = np.minimum(np.searchsorted(self.cell_numbers, numbers), max(len(self.values) - 1, 0))
         found = self.cell_numbers[place] == numbers if len(self.values) else np.zeros(len(numbers), dtype=bool)

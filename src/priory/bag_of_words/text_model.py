@@ -163,6 +163,7 @@ class TextModel:
     def find_distinctive_words(self, records: TextRecords, max_words: int = MAX_STRONGEST_WORDS) -> list[str]:
         """The words whose probabilities differ most between the classes, weighted by frequency."""
         counts = check_words_kept(self.select_counts(records))
+        # (tokens,): range of the log weights over the classes, times the number of occurrences
         spread = measure_spread(self.token_weights(records).table)
         best = np.argsort(-spread * counts.counts.sum(axis=1), kind="stable")[:max_words]
         return counts.take_tokens(best).tokens()
@@ -210,6 +211,7 @@ class TextModel:
         indptr, ids, occurrences = self.vocabulary.encode(documents, counts)
         is_exact = not getattr(counts, "missed", 0.0)
         if isinstance(bag, BinaryBag) and is_exact and not isinstance(counts.counts, SparseCounts):
+            # the compiled path, for exact dense counts
             rows = SparseRows(indptr.astype(np.int64), ids.astype(np.int32), None, len(counts))
             return bag.leave_exact_rows_out(counts, rows, group, self.vocabulary.grows)
         x = np.ones(len(ids)) if bag.binary else occurrences

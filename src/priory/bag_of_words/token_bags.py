@@ -53,7 +53,7 @@ class TokenBags:
         if self.pairs is not None and (
             len(self.pairs) != len(self) or len(self.pairs.ends) or self.pairs.pairs is not None
         ):
-            return "the pairs are not those of the same documents"
+            return "the pairs belong to other documents"
         if self.pairs is not None and self.pairs.ids.max(initial=0) >= PAIR_BUCKETS:
             return "a pair has a bucket that is not there"
         sizes = np.diff(self.indptr)
@@ -90,6 +90,7 @@ class TokenBags:
     def append(self, other: TokenBags) -> TokenBags:
         """Concatenate the documents over the union of the tokens; tokens that only ``other`` has come last."""
         arena, ends, place = self.arena, self.ends, np.arange(len(other.ends))
+        # ``place`` (other's tokens,): the new number of each token of the other bags
         if not (np.array_equal(self.ends, other.ends) and np.array_equal(self.arena, other.arena)):
             place = reading.TokenIndex(self.arena, self.ends, "whole").find_columns(other.arena, other.ends)
             new = np.flatnonzero(place < 0)
@@ -126,6 +127,7 @@ class TokenBags:
         if len(shown) < len(self.ends) or not is_sorted_vocabulary(self.arena, self.ends):
             arena, ends = reading.take_tokens(self.arena, self.ends, shown)
             order = find_token_order(arena, ends)
+            # the new number of each token that is kept
             place = np.empty(len(self.ends), dtype=np.int64)
             place[shown[order]] = np.arange(len(shown))
             arena, ends = reading.take_tokens(arena, ends, order)
@@ -154,6 +156,8 @@ class TokenBags:
     @cached_property
     def _hashes(self) -> Array:
         tokens = hash_tokens(self.arena, self.ends)[self.ids] if len(self.ends) else self.ids.astype(np.uint64)
+        # (entries,): a hash of each token with its count; a document's hash is the sum, so the order of tokens is
+        # irrelevant
         counted = scramble_bits(tokens + self.occurrences.astype(np.uint64) * ODD_MULTIPLIER)
         return sum_entries(self.indptr, counted)  # modulo 2^64, so that differences are exact
 

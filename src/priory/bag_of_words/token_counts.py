@@ -126,6 +126,7 @@ class TokenCounts(BagCounts):
             return self.arena, self.ends, np.arange(len(self)), place
         new_arena, new_ends = reading.take_tokens(other.arena, other.ends, np.flatnonzero(~found))
         arena, ends = insert_tokens(self.arena, self.ends, place[~found], new_arena, new_ends)
+        # a token moves up by the number of new tokens that are inserted at or before it
         own_rows = np.arange(len(self)) + np.searchsorted(place[~found], np.arange(len(self)), side="right")
         return arena, ends, own_rows, place + np.cumsum(~found) - ~found
 

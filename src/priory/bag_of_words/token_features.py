@@ -85,6 +85,7 @@ class TokenFeatures:
             indptr, columns = _join_rows(indptr, columns, bags.indptr, self.find_pairs(bags.ids))
         kept = columns >= 0
         sizes = sum_entries(indptr, kept)  # (documents,): features of each
+        # 1 / sqrt(number of features) for every feature of a document
         values = np.repeat((1 / np.sqrt(np.maximum(sizes, 1))).astype(np.float32), sizes)
         ends = np.append(0, np.cumsum(sizes))
         return SparseRows(ends, columns[kept].astype(np.int32, copy=False), values, len(self))
@@ -93,6 +94,7 @@ class TokenFeatures:
         """Sparse rows with the column of every token, -1 if it is not a feature."""
         if len(self.buckets):
             bags = vocabulary.read_bags(documents)
+            # (entries,): position among the chosen buckets; -1 if it is not one of them
             place = np.searchsorted(self.buckets, bags.ids)
             place[place == len(self.buckets)] = 0
             return bags.indptr, np.where(self.buckets[place] == bags.ids, place, -1)

@@ -133,6 +133,7 @@ class Tokenizer:
 
     def _build_stemming_rule(self, documents: DocumentBatch, wide: bool) -> kernel.Rule:
         """The rule with the stems of all distinct words of the batch."""
+        # collect the distinct words of the batch first, because stemming each occurrence would be slow
         surface = kernel.Counter(1)
         plain = replace(self, stem=None, stop_words=None, ngram_range=(1, 1))
         surface.add(documents, _cached_rule(plain, wide), np.zeros(len(documents), dtype=np.int32), None, False)
@@ -164,6 +165,7 @@ def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool)
     """The kind of each code point, by Python's rules, and its lower case; ``wide`` includes non-ASCII characters."""
     size = N_CODE_POINTS if wide else 128
     lowered = np.arange(size, dtype="<u4")
+    # a string of all code points in order, so that regular expressions classify all of them in one pass
     everything = lowered.tobytes().decode("utf-32-le", "surrogatepass")
     kinds = np.zeros(size, dtype=np.uint8)
     for pattern, kind in ((r"\w+", token_spans.WORD), (r"\s+", token_spans.SPACE)):
@@ -338,6 +340,7 @@ def encode_documents(
 def join_row_parts(parts: Iterable[tuple[Array, Array, Array]], dtype: type[np.integer]) -> tuple[Array, Array, Array]:
     """Concatenate sparse rows ``(indptr, columns, occurrences)``; ``dtype`` is the dtype of the columns."""
     found = list(parts)
+    # row pointers of the parts, joined via the sizes of the rows
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(ends) for ends, _, _ in found)])
     columns = np.concatenate([np.zeros(0, dtype), *(columns for _, columns, _ in found)])
     return np.cumsum(sizes), columns, np.concatenate([np.zeros(0), *(times for _, _, times in found)])

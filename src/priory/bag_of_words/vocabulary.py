@@ -185,6 +185,7 @@ class GrowingVocabulary(Vocabulary):
         document_frequency = counts.counts.sum(axis=1)  # (tokens,)
         if presence is not None:  # dropping rare tokens while learning may leave different tokens in both
             place = presence.index("whole").find_columns(counts.arena, counts.ends)
+            # position -1 (not found) indexes the appended zero
             document_frequency = np.append(presence.counts.sum(axis=1), 0.0)[place]
         low, high = (v * n_documents if isinstance(v, float) else v for v in (self.min_df, self.max_df))
         keep = (document_frequency >= low) & (document_frequency <= high)
@@ -266,6 +267,7 @@ class FixedVocabulary(Vocabulary):
         return replace(empty, n=counts.n, counts=spread, missed=counts.missed)
 
     def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
+        # the last row of the table is for unknown tokens
         known, slot = table[: len(self.dictionary)], table[-1] if self.unknown else None
         return reading.score_documents(documents, self.index, known, self.tokenizer, binary=binary, unknown=slot)
 
@@ -310,6 +312,7 @@ class HashedVocabulary(Vocabulary):
         self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[HashedCounts]:
         n = np.bincount(group, weight, minlength=groups).astype(float)
+        # with many classes the counts are sparse, and computed from bags of buckets
         if isinstance(documents, TokenBags) or is_kept_sparse(groups):
             if not is_kept_sparse(groups):
                 hashing.check_bucket_memory(self.buckets, groups)

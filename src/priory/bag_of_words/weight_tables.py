@@ -52,6 +52,7 @@ class SparseTable:
 
     def multiply_rows(self, rows: csr_array) -> Array:
         """Product of sparse rows (rows, tokens) with the table, (rows, classes)."""
+        # distribute over the three parts of the table, without expanding it to a dense array
         product: Array = (rows @ self.own).toarray()
         product += np.outer(rows @ self.shown, self.by_class)
         product += (rows @ (self.shown * self.by_token))[:, None]

@@ -190,6 +190,7 @@ class TextCells:
         return ~find_nonempty_texts(self.data)[:, None]
 
     def rank_column(self, column: int) -> Array:
+        # texts are compared by their hashes
         return np.unique(self.hash_columns()[0], return_inverse=True)[1].astype(float)
 
     def hash_columns(self) -> Sequence[Array]:
@@ -231,6 +232,7 @@ def hash_value(value: object) -> int:
     """
     if isinstance(value, str):
         return hash_bytes(b"s" + value.encode(errors="surrogatepass"))
+    # 1, 1.0 and True are the same label
     if isinstance(value, bool | int | float) and value == value // 1:
         return hash_bytes(b"n%d" % int(value))
     return hash_bytes(f"{type(value).__name__} {value!r}".encode(errors="surrogatepass"))

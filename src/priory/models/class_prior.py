@@ -99,6 +99,7 @@ def log_class_prior(n: Array, class_prior: ResolvedPrior, rows_of_empty_class: f
         weighted = np.where(n > 0, n, rows_of_empty_class) * class_prior.weights
         return log(weighted / weighted.sum())
     if isinstance(class_prior, str):
+        # so that an empty class is not impossible
         counts = np.where(n > 0, n, rows_of_empty_class)
         uniform = class_prior == "uniform" or not counts.any()
         return np.full(len(n), -np.log(len(n))) if uniform else log(counts / counts.sum())

@@ -56,11 +56,13 @@ class ColumnProfile:
         times = np.bincount(codes[codes >= 0], minlength=len(values))
         hashes = np.array([hash_value(value) for value in values.tolist()], dtype=np.uint64)
         words = np.array([estimate_word_count(str(value)) for value in values.tolist()], dtype=np.int64)
+        # values without cells (from a dictionary encoding) do not count
         used = np.flatnonzero(times)
         order = used[np.argsort(hashes[used], kind="stable")]
         return cls(kind, zone, False, NO_LIMIT, hashes[order], times[order], words[order])._trim()
 
     def __add__(self, other: ColumnProfile) -> ColumnProfile:
+        # union of the values; counts of equal values are added
         hashes, first, place = np.unique(np.append(self.hashes, other.hashes), return_index=True, return_inverse=True)
         times = np.zeros(len(hashes), dtype=np.int64)
         np.add.at(times, place, np.append(self.times, other.times))

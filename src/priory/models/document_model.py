@@ -89,6 +89,7 @@ class DocumentModel:
 
     def _make_evidence_terms(self, scores: Array, cells: Sequence[Cells]) -> EvidenceTerms:
         """Stack the estimated class prior and the scores (documents, classes), with the lengths of the texts."""
+        # (documents, classes), stacked with the scores to (documents, classes, 2)
         prior = np.repeat(self.estimated_log_prior()[None], len(scores), axis=0)
         lengths = np.column_stack([np.ones(len(scores)), measure_text_lengths(_read_documents(cells))])
         return EvidenceTerms(np.stack([prior, scores], axis=2), lengths)

@@ -44,5 +44,6 @@ class EvidenceTerms:
     @cached_property
     def relative_to_best(self) -> Array:
         """Each part relative to its best class, (rows, classes, parts), bounded from below."""
+        # (rows, 1, parts); -inf if a part rules out every class
         best = self.values.max(axis=1, keepdims=True)
         return np.maximum(self.values - np.where(np.isfinite(best), best, 0.0), MIN_RELATIVE_LOG_LIKELIHOOD)

@@ -87,6 +87,7 @@ class Ledger:
         a = ranked[0] if for_class is None else self.classes.index(for_class)
         if len(ranked) == 1:
             return [0.0 for _ in self.entries()]
+        # the most probable other class
         b = next(c for c in ranked if c != a) if against is None else self.classes.index(against)
         return [_subtract_or_zero(line.log_likelihood[a], line.log_likelihood[b]) for line in self.entries()]
 
@@ -228,10 +229,12 @@ class Ledgers(Sequence[Ledger]):
 
 def _sum_exactly(terms: Iterable[float]) -> float:
     values = list(terms)
+    # fsum raises an error for inf - inf
     return math.fsum(values) if all(map(math.isfinite, values)) else float(np.sum(values))
 
 
 def _subtract_or_zero(a: float, b: float) -> float:
+    # also for -inf - (-inf): two classes that a value rules out alike
     return 0.0 if a == b else a - b
 
 

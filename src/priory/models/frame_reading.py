@@ -75,6 +75,7 @@ def _column_from_series(series: nw.Series[Any], name: str) -> Column:
         return Column("label", labels=_encode_series(series, name))
     if kind in TIME_TYPES:
         raise make_date_error(name, str(kind))
+    # report the type as pandas or pyarrow names it, if narwhals does not know it
     held = series.to_native().dtype if kind == nw.Unknown and hasattr(series.to_native(), "dtype") else kind
     held = series.to_native().type if kind == nw.Unknown and hasattr(series.to_native(), "type") else held
     raise KindError(f"column {name!r} holds {held}; turn it into a number or a string, or leave it out.")

@@ -58,6 +58,7 @@ def tabulate_probabilities(ledger: Ledger) -> DisplayTable:
     shown = ledger.ranked()[:MAX_CLASSES_OF_A_LEDGER]
     title, _ = _list_weights(ledger)
     prior, *weights = ledger.weights()
+    # the strongest lines, shown in their original order
     strongest = sorted(range(len(weights)), key=lambda i: -abs(weights[i]))[:MAX_LEDGER_LINES]
     rest = [i for i in range(len(weights)) if i not in set(strongest)]
     rows = [_format_factors(ledger.prior.name, ledger.prior.log_likelihood, shown, prior)]
@@ -115,6 +116,7 @@ def mark_text(text: str, weight_of_span: Mapping[tuple[int, int], float], max_ch
     for (start, end), weight in sorted(weight_of_span.items()):
         if at <= start and end <= len(shown):  # skip n-grams that overlap a marked span
             strength = 1.0 if math.isinf(weight) else abs(weight) / widest
+            # 1 (faint) to SHADES
             shade = math.ceil(SHADES * strength) or 1
             side = "for" if weight > 0 else "against"
             out += f'{escape(shown[at:start])}<mark class="{side}-{shade}">{escape(shown[start:end])}</mark>'
@@ -132,6 +134,7 @@ def _list_weights(ledger: Ledger) -> tuple[str, list[tuple[str, str, float]]]:
         (line.name, format_value(line.value), w * scale)
         for line, w in zip(ledger.entries(), ledger.weights(), strict=True)
     ]
+    # the prior stays first
     rows = [rows[0], *sorted(rows[1:], key=lambda row: -abs(row[2]))]
     return f"{ledger.classes[ranked[0]]}{rival}{corrected}", rows
 

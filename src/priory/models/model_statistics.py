@@ -43,6 +43,7 @@ class ModelStatistics(Statistics):
         for part in _flatten_parts(self.parts):
             if not isinstance(part, Statistics) or find_axis_length(part, "c") != len(self.n):
                 return "a part has other classes than the whole"
+            # (columns, classes) or (classes,): no column has more rows than the model
             if not (self.n + ROW_SUM_TOLERANCE * (1 + self.n.max()) >= _count_rows(part).T).all():
                 return "a part has seen more rows than there were"
         if self.sample is not None and not _can_hold(self.n, self.sample):
@@ -131,6 +132,7 @@ def rearrange_blocks(statistics: ModelStatistics, old: Schema, new: Schema) -> M
         return statistics
     parts = []
     for block, records in zip(new.blocks, make_empty_statistics(new, statistics.classes).parts, strict=True):
+        # copy the columns of every old block that this new block has
         for other, learned in zip(old.blocks, statistics.parts, strict=True):
             columns, places = block.match_columns(other)
             if len(columns):

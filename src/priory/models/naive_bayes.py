@@ -111,6 +111,7 @@ class Model:
     def _best_choices(self) -> list[FamilyChoice]:
         choices = []
         for b, candidates in enumerate(self.compute_evidence()):
+            # evidence (candidates, columns) -> the best candidate of each column
             best = argmax_evidence(np.array([evidence for _, evidence in candidates]))
             for k in range(len(candidates)):
                 positions = np.flatnonzero(best == k)
@@ -121,6 +122,7 @@ class Model:
     def describe_smoothing(self) -> str:
         """Describe the number of virtual rows per value, if it is large compared to the learned rows; otherwise ""."""
         n = self.statistics.n
+        # the number of virtual rows from which they are worth reporting
         least = MIN_SMOOTHING_SHARE * n[n > 0].min(initial=np.inf)
         if self.estimate == "ml" or least > DIRICHLET_ALPHA_GRID.max():
             return ""
@@ -178,6 +180,7 @@ class Model:
         """
         found = dict.fromkeys(self.schema.names, 0.0)
         for name, tokens in self.token_inclusion().items():
+            # tokens are independent given the data: 1 - P(no token depends on the class)
             found[name] = float(1 - np.prod([1 - r for r in tokens.values()]))
         for choice in self._derive("chosen", self._best_choices):
             block = self.schema.blocks[choice.block]
@@ -197,6 +200,7 @@ class Model:
 
     def log_joint(self, cells: Sequence[Cells]) -> Array:
         """log p(c, x) up to a constant for each row, (rows, classes)."""
+        # (rows, classes)
         joint = np.repeat(self.log_prior()[None], len(cells[0]), axis=0)
         for choice in self.choices():
             joint += choice.score(cells[choice.block].view_columns(choice.positions), self.estimate)
@@ -269,6 +273,7 @@ class Model:
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
         """Leave-one-out log p(c, x), (rows, classes): each row (of weight one) is scored by the model without it."""
         joint = self.leave_one_out_prior(group)
+        # in chunks of rows, to bound the memory of the terms (rows, classes, columns)
         step = max(1, LEAVE_ONE_OUT_CHUNK_CELLS // (len(self.schema.names) * len(self.classes)))
         for start in range(0, len(group), step):
             part = slice(start, start + step)

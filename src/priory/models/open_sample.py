@@ -49,6 +49,7 @@ class OpenSample(Generic[RowT]):
         return 0 if dropped == row_hash else 2
 
     def _pop_largest(self) -> int:
+        # skip hashes of rows that were removed meanwhile
         while (largest := -heappop(self._descending)) not in self.weights:
             pass
         del self.weights[largest]
@@ -75,6 +76,7 @@ class OpenSample(Generic[RowT]):
     def close(self, sample_rows: Callable[[Sequence[RowT], Array, int], RowSample]) -> RowSample:
         """Return the current sample as a `RowSample`; ``sample_rows(rows, group, memory)`` makes a sample of rows."""
         before = self.closed
+        # rows of the opened sample that are still kept; a row that was removed and added again is among the new rows
         kept = np.flatnonzero([h in self.weights and h not in self.new_rows for h in before.hashes.tolist()])
         total = before if len(kept) == len(before) else before.take(kept)
         total = replace(total, limit=self.limit)

@@ -112,6 +112,7 @@ class OpenTable:
             if cell is _UNREADABLE or (self.missing_is_error and _is_missing(cell)):
                 return None
             cells.append(cell)  # type: ignore[arg-type]  # not unreadable
+        # some columns of the row are unknown: parts of dates, or columns to ignore
         if n_found < len(x):
             split = split_row(name_cells(x), self.schema, learns)
             if split is not x:
@@ -129,6 +130,7 @@ class OpenTable:
 
     def hash_row(self, row: SingleRow) -> int:
         total = 0
+        # the bits of all numbers at once; + 0.0 turns -0.0 into 0.0, and NaN (missing) is skipped
         numbers = [row[j] for j in self._numbers]
         bits = self._words.unpack(self._doubles.pack(*(number + 0.0 for number in numbers)))  # type: ignore[operator]
         for j, number, word in zip(self._numbers, numbers, bits, strict=True):
@@ -188,6 +190,7 @@ class OpenTable:
     def _count(self, row: SingleRow, group: int, rows: float) -> None:
         self.prior.count(group, rows)
         if self.families is not None:
+            # families are chosen again if a value does not fit, or after enough rows
             self.rows_left -= 1
             fit = [columns.add([row[j] for j in places], group, rows) for places, columns in self.families]
             if not all(fit) or self.rows_left < 0:
@@ -208,6 +211,7 @@ class OpenTable:
         """Mutable columns of each family with the positions of their cells; empty with averaging or point estimates."""
         if model.estimate != "predictive" or model.average:
             return []
+        # the position of the first cell of each block in a row
         starts = np.cumsum([0, *(len(block.names) for block in self.blocks)])
         opened = []
         for choice in model.choices():
@@ -260,6 +264,7 @@ class OpenTable:
             if terms.columns:
                 parts.append(self.parts[[places[j] for j in terms.columns]])
                 values.append(terms.values.T)
+        # columns have length 1; texts come first, with their lengths
         lengths = np.ones(sum(map(len, parts)))
         lengths[: len(found.lengths)] = found.lengths
         return RowEvidence(np.concatenate(parts), np.concatenate(values, axis=1), lengths)

@@ -172,6 +172,7 @@ def _format_formula(count: float, n: float, virtual: float, all_virtual: float, 
 def _lay_out(title: str, name: str, estimates: Sequence[TableEntry], classes: Array) -> DisplayTable:
     """Arrange estimates in a table with a row for each value and a column for each class."""
     labels = classes.tolist()
+    # estimates are ordered by value, then class
     values = [one.value for one in estimates[:: len(labels)]]
     cells = [one.formula for one in estimates]
     rows = [
@@ -219,6 +220,7 @@ def count_parameters(n_classes: int, naive: int, log2_outcomes: float | None, n_
     elif log2_outcomes > MAX_LOG2_CELLS:
         full = float("inf")
     else:
+        # cells - 1 free probabilities, a mean and a covariance in each cell, and P(class)
         cells, per_cell = float(np.round(2.0**log2_outcomes)), n_numbers + n_numbers * (n_numbers + 1) / 2
         full = n_classes * (cells - 1 + cells * per_cell + 1)
     return ParameterCount(n_classes * (naive + 1), full)

@@ -95,6 +95,7 @@ class RowSample(Statistics):
             bound = np.partition(hashes[counted], 4 * memory)[4 * memory]
             smallest = counted[hashes[counted] <= bound]
             counted = smallest if len(np.unique(hashes[smallest])) > memory else counted
+        # distinct hashes in increasing order, the first row of each, and the hash of every row
         kept, first, place = np.unique(hashes[counted], return_index=True, return_inverse=True)
         weights = np.bincount(place, None if weight is None else weight[counted], len(kept)).astype(float)
         rows, limit = counted[first[:memory]], int(kept[memory]) if len(kept) > memory else NO_LIMIT
@@ -131,6 +132,7 @@ class RowSample(Statistics):
         memory, limit = min(self.memory, other.memory), min(self.limit, other.limit)
         if not len(other) or int(other.hashes[0]) >= limit:
             return self._trim(memory, limit)
+        # union of the rows; the weights of equal rows are added
         both = np.append(self.hashes, other.hashes)
         hashes, first, place = np.unique(both, return_index=True, return_inverse=True)
         weight = np.bincount(place, np.append(self.weight, other.weight), len(hashes))
@@ -141,6 +143,7 @@ class RowSample(Statistics):
     def _trim(self, memory: int, limit: int) -> RowSample:
         """Keep the rows below the limit, and at most ``memory`` of them."""
         if len(self) > memory:
+            # the smallest hash that is dropped
             limit = min(limit, int(self.hashes[memory]))
         n_rows = int(np.searchsorted(self.hashes, np.uint64(limit))) if limit < NO_LIMIT else len(self)
         if (n_rows, memory, limit) == (len(self), self.memory, self.limit):
@@ -174,6 +177,7 @@ class RowSample(Statistics):
         return replace(self, group=np.asarray(index, dtype=np.int32)[self.group])
 
     def take_classes(self, classes: Array) -> RowSample:
+        # the new number of each class; -1 if it is dropped
         rank = np.full(1 + max(classes.max(initial=0), self.group.max(initial=0)), -1, dtype=np.int32)
         rank[classes] = np.arange(len(classes))
         left = np.flatnonzero(rank[self.group] >= 0)
@@ -211,6 +215,7 @@ def hash_labelled_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], c
     total = np.empty(len(group), dtype=np.uint64)
 
     def hash_shard(part: slice) -> None:
+        # sums of 64-bit integers, modulo 2^64
         sums = labels[group[part]]
         for block_keys, block in zip(keys, take_rows(cells, part), strict=False):
             for key, column in zip(block_keys, block.hash_columns(), strict=True):

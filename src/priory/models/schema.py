@@ -205,6 +205,7 @@ class Schema:
         for name in self.names:
             if name in known:
                 like = known[name]
+                # the first block with the same kind and candidates, or a new one
                 place = next((i for i, (block, _) in enumerate(found) if block.takes_columns_of(like)), len(found))
                 if place == len(found):
                     found.append((like, []))
@@ -309,6 +310,7 @@ def _describe_candidate(candidate: Candidate) -> tuple[object, ...]:
     """The class of a candidate and its declared parameters, in comparable form."""
     if isinstance(candidate, type):
         return (candidate,)
+    # arrays as lists, because == on arrays is element-wise
     values = [getattr(candidate, f.name) for f in fields(candidate)]  # type: ignore[arg-type]
     return (type(candidate), *(v.tolist() if isinstance(v, np.ndarray) else v for v in values))
 

@@ -54,6 +54,7 @@ def compute_shapley_values(
     """Shapley values of rows of lines (name, value, log probabilities of shape (classes,), like ``prior``)."""
     names = tuple(dict.fromkeys(name for lines in rows for name, _, _ in lines))
     place = {name: j for j, name in enumerate(names)}
+    # (rows, columns, classes)
     terms = np.zeros((len(rows), len(names), len(classes)))
     data = np.full((len(rows), len(names)), None, dtype=object)
     for row, lines in enumerate(rows):
@@ -63,6 +64,7 @@ def compute_shapley_values(
     if not (np.isfinite(terms).all() and np.isfinite(prior).all()):
         raise DataError("a cell rules a class out, and what is infinite has no share; use an alpha above 0.")
     base = np.tile(prior, (len(rows), 1))
+    # log-odds of the second class against the first
     if len(classes) == 2:
         return ShapleyValues(terms[..., 1] - terms[..., 0], base[:, 1] - base[:, 0], data, names, classes[1])
     return ShapleyValues(_centre(terms), _centre(base), data, names, classes)

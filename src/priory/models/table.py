@@ -33,6 +33,7 @@ class Column:
     def take_rows(self, rows: Array) -> Column:
         """Select rows."""
         numbers = None if self.numbers is None else self.numbers[rows]
+        # the values stay as they are, even if some become unused
         labels = self.labels and (self.labels[0][rows], self.labels[1])
         texts = None if self.texts is None else [self.texts[row] for row in rows.tolist()]
         return replace(self, numbers=numbers, labels=labels, texts=texts)
@@ -222,6 +223,7 @@ def _has_no_infinity(block: Array) -> bool:
         return True
 
     def part_finite(part: slice) -> bool:
+        # a sum can overflow, or be NaN because of missing cells: then test each cell
         total = np.add.reduce(block[part], axis=None)
         return bool(np.isfinite(total)) or not bool(np.isinf(block[part]).any())
 

@@ -65,6 +65,7 @@ class TextbookFamilies:
         shares = (self.p or {}).get(name)
         if kind == "text":
             return Text("bernoulli", alpha=1.0 if self.m == "laplace" else self.m / 2)
+        # numbers with declared shares are treated as labels, except 0 and 1
         if kind == "label" or (shares is not None and not (is_binary and set(shares) == {0, 1})):
             return self._choose_categorical(shares)
         if not is_binary:
